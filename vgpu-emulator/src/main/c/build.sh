@@ -14,7 +14,7 @@ driver="base/fail base/heap base/machine_code base/ptx base/shared_memory
   $(cd "$here" && echo rm/*.c driver/*.c api/*.c | sed 's/\.c//g')"
 nvml=$(cd "$here" && echo nvml/*.c | sed 's/\.c//g')
 
-# Nothing to do if no source is newer than what was built.
+# Nothing to do if no source is newer than the last build.
 if [ -f "$work/stamp" ] && [ "$(cat "$work/stamp")" = "$CC $flags" ] && [ -f "$target/nvidia-cuda-mps-control.sha256" ] &&
   [ -z "$(find "$here" -newer "$work/stamp" -print | head -n 1)" ]; then
   exit 0
@@ -27,12 +27,12 @@ objects() {
     printf '%s ' "$work/$name.c.o"
   done
 }
-# Two at a time.
+# Two compilers at a time.
 for name in $common $driver $nvml mps/control; do
   printf '%s\n' "$name"
 done | xargs -P 2 -I NAME $CC $flags -c "$here/NAME.c" -o "$work/NAME.c.o"
 "$here/../../../../build/check-layers.sh" "$here" "$work"
-# nodelete: it may have a thread that runs host functions.
+# nodelete: the library may have a running thread for host functions.
 $CC $flags $link -Wl,-z,nodelete -Wl,-soname,libcuda.so.1 -o "$target/libcuda.so.1" $(objects $common $driver) -lpthread
 $CC $flags $link -Wl,-soname,libnvidia-ml.so.1 -o "$target/libnvidia-ml.so.1" $(objects $common $nvml) -lpthread
 $CC $flags -o "$target/nvidia-cuda-mps-control" "$work/mps/control.c.o"

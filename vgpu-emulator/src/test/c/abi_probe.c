@@ -1,6 +1,6 @@
 /*
- * Prints sizes, offsets and numbers of abi_rows.def: of our declarations, or with -DTHEIRS of the
- * toolkit's. The test compares what the two say. The left names are printed by both.
+ * Prints the sizes, offsets and numbers of abi_rows.def: of our declarations, or with -DTHEIRS of the toolkit's. Both
+ * print the left-hand names, so that the test can compare the outputs.
  */
 #ifdef THEIRS
 #include <cuda.h>

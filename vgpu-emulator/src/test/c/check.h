@@ -1,4 +1,4 @@
-/* Checks of the C tests: they say what differs, go on, and make the program fail. */
+/* Checks for the C tests: a failed check prints the difference, lets the test continue, and makes the program fail. */
 #ifndef EMU_CHECK_H
 #define EMU_CHECK_H
 
@@ -32,7 +32,7 @@ static inline void check_equal(int64_t found, int64_t expected, const char *text
     check_equal((int64_t)(found), (int64_t)(expected), #found, __FILE__, __LINE__)
 #define CHECK_OK(call) check_equal((call), 0, #call, __FILE__, __LINE__)
 
-/* What random tests draw from: VGPU_TEST_SEED, or a new number, which is printed. */
+/* The seed of random tests: VGPU_TEST_SEED, or a new number, which is printed. */
 static inline unsigned test_seed(void) {
     char text[16];
     if (getenv("VGPU_TEST_SEED") == NULL) {

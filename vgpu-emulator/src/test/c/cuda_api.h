@@ -1,4 +1,4 @@
-/* The entry points that the tests call, as a program sees them. */
+/* The entry points that the tests call, declared as for a program. */
 #ifndef EMU_TEST_CUDA_API_H
 #define EMU_TEST_CUDA_API_H
 
@@ -121,7 +121,7 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, u
                              int *status);
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
 
-/* PTX of all kernels that the emulator knows, and one that it does not. */
+/* PTX of every kernel that the emulator knows, and of one that it does not. */
 static const char test_ptx[] =
     ".version 6.0\n.target sm_52\n.address_size 64\n.global .align 4 .b8 counters[4096];\n"
     ".visible .entry vgpu_null() { ret; }\n"

@@ -1,4 +1,4 @@
-/* The driver within one process: memory, modules, errors. What concerns time is in time_test.c. */
+/* The driver within one process: memory, modules, errors. Timing is tested in time_test.c. */
 #include "check.h"
 #include "cuda_api.h"
 
@@ -152,11 +152,11 @@ static void everyKindOfMemoryIsCounted(void) {
     CHECK_EQUAL(used_bytes() - before, pitch * 10);
     CHECK_OK(cuMemFree_v2(p));
     CHECK_OK(cuMemAllocManaged(&p, 4096, 1));
-    *(volatile int *)(uintptr_t)p = 5; /* the host may touch it */
+    *(volatile int *)(uintptr_t)p = 5; /* the host may access it */
     CHECK_EQUAL(used_bytes() - before, 4096);
     CHECK_OK(cuMemFree_v2(p));
     CHECK_OK(cuMemAllocAsync(&p, 8192, NULL));
-    CHECK_EQUAL(used_bytes() - before, 32 * MIB); /* what a pool takes at least */
+    CHECK_EQUAL(used_bytes() - before, 32 * MIB); /* a pool's minimum size */
     CHECK_OK(cuMemFreeAsync(p, NULL));
     CHECK_OK(cuCtxSynchronize());
     CHECK_EQUAL(used_bytes(), before);
@@ -189,16 +189,16 @@ static void mappedMemoryIsOneRange(void) {
     CUmemAccessDesc access = {.location = {.type = 1, .id = 0}, .flags = 3};
     CHECK_OK(cuMemSetAccess(base, 2 * step, &access, 1));
     CHECK_EQUAL(cuMemMap(base, step, 0, handle[1], 0), CUDA_ERROR_INVALID_VALUE);
-    CHECK_OK(cuMemsetD8_v2(base + step - 8, 0x5a, 16)); /* across both */
+    CHECK_OK(cuMemsetD8_v2(base + step - 8, 0x5a, 16)); /* spans both mappings */
     CHECK_EQUAL(cuMemsetD8_v2(base + 2 * step - 8, 0, 16), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuMemMap(base + 2 * step, step, 0, handle[0],
-                      0)); /* once more elsewhere: the same memory */
+                      0)); /* a second mapping of the same memory */
     unsigned char byte = 0;
     CHECK_OK(cuMemcpyDtoH_v2(&byte, base + 3 * step - 1, 1));
     CHECK_EQUAL(byte, 0x5a);
     CHECK_OK(cuMemRelease(handle[0]));
     CHECK_OK(cuMemRelease(handle[1]));
-    CHECK_EQUAL(used_bytes() - before, 2 * step); /* mapped still */
+    CHECK_EQUAL(used_bytes() - before, 2 * step); /* still mapped */
     CHECK_EQUAL(cuMemAddressFree(base, 4 * step), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuMemUnmap(base, 3 * step));
     CHECK_EQUAL(used_bytes(), before);
@@ -270,7 +270,7 @@ static void kernelsCompute(void) {
         for (int j = 0; j < K; j++) {
             sum += a[i / N * K + j] * b[j * N + i % N];
         }
-        CHECK_EQUAL(c[i], sum); /* whole numbers: exact in any order */
+        CHECK_EQUAL(c[i], sum); /* integers: exact in any order */
     }
     float factor = 2;
     uint64_t count = K * N;
@@ -379,7 +379,7 @@ static void pointersAreKnown(void) {
     CHECK_EQUAL(cuPointerGetAttribute(&type, 2, p), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Last: only the end of the context clears it. */
+/* Runs last, because only the end of the context clears the error. */
 static void badPointersAreFoundLater(void) {
     uint64_t wild = 0x1000;
     uint32_t value = 1;

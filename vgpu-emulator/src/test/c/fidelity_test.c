@@ -1,6 +1,6 @@
 /*
- * What may be set nearer to the real driver: costs of calls, lazy loading, the legacy stream's events, the end of the
- * process.
+ * Settings that bring the emulator closer to the real driver: call costs, lazy loading, the legacy stream's events,
+ * process teardown.
  */
 #include "check.h"
 #include "cuda_api.h"
@@ -50,7 +50,7 @@ static void functionsAreLoadedWhenTheyAreLaunched(void) {
     CHECK_OK(cuFuncLoad(functions[1]));
     CHECK_OK(cuFuncIsLoaded(&state, functions[1]));
     CHECK_EQUAL(state, 1);
-    CHECK_EQUAL(used_bytes() - before, module_bytes); /* once for the module */
+    CHECK_EQUAL(used_bytes() - before, module_bytes); /* once per module */
     CHECK_OK(cuModuleUnload(module));
     CHECK_EQUAL(used_bytes(), before);
 }
@@ -63,7 +63,8 @@ static void *launch_slow(void *nothing) {
     return nothing;
 }
 
-/* The load takes its module's memory, then its time, all with the driver's lock: a query meanwhile ends after it. */
+/* A load takes its module's memory and then its time, with the driver's lock held. A query made meanwhile ends after
+ * it. */
 static void callsWaitForEachOther(void) {
     CUmodule module = NULL;
     CUevent event = NULL;
@@ -93,7 +94,7 @@ static uint64_t now_ms(void) {
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Only that they cost no less: that holds on any machine. */
+/* Checks only lower bounds, which hold on any machine. */
 static void callsCostWhatIsSet(void) {
     CUevent event = NULL;
     CUdeviceptr p = 0;
@@ -145,9 +146,9 @@ static void eventsInTheLegacyStreamHoldUpBlockingStreams(void) {
     CHECK_OK(cuCtxSynchronize());
     float ms = 0;
     CHECK_OK(cuEventElapsedTime(&ms, ends[0], ends[1]));
-    CHECK(ms > 0.9f); /* behind the first stream's work */
+    CHECK(ms > 0.9f); /* after the first stream's work */
     CHECK_OK(cuEventElapsedTime(&ms, ends[0], ends[2]));
-    CHECK(ms < 0); /* beside it */
+    CHECK(ms < 0); /* parallel to it */
     CHECK_OK(cuModuleUnload(module));
 }
 
@@ -171,7 +172,7 @@ static void processesAreToldByTheThreadThatBegan(unsigned int thread) {
     CHECK_OK(nvmlSystemGetProcessName(thread, name, sizeof name));
 }
 
-/* Set before cuInit, so it comes after the driver's own. */
+/* Registered before cuInit, so it runs after the driver's own handler. */
 static void at_exit(void) {
     CHECK_EQUAL(cuCtxSynchronize(), CUDA_ERROR_DEINITIALIZED);
     CHECK_EQUAL(cuInit(0), CUDA_ERROR_DEINITIALIZED);

@@ -1,4 +1,4 @@
-/* Forms of calls that libraries use beside the plain ones: legacy launches, clusters, modules of machine code. */
+/* Call forms that libraries use besides the common ones: legacy launches, clusters, machine-code modules. */
 #include "check.h"
 #include "cuda_api.h"
 
@@ -49,9 +49,9 @@ static void legacyLaunchesTakeWhatTheFunctionHas(void) {
     uint64_t n = N;
     float value = 0;
     CHECK_OK(cuMemAlloc_v2(&p, N * sizeof value));
-    CHECK_EQUAL(cuLaunch(fill), CUDA_ERROR_INVALID_VALUE); /* no shape yet */
+    CHECK_EQUAL(cuLaunch(fill), CUDA_ERROR_INVALID_VALUE); /* no block shape set yet */
     CHECK_OK(cuFuncSetBlockShape(fill, 64, 1, 1));
-    CHECK_EQUAL(cuLaunch(fill), CUDA_ERROR_INVALID_VALUE); /* no parameters yet */
+    CHECK_EQUAL(cuLaunch(fill), CUDA_ERROR_INVALID_VALUE); /* no parameters set yet */
     CHECK_OK(cuFuncSetSharedSize(fill, 1024));
     CHECK_OK(cuParamSetv(fill, 0, &p, sizeof p));
     CHECK_OK(cuParamSeti(fill, 8, 0x40000000)); /* 2.0f */
@@ -132,7 +132,7 @@ static void clustersFitAsManyAsTheirBlocksDo(void) {
     CHECK_EQUAL(cuOccupancyMaxActiveClusters(NULL, null, &config), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Machine code as the toolkit's assembler lays it out: a kernel, a device function, variables. */
+/* Machine code in the layout of the toolkit's assembler: a kernel, a device function, variables. */
 typedef struct {
     Elf64_Ehdr header;
     Elf64_Sym symbols[6];
@@ -208,7 +208,7 @@ static void machineCodeHasWhatItsSymbolsSay(void) {
     CHECK_OK(cuModuleLoadFatBinary(&loaded, &wrapper));
     check_machine_code(loaded);
     CHECK_OK(cuModuleUnload(loaded));
-    code.sections[2].sh_type = SHT_NULL; /* stripped: any kernel may be in it */
+    code.sections[2].sh_type = SHT_NULL; /* stripped: it may contain any kernel */
     CUfunction found = NULL;
     CHECK_OK(cuModuleLoadData(&loaded, &code));
     CHECK_OK(cuModuleGetFunction(&found, loaded, "anything"));
@@ -218,7 +218,7 @@ static void machineCodeHasWhatItsSymbolsSay(void) {
 static void namesMayBeOfAnyLength(void) {
     char name[2][700];
     char ptx[2000];
-    for (int i = 0; i < 2; i++) { /* the same but for the end */
+    for (int i = 0; i < 2; i++) { /* identical except for the last character */
         memset(name[i], 'k', sizeof name[i] - 1);
         name[i][sizeof name[i] - 2] = (char)('a' + i);
         name[i][sizeof name[i] - 1] = '\0';
@@ -259,17 +259,17 @@ static void primaryContextKeepsItsHandle(void) {
     CUdeviceptr p = 0;
     CHECK_OK(cuDevicePrimaryCtxReset_v2(0));
     CHECK_EQUAL(cuMemAlloc_v2(&p, 1), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_OK(cuCtxCreate_v2(&other, 0, 0)); /* does not get the handle */
+    CHECK_OK(cuCtxCreate_v2(&other, 0, 0)); /* does not reuse the handle */
     CHECK_OK(cuCtxPopCurrent_v2(NULL));
     CHECK(other != context);
     CHECK_OK(cuDevicePrimaryCtxRetain(&again, 0));
     CHECK(again == context);
-    CHECK_OK(cuMemAlloc_v2(&p, 1)); /* it is this thread's still */
+    CHECK_OK(cuMemAlloc_v2(&p, 1)); /* still current to this thread */
     CHECK_OK(cuMemFree_v2(p));
     CHECK_OK(cuCtxDestroy_v2(other));
 }
 
-/* It was retained before the reset and after it. */
+/* The context is retained before and after the reset. */
 static void aResetReleasesNothing(void) {
     unsigned int flags = 0;
     int active = 0;

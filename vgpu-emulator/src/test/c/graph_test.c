@@ -1,4 +1,4 @@
-/* Graphs within graphs and their changes; words that streams write and wait for. */
+/* Child graphs and changes to graphs; words that streams write and wait for. */
 #include "check.h"
 #include "cuda_api.h"
 
@@ -44,7 +44,7 @@ static CUgraphNode add(CUgraph graph, const CUgraphNode *needs, size_t count, ui
     return node;
 }
 
-/* Microseconds of GPU time that a graph takes. */
+/* The GPU time that a graph takes, in microseconds. */
 static int64_t time_of(CUgraph graph) {
     CUstream stream = stream_of_its_own();
     CUevent start = NULL;
@@ -79,7 +79,7 @@ static void childrenAreSpreadOut(void) {
     add(inner, NULL, 0, MS);
     CUgraphNode before = add(outer, NULL, 0, MS);
     CHECK_OK(cuGraphAddChildGraphNode(&child, outer, &before, 1, inner));
-    CHECK_OK(cuGraphDestroy(inner)); /* it was copied */
+    CHECK_OK(cuGraphDestroy(inner)); /* the node has its own copy */
     add(outer, &child, 1, 4 * MS);
     CHECK_EQUAL(time_of(outer), 8000);
     CHECK_OK(cuGraphDestroy(outer));

@@ -1,4 +1,4 @@
-/* Green contexts: parts of a device's processors. */
+/* Green contexts: partitions of a device's processors. */
 #include "check.h"
 #include "cuda_api.h"
 
@@ -42,7 +42,7 @@ static void processorsAreSplit(void) {
     CHECK_EQUAL(cuDeviceGetDevResource(9, &all, SM), CUDA_ERROR_INVALID_DEVICE);
     CHECK_EQUAL(cuDeviceGetDevResource(0, NULL, SM), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuDevSmResourceSplitByCount(NULL, &count, &all, NULL, 0, 1));
-    CHECK_EQUAL(count, 16); /* of 8 each */
+    CHECK_EQUAL(count, 16); /* 8 processors each */
     count = GROUPS;
     CHECK_OK(cuDevSmResourceSplitByCount(groups, &count, &all, &rest, 0, 9));
     CHECK_EQUAL(count, 8);
@@ -82,7 +82,7 @@ static float one(CUcontext context, CUfunction function, CUstream stream) {
     return passed;
 }
 
-/* The kernel's own time: what a busy machine adds between the calls is not in the shortest of several. */
+/* The kernel's own time. Taking the minimum of several runs removes delays between the calls on a busy machine. */
 static float milliseconds(CUcontext context, CUfunction function, CUstream stream) {
     float least = one(context, function, stream);
     for (int i = 0; i < 20; i++) {
@@ -119,7 +119,7 @@ static void aPartTakesItsTime(void) {
     CHECK_OK(cuDevicePrimaryCtxRetain(&primary, 0));
     CHECK_OK(cuCtxSetCurrent(primary));
     size_t before = used_bytes();
-    CHECK_EQUAL(before, 64u << 20); /* one context */
+    CHECK_EQUAL(before, 64u << 20); /* one context's memory */
     CHECK_EQUAL(cuGreenCtxStreamCreate(&stream, green, 0, 0), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
     CHECK_OK(cuStreamGetGreenCtx(stream, &found));
@@ -129,7 +129,7 @@ static void aPartTakesItsTime(void) {
     float whole = milliseconds(primary, function, NULL);
     float half = milliseconds(view, function, stream);
     CHECK(half / whole > 1.8f && half / whole < 2.4f);
-    CHECK(milliseconds(primary, function, stream) / whole > 1.8f); /* whoever launches into it */
+    CHECK(milliseconds(primary, function, stream) / whole > 1.8f); /* whichever context is current at the launch */
     CHECK_OK(cuCtxSetCurrent(view));
     CHECK_OK(cuCtxGetDevResource(view, &part, SM));
     CHECK_EQUAL(part.sm_count, 64);
@@ -138,7 +138,7 @@ static void aPartTakesItsTime(void) {
     CHECK_OK(cuGreenCtxDestroy(green));
     CHECK_EQUAL(cuGreenCtxDestroy(green), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuCtxSetCurrent(primary));
-    CHECK_EQUAL(used_bytes(), before + 4096); /* its memory is the primary one's */
+    CHECK_EQUAL(used_bytes(), before + 4096); /* its memory comes from the primary context */
     CHECK_OK(cuMemFree_v2(p));
     CHECK_OK(cuDevicePrimaryCtxRelease_v2(0));
 }

@@ -1,4 +1,4 @@
-/* Events that two processes share: the other one is this program again. */
+/* Events shared between two processes. The other process is this program, started again. */
 #include "check.h"
 #include "cuda_api.h"
 
@@ -17,8 +17,8 @@ enum { SHARED = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, RELAXED = 2 };
 
 typedef struct {
     CUipcMemHandle memory;
-    CUipcEventHandle theirs; /* recorded by the first process, waited for by the other */
-    CUipcEventHandle ours;   /* recorded by the other */
+    CUipcEventHandle theirs; /* recorded by the first process; the other process waits for it */
+    CUipcEventHandle ours;   /* recorded by the other process */
 } parcel;
 
 static void open_gpu(void) {
@@ -28,7 +28,7 @@ static void open_gpu(void) {
     CHECK_OK(cuCtxSetCurrent(context));
 }
 
-/* The first process's stream stands before the record until this one writes a word. */
+/* The first process's stream does not reach its record until this process writes a word. */
 static int other(void) {
     parcel got;
     CUdeviceptr word = 0;
@@ -49,7 +49,7 @@ static int other(void) {
     CHECK_EQUAL(cuEventQuery(theirs), CUDA_ERROR_NOT_READY);
     CHECK_EQUAL(cuEventElapsedTime(&milliseconds, ours, theirs), CUDA_ERROR_INVALID_HANDLE);
     CHECK_OK(cuStreamWaitEvent(stream, theirs, 0));
-    CHECK_OK(cuEventRecord(ours, stream)); /* behind that */
+    CHECK_OK(cuEventRecord(ours, stream)); /* ordered after the wait */
     CHECK_EQUAL(cuEventQuery(ours), CUDA_ERROR_NOT_READY);
     CHECK_EQUAL(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
     CHECK_OK(cuMemsetD8_v2(word, 1, 1));
@@ -99,7 +99,7 @@ static void anEventOrdersTwoProcesses(void) {
     CHECK_EQUAL(waitpid(pid, &status, 0), pid);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     CHECK_OK(cuEventQuery(theirs));
-    CHECK_OK(cuEventSynchronize(ours)); /* recorded by the other, which is gone */
+    CHECK_OK(cuEventSynchronize(ours)); /* recorded by the other process, which has ended */
     CHECK_OK(cuEventDestroy_v2(theirs));
     CHECK_OK(cuEventDestroy_v2(ours));
     CHECK_OK(cuMemFree_v2(word));
@@ -112,14 +112,14 @@ static void eventHandlesAreChecked(void) {
     CUstream stream = NULL;
     CUgraph graph = NULL;
     CUipcEventHandle handle;
-    CHECK_EQUAL(cuEventCreate(&none, CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE); /* with timing */
+    CHECK_EQUAL(cuEventCreate(&none, CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE); /* timing is not disabled */
     CHECK_OK(cuEventCreate(&shared, SHARED));
     CHECK_OK(cuEventCreate(&plain, CU_EVENT_DISABLE_TIMING));
     CHECK_EQUAL(cuIpcGetEventHandle(NULL, shared), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuIpcGetEventHandle(&handle, plain), CUDA_ERROR_INVALID_HANDLE);
     CHECK_EQUAL(cuIpcGetEventHandle(&handle, NULL), CUDA_ERROR_INVALID_HANDLE);
     CHECK_OK(cuIpcGetEventHandle(&handle, shared));
-    CHECK_EQUAL(cuIpcOpenEventHandle(&none, handle), CUDA_ERROR_INVALID_CONTEXT); /* its own */
+    CHECK_EQUAL(cuIpcOpenEventHandle(&none, handle), CUDA_ERROR_INVALID_CONTEXT); /* the process's own event */
     memset(&handle, 0x5a, sizeof handle);
     CHECK_EQUAL(cuIpcOpenEventHandle(&none, handle), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuStreamCreate(&stream, 1));
@@ -129,7 +129,7 @@ static void eventHandlesAreChecked(void) {
     CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     CHECK_OK(cuEventDestroy_v2(shared));
     CHECK_OK(cuEventDestroy_v2(plain));
-    for (int i = 0; i < 5000; i++) { /* more than there can be at once */
+    for (int i = 0; i < 5000; i++) { /* more than can exist at once */
         CHECK_OK(cuEventCreate(&shared, SHARED));
         CHECK_OK(cuEventRecord(shared, NULL));
         CHECK_OK(cuEventDestroy_v2(shared));

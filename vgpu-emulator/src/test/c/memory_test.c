@@ -1,6 +1,6 @@
 /*
- * Memory beyond plain allocations: pools, memory of graphs, what processes share, managed memory that does not fit,
- * and errors on purpose.
+ * Memory beyond plain allocations: pools, graph memory, memory shared between processes, managed memory that does not
+ * fit, and injected errors.
  */
 #include "check.h"
 #include "cuda_api.h"
@@ -85,16 +85,16 @@ static void poolsKeepWhatTheyMay(void) {
         CHECK_OK(cuMemFreeAsync(p[i], NULL));
     }
     CHECK_EQUAL(pool_figure(pool, USED), 0);
-    CHECK_EQUAL(used_bytes() - before, 64 * MIB); /* until somebody waits */
+    CHECK_EQUAL(used_bytes() - before, 64 * MIB); /* kept until a thread synchronizes */
     CHECK_OK(cuCtxSynchronize());
     CHECK_EQUAL(used_bytes() - before, 50 * MIB);
     CHECK_OK(cuMemAllocFromPoolAsync(&p[0], 10 * MIB, pool, NULL));
-    CHECK_EQUAL(used_bytes() - before, 50 * MIB); /* of what it kept */
+    CHECK_EQUAL(used_bytes() - before, 50 * MIB); /* reused from the kept memory */
     CHECK_OK(cuMemPoolTrimTo(pool, 0));
     CHECK_EQUAL(used_bytes() - before, 32 * MIB);
     CHECK_OK(cuMemPoolDestroy(pool));
     CHECK_EQUAL(cuMemPoolTrimTo(pool, 0), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(used_bytes() - before, 32 * MIB); /* what is allocated stays */
+    CHECK_EQUAL(used_bytes() - before, 32 * MIB); /* live allocations stay */
     CHECK_OK(cuMemFreeAsync(p[0], NULL));
     CHECK_EQUAL(used_bytes(), before);
 }
@@ -163,7 +163,7 @@ static void graphsTakeMemoryWhenTheyAreLaunched(void) {
     }
     CHECK_EQUAL(graph_figure(GRAPH_USED), 0);
     CHECK_OK(cuGraphDestroy(graph));
-    CHECK_OK(cuGraphLaunch(exec, NULL)); /* it keeps its addresses */
+    CHECK_OK(cuGraphLaunch(exec, NULL)); /* its addresses do not change */
     CHECK_OK(cuGraphExecDestroy(exec));
     CHECK_OK(cuDeviceGraphMemTrim(0));
     CHECK_EQUAL(used_bytes(), before);
@@ -203,7 +203,7 @@ static void managedMemoryMayExceedTheGpu(void) {
     CHECK_EQUAL(used_bytes(), before);
 }
 
-/* What the other process gets: a handle of each kind, over a pipe; descriptors it inherits. */
+/* What the other process receives: a handle of each kind over a pipe; descriptors are inherited. */
 typedef struct {
     CUipcMemHandle memory;
     char pointer[64];
@@ -222,7 +222,7 @@ static unsigned char byte_at(CUdeviceptr address) {
     return byte;
 }
 
-/* The other process: sees what the first one wrote, writes one byte into each, and is charged for nothing. */
+/* The other process sees what the first one wrote, writes one byte into each memory, and is charged for nothing. */
 static int receive(void) {
     parcel got;
     CUdeviceptr p = 0;
@@ -238,7 +238,7 @@ static int receive(void) {
     CHECK_EQUAL(byte_at(p + 999), 0x11);
     CHECK_OK(cuMemsetD8_v2(p, 0x21, 1));
     CHECK_EQUAL(cuMemsetD8_v2(p, 0x21, 1001), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(cuMemFree_v2(p), CUDA_ERROR_INVALID_VALUE); /* not that way */
+    CHECK_EQUAL(cuMemFree_v2(p), CUDA_ERROR_INVALID_VALUE); /* not with this call */
     CHECK_OK(cuIpcCloseMemHandle(p));
     CHECK_EQUAL(cuIpcCloseMemHandle(p), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)got.physical, 1));
@@ -300,7 +300,7 @@ static void processesShareMemoryAndItsOwnerPays(void) {
         .alloc_type = 1, .handle_types = 1, .location = {.type = 1, .id = 0}};
     int fd = -1;
     size_t before = used_bytes();
-    CHECK_OK(cuMemAlloc_v2(&base, 300)); /* so that the next does not begin a page */
+    CHECK_OK(cuMemAlloc_v2(&base, 300)); /* so that the next allocation does not start a page */
     CHECK_OK(cuMemAlloc_v2(&p, 1000));
     CHECK_OK(cuMemsetD8_v2(p, 0x11, 1000));
     CHECK_OK(cuIpcGetMemHandle(&sent.memory, p));
@@ -340,7 +340,7 @@ static void processesShareMemoryAndItsOwnerPays(void) {
     CHECK_EQUAL(used_bytes(), before);
 }
 
-/* Under VGPU_EMULATOR_FAIL: see errorsComeWhenTheyAreAskedFor. */
+/* Runs with VGPU_EMULATOR_FAIL set; see errorsComeWhenTheyAreAskedFor. */
 static int fail_as_told(void) {
     CUdeviceptr p = 0;
     CUdeviceptr kept = 0;
@@ -352,7 +352,7 @@ static int fail_as_told(void) {
     CHECK_EQUAL(cuMemAlloc_v2(&p, 1024), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_OK(cuMemAlloc_v2(&p, 1024));
     CHECK_EQUAL(cuMemFree_v2(p), CUDA_ERROR_LAUNCH_FAILED);
-    CHECK_EQUAL(used_bytes() - before, 2048); /* a call that failed did nothing */
+    CHECK_EQUAL(used_bytes() - before, 2048); /* a failed call has no effect */
     CHECK_OK(cuMemFree_v2(p));
     CHECK_EQUAL(cuMemFree_v2(kept), CUDA_ERROR_LAUNCH_FAILED);
     CHECK_OK(cuMemFree_v2(kept));

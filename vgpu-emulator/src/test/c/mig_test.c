@@ -1,6 +1,6 @@
 /*
- * MIG: geometry, instances that outlive who made them, and programs in them. This process manages
- * through NVML; the programs are this one started again, with CUDA_VISIBLE_DEVICES.
+ * MIG: geometry, instances that outlive their creators, and programs in instances. This process manages instances
+ * through NVML; the programs are this program again, started with CUDA_VISIBLE_DEVICES.
  */
 #include "check.h"
 #include "cuda_api.h"
@@ -71,7 +71,7 @@ static void say(void) {
     CHECK_EQUAL(write(1, "x", 1), 1);
 }
 
-/* One device with the instance's SMs and memory, and no byte more. */
+/* One device with exactly the instance's SMs and memory. */
 static int role_look(const char *uuid) {
     int count = 0;
     int sms = 0;
@@ -102,7 +102,7 @@ static int role_none(void) {
     return check_failures;
 }
 
-/* Says how many microseconds of wall time 200 ms of GPU time took. */
+/* Reports the microseconds of wall time that 200 ms of GPU time took. */
 static int role_run(void) {
     uint64_t ns = 200 * MS;
     CUevent start = NULL;
@@ -118,7 +118,7 @@ static int role_run(void) {
     CHECK_OK(cuEventRecord(end, NULL));
     CHECK_OK(cuCtxSynchronize());
     CHECK_OK(cuEventElapsedTime(&ms, start, end));
-    CHECK(ms < 260); /* of the model's own time: nothing but its own work */
+    CHECK(ms < 260); /* the model's time: only this program's own work */
     return check_failures;
 }
 
@@ -292,14 +292,14 @@ static void a_program_sees_its_instance_alone(void) {
     close(c.in);
     close(c.out);
     part = part_of(instance, 2);
-    c = begin("look", uuid); /* the same ids: the same UUID, and nothing is left of the dead */
+    c = begin("look", uuid); /* the same ids give the same UUID, and nothing of the dead process is left */
     await(&c);
     finish(&c);
     CHECK_OK(nvmlComputeInstanceDestroy(part));
     tear_down();
 }
 
-/* Two parts of one GPU instance, each with work of 200 ms at once: neither waits for the other. */
+/* Two parts of one GPU instance run 200 ms of work each at the same time: neither waits for the other. */
 static void instances_run_at_once(void) {
     nvmlGpuInstance_t instance = NULL;
     char first[96];
@@ -323,7 +323,7 @@ static void instances_run_at_once(void) {
     tear_down();
 }
 
-/* Whoever made one may be dead for long. */
+/* An instance outlives the process that created it. */
 static int role_make(void) {
     nvmlGpuInstance_t instance = NULL;
     nvmlComputeInstance_t part = NULL;
@@ -349,7 +349,7 @@ static void instances_outlive_their_maker(void) {
     CHECK_OK(nvmlDeviceGetGpuInstanceId(device, &id));
     CHECK_EQUAL(id, 3);
     CHECK_OK(nvmlDeviceSetMigMode(gpu, 0, &activation));
-    CHECK_EQUAL(activation, NVML_ERROR_IN_USE); /* pending until nothing is cut */
+    CHECK_EQUAL(activation, NVML_ERROR_IN_USE); /* pending while there are instances */
     CHECK_EQUAL(nvmlGpuInstanceCreateComputeInstance(instances[0], 0, &part),
                 NVML_ERROR_INSUFFICIENT_RESOURCES);
 }

@@ -1,4 +1,4 @@
-/* What monitors ask of NVML, and the versions that they are told. */
+/* The NVML functions that monitors call, and the versions that they see. */
 #include "check.h"
 #include "base/nvml_abi.h"
 
@@ -25,7 +25,7 @@ nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *version, unsig
 nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int size, unsigned long *set);
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values);
 
-/* nvtop 3 shows no GPU if one of these is missing, whatever they answer. */
+/* nvtop 3 shows no GPU if one of these is missing, whatever they return. */
 static const char *const needed[] = {
     "nvmlInit_v2", "nvmlShutdown", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2",
     "nvmlErrorString", "nvmlDeviceGetName", "nvmlDeviceGetPciInfo",

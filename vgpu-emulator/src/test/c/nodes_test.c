@@ -1,4 +1,4 @@
-/* What the nodes of graphs do, asked for and changed; objects that graphs have references to. */
+/* Getting and setting the parameters of graph nodes; user objects that graphs refer to. */
 #include "check.h"
 #include "cuda_api.h"
 
@@ -56,7 +56,7 @@ static CUgraphExec instantiate(CUgraph graph) {
     return exec;
 }
 
-/* A kernel of the emulator, or one that it does not know; its arguments. */
+/* A kernel node, with arguments, of a kernel that the emulator knows or of one that it does not know. */
 static CUgraphNodeParams kernel(const char *name, void **params) {
     CUgraphNodeParams node = {.type = KERNEL};
     CHECK_OK(cuModuleGetFunction(&node.kernel.v1.function, module, name));
@@ -76,12 +76,12 @@ static void kernelsTellTheirArguments(void) {
     CUgraphNodeParams params = kernel("vgpu_fill", arguments);
     CHECK_OK(cuGraphCreate(&graph, 0));
     CHECK_OK(cuGraphAddNode_v2(&nodes[0], graph, NULL, NULL, 0, &params));
-    value = 0; /* the node has its own */
+    value = 0; /* the node has its own copy */
     CUDA_KERNEL_NODE_PARAMS_v2 told = {.v1 = {.params = NULL}};
     CHECK_OK(cuGraphKernelNodeGetParams_v2(nodes[0], &told));
     CHECK(told.v1.params != NULL && *(uint32_t *)told.v1.params[1] == 0x3f800000);
     told.v1.grid_x = 2;
-    CHECK_OK(cuGraphKernelNodeSetParams_v2(nodes[0], &told)); /* as programs change only a part */
+    CHECK_OK(cuGraphKernelNodeSetParams_v2(nodes[0], &told)); /* as programs do to change only some fields */
     params = kernel("unknown", arguments);
     CHECK_OK(cuGraphAddNode_v2(&nodes[1], graph, &nodes[0], NULL, 1, &params));
     CHECK_OK(cuGraphKernelNodeGetParams_v2(nodes[1], &told));
@@ -250,7 +250,7 @@ static void objectsEndWithTheirLastReference(void) {
     CHECK_EQUAL(cuGraphReleaseUserObject(graph, user, 1), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuGraphDestroy(graph));
     CHECK_OK(cuGraphDestroy(clone));
-    CHECK_EQUAL(ended(0), 0); /* the executable graph has it still */
+    CHECK_EQUAL(ended(0), 0); /* the executable graph still has a reference */
     CHECK_OK(cuGraphExecDestroy(exec));
     CHECK_EQUAL(ended(1), 1);
     CHECK_EQUAL(cuUserObjectRelease(user, 1), CUDA_ERROR_INVALID_VALUE);

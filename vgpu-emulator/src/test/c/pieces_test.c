@@ -1,4 +1,4 @@
-/* Memory in pieces that allocations share, and what a context takes after it was made. */
+/* Memory in pieces that allocations share, and the memory that a context takes after its creation. */
 #include "check.h"
 #include "cuda_api.h"
 #include "base/nvml_abi.h"
@@ -14,7 +14,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
 
 enum { MIB = 1 << 20, STACK = 0, PRINTF = 1, HEAP = 2, LOCAL_BYTES = 3 };
 
-/* Two multiprocessors of 2,048 threads: a KiB of stack for each thread takes 4 MiB. */
+/* Two multiprocessors with 2,048 threads each: 1 KiB of stack per thread takes 4 MiB. */
 static const char settings[] = "memory=1GiB,sms=2,grain=2MiB";
 
 static const char ptx[] =
@@ -24,7 +24,7 @@ static const char ptx[] =
     ".visible .entry talks() { { call.uni (r), vprintf, (a, b); } ret; }\n"
     ".visible .entry takes() { call.uni (r), malloc, (a); ret; }\n";
 
-/* As the driver tells it, and NVML must say the same. */
+/* As the driver reports it; NVML must report the same. */
 static int64_t used_bytes(void) {
     size_t available = 0;
     size_t total = 0;
@@ -51,7 +51,7 @@ static void smallAllocationsShareAPiece(void) {
     CUdeviceptr two = allocate(1000000);
     CHECK_EQUAL(used_bytes() - before, 2 * MIB);
     CHECK_OK(cuMemFree_v2(one));
-    CHECK_EQUAL(used_bytes() - before, 2 * MIB); /* the other still lies in it */
+    CHECK_EQUAL(used_bytes() - before, 2 * MIB); /* the other allocation still lies in it */
     CHECK_OK(cuMemFree_v2(two));
     CHECK_EQUAL(used_bytes(), before);
 }
@@ -62,7 +62,7 @@ static void largeAllocationsBeginAPiece(void) {
     CUdeviceptr large = allocate(2 * MIB + 1);
     CHECK_EQUAL(used_bytes() - before, 6 * MIB);
     CUdeviceptr rest[3];
-    for (int i = 0; i < 3; i++) { /* in what both have left */
+    for (int i = 0; i < 3; i++) { /* in the room that both have left */
         rest[i] = allocate(900 * 1024);
         CHECK_EQUAL(used_bytes() - before, 6 * MIB);
     }
@@ -121,18 +121,18 @@ static void contextsGrowWhenALaunchNeedsIt(void) {
     CHECK_EQUAL(local, 5000);
     launch(module, "plain");
     CHECK_EQUAL(used_bytes(), made);
-    for (int i = 0; i < 2; i++) { /* once */
+    for (int i = 0; i < 2; i++) { /* charged only once */
         launch(module, "deep");
         CHECK_EQUAL(used_bytes() - made, 16 * MIB);
     }
     CHECK_OK(cuCtxSetLimit(PRINTF, 3 * MIB));
     launch(module, "talks");
-    CHECK_EQUAL(used_bytes() - made, 20 * MIB); /* 3 MiB are two pieces */
+    CHECK_EQUAL(used_bytes() - made, 20 * MIB); /* 3 MiB take two pieces */
     CHECK_EQUAL(cuCtxSetLimit(PRINTF, 5 * MIB), CUDA_ERROR_INVALID_VALUE);
     launch(module, "takes");
     CHECK_EQUAL(used_bytes() - made, 28 * MIB);
     CHECK_EQUAL(cuCtxSetLimit(HEAP, 5 * MIB), CUDA_ERROR_INVALID_VALUE);
-    CHECK_OK(cuCtxSetLimit(STACK, 6 * 1024)); /* at once */
+    CHECK_OK(cuCtxSetLimit(STACK, 6 * 1024)); /* takes effect at once */
     CHECK_EQUAL(used_bytes() - made, 32 * MIB);
     CHECK_EQUAL(cuCtxSetLimit(STACK, 400 * 1024), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_OK(cuCtxGetLimit(&limit, STACK));

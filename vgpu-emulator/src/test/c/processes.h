@@ -1,4 +1,4 @@
-/* What tests of several processes share: a process is this program again, started with a role. */
+/* Helpers for tests with several processes. A process is this program again, started with a role. */
 #ifndef EMU_PROCESSES_H
 #define EMU_PROCESSES_H
 
@@ -41,14 +41,14 @@ static inline void say(char c) {
     CHECK_EQUAL(write(1, &c, 1), 1);
 }
 
-/* Waits to be told (or for the end of the other side). */
+/* Waits for a message, or for the end of the other side. */
 static inline void hear(int fd) {
     char c = 0;
     while (read(fd, &c, 1) < 0 && errno == EINTR) {
     }
 }
 
-/* Starts a process in a role. in and out may be NULL. */
+/* Starts a process with a role. in and out may be NULL. */
 static inline pid_t start(const char *role, int *in, int *out) {
     int to[2];
     int from[2];
@@ -76,7 +76,7 @@ static inline pid_t start(const char *role, int *in, int *out) {
     return pid;
 }
 
-/* 0 if it ended by itself and well, or by that signal. */
+/* 0 if the process exited with status 0, or was killed by that signal. */
 static inline int end_of(pid_t pid, int signal_number) {
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -87,7 +87,7 @@ static inline int end_of(pid_t pid, int signal_number) {
                : status;
 }
 
-/* The memory of all who are gone is back, and the sums are right. */
+/* Checks that the memory of all ended processes has been returned, and that the sums are right. */
 static inline void check_ledger(emu_state *state) {
     static emu_ledger ledger;
     emu_ledger_read(&state->gpus[0], &ledger);

@@ -1,4 +1,4 @@
-/* What NVML says of processes while they come, are killed, and others come into their place. */
+/* What NVML reports of processes while they start, are killed, and are replaced by others in their slots. */
 #include "check.h"
 #include "cuda_api.h"
 #include "base/nvml_abi.h"
@@ -22,7 +22,7 @@ enum { ROUNDS = 150, MOST = 64 };
 
 static nvmlDevice_t gpu;
 
-/* A process with a context and so much more; it says when it has it, and stays. */
+/* Starts a process with a context and that much memory. It reports when it has them, and stays. */
 static pid_t start(uint64_t bytes, int *said) {
     int pipes[2];
     CHECK_EQUAL(pipe(pipes), 0);
@@ -50,7 +50,7 @@ static void end(pid_t pid, int said) {
     CHECK_EQUAL(waitpid(pid, NULL, 0), pid);
 }
 
-/* The memory that NVML says a process has. */
+/* The memory that NVML reports for a process. */
 static uint64_t told(pid_t pid) {
     nvmlProcessInfo_t infos[MOST];
     unsigned int count = MOST;
@@ -63,7 +63,7 @@ static uint64_t told(pid_t pid) {
     return 0;
 }
 
-/* Looked at all the time while it begins: it never has what the dead one had in whose place it is. */
+/* Polls while a process starts: it must never appear with the memory of the dead process whose slot it takes. */
 static void test_nobody_has_what_the_dead_had(void) {
     char c = 0;
     for (int i = 0; i < ROUNDS && check_failures == 0; i++) {

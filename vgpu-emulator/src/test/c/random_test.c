@@ -1,7 +1,6 @@
 /*
- * Random calls with handles that are good or wild, from several threads at once. Nothing may
- * crash or hang, every result is an error code that exists, and at the end all memory is back. The
- * seed is fixed; the threads' order is not.
+ * Random calls with valid and invalid handles, from several threads at once. Nothing may crash or hang, every result
+ * must be an existing error code, and at the end all memory must be free. The seed is fixed; the threads' order is not.
  */
 #include "check.h"
 #include "cuda_api.h"
@@ -31,7 +30,7 @@ static int pick(player *p, int below) {
     return rand_r(&p->seed) % below;
 }
 
-/* Mostly one of the handles, now and then something that is none. */
+/* Usually one of the handles; sometimes an invalid one. */
 #define ANY(p, handles) \
     (pick(p, 40) == 0 ? (void *)(uintptr_t)(0x7000 + pick(p, 9999)) \
                       : (void *)(uintptr_t)(p)->handles[pick(p, HANDLES)])
@@ -44,7 +43,7 @@ static CUresult launch(player *p) {
     uint64_t ns = (uint64_t)pick(p, 20000);
     uint32_t value = 1;
     uint64_t n = (uint64_t)pick(p, 300);
-    uint64_t address = p->target; /* it is filled again whenever a graph is launched */
+    uint64_t address = p->target; /* every launch of the graph fills it again */
     CUfunction function = p->functions[pick(p, 4)];
     void *fill[] = {&address, &value, &n};
     void *spin[] = {&ns};

@@ -1,6 +1,6 @@
 /*
- * The emulated resource manager, asked as a hook would ask it: the `ioctl` of the emulated driver is
- * found where that driver finds it, in its import table. Kernels stop in the middle and go on.
+ * The emulated resource manager, called as a hook would: through the `ioctl` slot of the emulated driver's import
+ * table. Kernels stop in the middle and resume.
  */
 #include "check.h"
 #include "cuda_api.h"
@@ -97,7 +97,7 @@ static uint32_t schedule(bool on) {
     return control(ctl, client, group, RM_CTRL_GROUP_SCHEDULE, params, sizeof params);
 }
 
-/* The file and handles of the driver: it numbers them from the same start in each process. */
+/* Finds the driver's file and handles. The driver numbers its handles from the same start in every process. */
 static void find_objects(void) {
     DIR *list = opendir("/proc/self/fd");
     const struct dirent *entry = NULL;
@@ -112,7 +112,7 @@ static void find_objects(void) {
     }
     closedir(list);
     CHECK(ctl >= 0);
-    /* Two devices with a subdevice each, then the context's group and channels. */
+    /* Two devices with one subdevice each come first, then the context's group and channels. */
     subdevice = 0x5c000002;
     group = 0x5c000005;
     channels[0] = group + 1;
@@ -209,12 +209,12 @@ static uint32_t resume_group(void) {
 static void what_is_stopped_can_be_destroyed(void) {
     CUcontext context = NULL;
     CHECK_OK(cuCtxCreate_v2(&context, 0, 0));
-    group += 3; /* the new context's */
+    group += 3; /* the new context's group */
     CHECK_EQUAL(schedule(false), RM_OK);
     CHECK_OK(cuCtxDestroy_v2(context));
     CHECK_EQUAL(schedule(true), RM_ERR_OBJECT_NOT_FOUND);
     group -= 3;
-    CHECK_OK(cuCtxCreate_v2(&context, 0, 0)); /* perhaps the same entry: it runs */
+    CHECK_OK(cuCtxCreate_v2(&context, 0, 0)); /* it runs, even if it reuses the entry */
     CUmodule module = NULL;
     CUfunction outer = spin;
     CHECK_OK(cuModuleLoadData(&module, test_ptx));
@@ -240,7 +240,7 @@ static void time_slices_are_the_groups_own(void) {
     CHECK_EQUAL(control(ctl, client, group, RM_CTRL_GROUP_SET_TIMESLICE, &slice, 8), RM_OK);
 }
 
-/* The child's copy of the file is no way to the parent's objects. */
+/* The child's copy of the file gives no access to the parent's objects. */
 static void a_fork_has_nothing(void) {
     pid_t child = fork();
     if (child == 0) {
@@ -258,7 +258,7 @@ static void a_fork_has_nothing(void) {
     CHECK_EQUAL(status, 0);
 }
 
-/* A process that is killed while it is stopped leaves nothing behind. */
+/* A process that is killed while its work is stopped leaves nothing behind. */
 static void the_stopped_can_be_killed(const char *self) {
     pid_t child = fork();
     if (child == 0) {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the libraries and the C tests, and runs them. Usage: run.sh OUT plain|address|thread
-# OUT is a directory for everything that is built. Ends with 1 if a test fails.
+# OUT is the directory of all build results. Exits with 1 if a test fails.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 main=$here/../../main/c
@@ -15,13 +15,13 @@ case $2 in
     kills=25
     ;;
   thread)
-    # The fences that the sanitizer does not know order accesses that are atomic each; see state_values.c.
+    # The sanitizer does not know fences; they order accesses that are atomic anyway. See state_values.c.
     sanitize="-fsanitize=thread -Wno-tsan"
     tests="driver forms green memory ipc time graph nodes texture random rm pieces"
     ;;
   *) exit 2 ;;
 esac
-# Handles lie in mapped memory, where the leak check does not look for pointers.
+# Handles lie in mapped memory, which the leak check does not search for pointers.
 export ASAN_OPTIONS="detect_leaks=0" TSAN_OPTIONS="halt_on_error=1 suppressions=$here/tsan.supp" UBSAN_OPTIONS="print_stacktrace=1"
 flags="-O1 -g $sanitize"
 mkdir -p "$out"
@@ -48,7 +48,7 @@ build() {
   $CC $warnings $flags "$here/$1_test.c" $sources -o "$out/$1_test" -lpthread -ldl \
     "$libraries/libcuda.so.1" "$libraries/libnvidia-ml.so.1" -Wl,-rpath,"$libraries"
 }
-# Against the toolkit's own header, where there is one: our declarations, and the list of functions.
+# Compares our declarations and the list of functions with the toolkit's header, if it is installed.
 compare_with_toolkit() {
   header=${CUDA_HOME:-/usr/local/cuda}/include
   if [ ! -f "$header/cuda.h" ]; then
@@ -68,7 +68,7 @@ compare_with_toolkit() {
     return 1
   fi
 }
-# Old systems: no symbol of a glibc newer than 2.17. Nothing of ours but what is meant to be seen.
+# For old systems, no symbol may need a glibc newer than 2.17. Only the driver's and NVML's names may be exported.
 check_symbols() {
   for library in libcuda.so.1 libnvidia-ml.so.1; do
     newest=$(objdump -T "$libraries/$library" | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1)
@@ -90,7 +90,7 @@ for test in $tests; do
 done
 wait
 for test in $tests; do
-  # Short: the tests' processes put directories and a socket's length of names below it.
+  # A short path, because the tests create directories and sockets below it.
   directory=$(mktemp -d /tmp/vgpu-emu-XXXXXX)
   if ! VGPU_EMULATOR_DIR=$directory VGPU_TEST_KILLS=$kills \
     VGPU_EMULATOR="devices=2,memory=1GiB,model=Test GPU" timeout 60 "$out/${test}_test"; then

@@ -1,4 +1,4 @@
-/* The model of a GPU's time, with exact numbers. */
+/* The model of a GPU's time, checked with exact numbers. */
 #include "check.h"
 #include "gpu/schedule.h"
 
@@ -42,9 +42,9 @@ static void twoContextsTakeTurnsOfASlice(void) {
     emu_advance(&s, demand, SLICE, 4500);
     CHECK_EQUAL(s.contexts[0].served_ns + s.contexts[1].served_ns, 4500);
     CHECK_EQUAL(s.contexts[1].served_ns,
-                2500); /* the search starts behind the one that ran last: context 0 */
+                2500); /* the search starts after the context that ran last, context 0 */
     CHECK_EQUAL(s.history_count, 5);
-    /* 1 runs in [0,1000), [2000,3000), [4000,…: its service is 2000 at 3000 and 2001 at 4001 */
+    /* Context 1 runs in [0,1000), [2000,3000), [4000,…: its service is 2000 at 3000, and 2001 at 4001. */
     CHECK_EQUAL(emu_time_of_service(&s, 1, 2000, 0, 0), 3000);
     CHECK_EQUAL(emu_time_of_service(&s, 1, 2001, 0, 0), 4001);
     CHECK_EQUAL(emu_time_of_service(&s, 0, 1000, 0, 0), 2000);
@@ -119,7 +119,7 @@ static void allEntriesCanBeUsed(void) {
     CHECK_EQUAL(s.busy_ns, 10 * EMU_MAX_CONTEXTS);
 }
 
-/* Advancing in one step, or in many, or over rounds that are skipped, gives the same. */
+/* Advancing in one step, in many steps, or over skipped rounds gives the same result. */
 static void stepsDoNotMatter(void) {
     srand(test_seed());
     for (int round = 0; round < 300; round++) {
@@ -153,13 +153,13 @@ static void forgottenHistoryIsInterpolated(void) {
     emu_advance(&s, demand, SLICE, 1000 * SLICE);
     uint64_t at = emu_time_of_service(&s, 0, 100 * SLICE, 0, 0);
     CHECK(at >= 197 * SLICE &&
-          at <= 203 * SLICE); /* half the GPU: twice as long, give or take a round */
+          at <= 203 * SLICE); /* half the GPU: twice as long, within one round */
     CHECK_EQUAL(emu_time_of_service(&s, 0, 500 * SLICE, 0, 0), 1000 * SLICE);
 }
 
 static void longRunsAreRemembered(void) {
     start(1);
-    demand[0] = UINT64_C(20000000000); /* longer than a slice's length can say */
+    demand[0] = UINT64_C(20000000000); /* does not fit into one slice's length field */
     emu_advance(&s, demand, SLICE, UINT64_C(15000000000));
     CHECK_EQUAL(s.contexts[0].served_ns, INT64_C(15000000000));
     CHECK_EQUAL(emu_time_of_service(&s, 0, UINT64_C(1000000000), 0, 0), 1000000000);

@@ -1,7 +1,6 @@
 /*
- * Several processes on the same GPUs: each starts this program again with a role. Among them are
- * processes that are killed or stopped at random moments; whatever they were doing, the others go
- * on and every byte comes back.
+ * Several processes on the same GPUs; each is this program again, started with a role. Some processes are killed or
+ * stopped at random moments. Whatever they were doing, the others must continue, and all memory must be returned.
  */
 #include "processes.h"
 
@@ -10,12 +9,12 @@
 
 enum { WORKERS = 4 };
 
-/* Fewer where a sanitizer makes starting slow. */
+/* reduced under a sanitizer, which makes process starts slow */
 static int kills = 200;
 
 /* Roles. */
 
-/* Queues nearly a second of work, says so, and waits. */
+/* Queues almost a second of work, reports that, and waits. */
 static void queue_up(void) {
     open_gpu();
     for (int i = 0; i < 900; i++) {
@@ -25,7 +24,7 @@ static void queue_up(void) {
     hear(0);
 }
 
-/* Allocates, launches and waits as fast as it can, until it is killed. */
+/* Allocates, launches and waits as fast as possible until it is killed. */
 static void churn(unsigned int seed) {
     CUdeviceptr live[16] = {0};
     srand(test_seed() + seed);
@@ -56,8 +55,7 @@ static void churn(unsigned int seed) {
     }
 }
 
-/* Both have work all the time: their service differs by no more than the slices that are under way.
- */
+/* Both processes have work all the time: their service may differ only by the slices in progress. */
 static void twoProcessesGetHalfEach(emu_state *state) {
     int in[2];
     int out[2];
@@ -86,7 +84,7 @@ static void twoProcessesGetHalfEach(emu_state *state) {
     CHECK_EQUAL(found, 2);
     uint64_t apart = served[0] > served[1] ? served[0] - served[1] : served[1] - served[0];
     CHECK(apart <= 2 * state->settings.slice_ns);
-    /* One GPU, never idle: together they got all of the time that passed. */
+    /* One GPU, never idle: together they received all the time that passed. */
     CHECK_EQUAL(served[0] + served[1], after.schedule.now_ns - before.schedule.now_ns);
     for (int i = 0; i < 2; i++) {
         close(in[i]);
@@ -96,9 +94,8 @@ static void twoProcessesGetHalfEach(emu_state *state) {
 }
 
 /*
- * Between events lies what the GPU did, not the wait for another process's slice: a kernel shorter
- * than a slice takes its own time. (The least of several: it takes longer if this process is held
- * up between the calls.)
+ * The time between two events is GPU work, without the wait for another process's slice: a kernel shorter than a slice
+ * takes its own time. (The minimum of several runs, because a delay of this process between the calls adds time.)
  */
 static void eventsDoNotCountTheWaitForOthers(void) {
     int in = -1;
@@ -136,8 +133,8 @@ static CUevent record(CUstream stream, uint64_t ns) {
 }
 
 /*
- * Another process was held up between reading the clock and asking for work: it comes in the past,
- * where it has most of the time that has passed since. What was seen done stays done.
+ * Another process was delayed between reading the clock and raising its demand, so it asks for work in the past and
+ * receives most of the time since. Work that was seen as done stays done.
  */
 static void whatIsDoneStaysDone(emu_state *state) {
     emu_gpu *gpu = &state->gpus[0];
@@ -146,7 +143,7 @@ static void whatIsDoneStaysDone(emu_state *state) {
     uint32_t late = emu_gpu_add_context(gpu);
     emu_gpu_slice_context(gpu, late, 1000000);
     CHECK_OK(cuCtxSynchronize());
-    for (int i = 0; i < 2; i++) { /* the second is done first, and is not the first to be learnt of */
+    for (int i = 0; i < 2; i++) { /* the second event completes first, but is not the first to be queried */
         CHECK_OK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
         events[i] = record(streams[i], i == 0 ? 40 * MS : 4 * MS);
     }
@@ -178,7 +175,7 @@ static void killedProcessesLeaveNothing(emu_state *state) {
         int victim = rand() % WORKERS;
         emu_sleep_until(emu_now_ns() + (uint64_t)(rand() % 8) * MS + (uint64_t)(rand() % 1000000));
         kill(workers[victim], SIGKILL);
-        CHECK_OK(run(10000)); /* while it dies */
+        CHECK_OK(run(10000)); /* while the process dies */
         CHECK_OK(cuCtxSynchronize());
         CHECK_EQUAL(end_of(workers[victim], SIGKILL), 0);
         check_ledger(state);
@@ -191,7 +188,7 @@ static void killedProcessesLeaveNothing(emu_state *state) {
     }
     CHECK_EQUAL(free_bytes(), before);
     CUdeviceptr all = 0;
-    CHECK_OK(cuMemAlloc_v2(&all, before)); /* to the last byte */
+    CHECK_OK(cuMemAlloc_v2(&all, before)); /* all memory, to the last byte */
     CHECK_OK(cuMemFree_v2(all));
 }
 
@@ -201,7 +198,7 @@ static void stoppedProcessesHoldNobodyUp(void) {
         emu_sleep_until(emu_now_ns() + (uint64_t)(rand() % 4000000));
         kill(worker, SIGSTOP);
         CUdeviceptr p = 0;
-        CUresult result = cuMemAlloc_v2(&p, MIB); /* the other may have taken all */
+        CUresult result = cuMemAlloc_v2(&p, MIB); /* the other process may have taken everything */
         CHECK(result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY);
         CHECK_OK(run(20000));
         CHECK_OK(cuCtxSynchronize());
@@ -212,8 +209,8 @@ static void stoppedProcessesHoldNobodyUp(void) {
     CHECK_EQUAL(end_of(worker, SIGKILL), 0);
 }
 
-/* As with the real driver, the child of a fork cannot use what it inherited; and it holds nothing
- * of its parent's. */
+/* As with the real driver, the child of a fork cannot use what it inherited. It must not hold anything of its
+ * parent's. */
 static void forkedChildrenHaveNoDriver(void) {
     pid_t child = fork();
     if (child == 0) {
@@ -230,7 +227,7 @@ static void forkedChildrenHaveNoDriver(void) {
     CHECK_OK(cuMemFree_v2(p));
 }
 
-/* Forks a child that lives on, says how it went, and waits to be killed. */
+/* Forks a child that lives on, reports the result, and waits to be killed. */
 static void fork_and_wait(void) {
     open_gpu();
     CUdeviceptr p = 0;
@@ -261,7 +258,7 @@ static void memoryOfAForkedParentComesBack(void) {
     close(out);
 }
 
-/* Says what cuInit returned. */
+/* Reports what cuInit returned. */
 static void only_init(void) {
     say((char)('0' + (cuInit(0) == CUDA_SUCCESS ? 0 : 1)));
 }
@@ -276,7 +273,7 @@ static char result_of(const char *role) {
     return c;
 }
 
-/* A state that is not one is replaced if nobody uses it, and refused if somebody does. */
+/* A damaged state file is replaced if no process uses it, and refused otherwise. */
 static void damagedStatesAreReplaced(const char *directory) {
     char path[700];
     char other[600];
@@ -294,7 +291,7 @@ static void damagedStatesAreReplaced(const char *directory) {
     CHECK_EQUAL(pwrite(fd, noise, sizeof noise, 0), sizeof noise);
     CHECK_EQUAL(result_of("init"), '0');
     close(fd);
-    fd = open(path, O_RDWR | O_CLOEXEC); /* the file that is in place now */
+    fd = open(path, O_RDWR | O_CLOEXEC); /* the file that is now in place */
     struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 4096, .l_len = 1};
     CHECK_EQUAL(fcntl(fd, F_OFD_SETLK, &lock), 0);
     CHECK_EQUAL(pwrite(fd, noise, 64, 0), 64);
@@ -306,7 +303,7 @@ static void damagedStatesAreReplaced(const char *directory) {
     setenv("VGPU_EMULATOR_DIR", directory, 1);
 }
 
-/* Many start at once in a directory that is not there. */
+/* Many processes start at once in a directory that does not exist. */
 static void manyStartAtOnce(const char *directory) {
     char other[600];
     pid_t pids[12];
@@ -373,7 +370,7 @@ int main(int count, char **arguments) {
     srand(test_seed());
     signal(SIGPIPE, SIG_IGN);
     CHECK(directory != NULL);
-    CHECK_OK(emu_state_open(&state, problem, sizeof problem)); /* looks only */
+    CHECK_OK(emu_state_open(&state, problem, sizeof problem)); /* only looks */
     visibleDevicesAreChosen();
     manyStartAtOnce(directory);
     damagedStatesAreReplaced(directory);

@@ -1,4 +1,4 @@
-/* Processes that another one suspends by cuCheckpointProcess*: each starts this program again with a role. */
+/* Suspending processes with cuCheckpointProcess*. Each process is this program again, started with a role. */
 #include "gpu/suspend.h"
 #include "processes.h"
 
@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Holds 16 MiB with something in it, and a second of work; then does what it is told, and says when
- * it has. */
+/* Holds 16 MiB with known content and a second of work, then executes commands and reports when each is done. */
 static void hold(void) {
     enum { WORDS = 16 << 18 };
     CUdeviceptr held = 0;
@@ -55,7 +54,7 @@ static void tell(const holder *h, char c) {
     CHECK_EQUAL(write(h->in, &c, 1), 1);
 }
 
-/* Whether it says something soon. */
+/* Whether the process reports something within the timeout. */
 static bool answers(const holder *h, int ms) {
     struct pollfd poller = {.fd = h->out, .events = POLLIN};
     return poll(&poller, 1, ms) == 1;
@@ -92,7 +91,7 @@ static void resume_holder(const holder *h) {
     CHECK_EQUAL(state_of(h->pid), EMU_RUNNING);
 }
 
-/* The memory is others' meanwhile, to the byte; what was in it comes back. */
+/* Other processes can use exactly that memory meanwhile. Its content is restored. */
 static void suspendedProcessesKeepTheirMemoryElsewhere(emu_state *state) {
     size_t before = free_bytes();
     holder h = start_holder();
@@ -116,7 +115,7 @@ static void suspendedProcessesKeepTheirMemoryElsewhere(emu_state *state) {
     tell(&h, 'c');
     hear(h.out);
     suspend_holder(&h);
-    tell(&h, 'f'); /* what is freed meanwhile does not come back */
+    tell(&h, 'f'); /* memory freed meanwhile does not come back */
     hear(h.out);
     tell(&h, 'r');
     CHECK(!answers(&h, 20));
@@ -128,7 +127,7 @@ static void suspendedProcessesKeepTheirMemoryElsewhere(emu_state *state) {
     CHECK_EQUAL(free_bytes(), before);
 }
 
-/* Each step from the one state that it wants; reserved bytes are zero; nobody locks himself. */
+/* Each step requires its one state, reserved bytes must be zero, and a process cannot lock itself. */
 static void checkpointStepsHaveAnOrder(emu_state *state) {
     (void)state;
     holder h = start_holder();
@@ -141,7 +140,7 @@ static void checkpointStepsHaveAnOrder(emu_state *state) {
     CHECK_EQUAL(cuCheckpointProcessUnlock(h.pid, NULL), CUDA_ERROR_ILLEGAL_STATE);
     CHECK_OK(lock_within(h.pid, 0));
     CHECK_EQUAL(lock_within(h.pid, 0), CUDA_ERROR_ILLEGAL_STATE);
-    tell(&h, 'a'); /* its allocations wait as well */
+    tell(&h, 'a'); /* its allocations wait too */
     CHECK(!answers(&h, 20));
     CHECK_EQUAL(cuCheckpointProcessRestore(h.pid, NULL), CUDA_ERROR_ILLEGAL_STATE);
     CHECK_OK(cuCheckpointProcessCheckpoint(h.pid, NULL));
@@ -156,7 +155,7 @@ static void checkpointStepsHaveAnOrder(emu_state *state) {
     CHECK_EQUAL(cuCheckpointProcessGetState(h.pid, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* A checkpoint that is refused, or goes wrong, leaves the process locked: unlocking is our part. */
+/* A refused or failed checkpoint leaves the process locked; the caller must unlock it. */
 static void refusedCheckpointsLeaveTheProcessLocked(emu_state *state) {
     size_t before = free_bytes();
     holder h = start_holder();
@@ -195,7 +194,7 @@ static void processKilledWhileSuspendedLeavesNothing(emu_state *state) {
         CHECK_EQUAL(cuCheckpointProcessRestore(h.pid, NULL), CUDA_ERROR_INVALID_VALUE);
         CHECK_EQUAL(free_bytes(), before);
         check_ledger(state);
-        holder next = start_holder(); /* in the same slot */
+        holder next = start_holder(); /* takes the same slot */
         tell(&next, 'r');
         hear(next.out);
         end_holder(&next);
@@ -203,7 +202,7 @@ static void processKilledWhileSuspendedLeavesNothing(emu_state *state) {
     CHECK_EQUAL(lock_within(getpid() + 1000000, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* It is waited for; after that it goes on as if nobody had tried. */
+/* The caller waits for a stopped process, which then continues as if nothing had been tried. */
 static void stoppedProcessesResistSuspension(emu_state *state) {
     size_t before = free_bytes();
     holder h = start_holder();

@@ -1,4 +1,4 @@
-/* Settings, PTX, and the heap of addresses. */
+/* Settings, PTX parsing, and the address heap. */
 #include "check.h"
 #include "base/heap.h"
 #include "base/ptx.h"
@@ -139,8 +139,8 @@ static bool ignore(const emu_ptx_item *item, void *data) {
     return true;
 }
 
-/* Cut off anywhere or with bytes changed, it is read to an end and no further (the sanitizers
- * watch). */
+/* PTX that is cut off anywhere or has changed bytes: the reader must not read past its end (checked by the
+ * sanitizers). */
 static void brokenPtxDoesNoHarm(void) {
     char *copy = malloc(sizeof ptx);
     srand(test_seed());
@@ -197,7 +197,7 @@ static void heapNeverHandsOutTheSameTwice(void) {
     }
     uint64_t start = 0;
     CHECK(emu_heap_next(&heap, 0, &start) == NULL);
-    CHECK(emu_heap_allocate(&heap, UINT64_C(1) << 30, 0) != 0); /* all in one piece again */
+    CHECK(emu_heap_allocate(&heap, UINT64_C(1) << 30, 0) != 0); /* in one piece again */
     emu_heap_close(&heap);
 }
 

@@ -1,4 +1,4 @@
-/* Textures and surfaces: what is bound is checked, and told to who asks. Contexts with several uses. */
+/* Textures and surfaces: bindings are checked and can be queried. Contexts that are attached several times. */
 #include "check.h"
 #include "cuda_api.h"
 
@@ -52,7 +52,7 @@ static void texturesTellWhatTheyAreOf(void) {
     CHECK(told.array == resource.array && memcmp(&told_how, &how, sizeof how) == 0 &&
           told_view.format == 3);
     CHECK_OK(cuSurfObjectCreate(&surface, &resource));
-    CHECK_EQUAL(cuTexObjectDestroy(surface), CUDA_ERROR_INVALID_VALUE); /* is none */
+    CHECK_EQUAL(cuTexObjectDestroy(surface), CUDA_ERROR_INVALID_VALUE); /* not a texture object */
     CHECK_OK(cuSurfObjectDestroy(surface));
     CHECK_OK(cuTexObjectDestroy(texture));
     CHECK_EQUAL(cuTexObjectDestroy(texture), CUDA_ERROR_INVALID_VALUE);

@@ -1,6 +1,6 @@
 /*
- * When things happen: streams, events, host functions, captures, graphs. Times are the model's own,
- * from events, and behind a first long kernel, so that a busy machine changes none of them.
+ * Timing of streams, events, host functions, captures and graphs. Times are the model's own, measured by events after a
+ * first long kernel, so that a busy machine does not affect them.
  */
 #include "check.h"
 #include "cuda_api.h"
@@ -33,7 +33,7 @@ static CUstream stream_of(unsigned int flags) {
     return made;
 }
 
-/* Microseconds between two events, after waiting for them. */
+/* The microseconds between two events, after waiting for both. */
 static int64_t between(CUevent start, CUevent end) {
     float ms = -1;
     CHECK_OK(cuEventSynchronize(start));
@@ -66,7 +66,7 @@ static void eventsTellTheModelsTime(void) {
     CHECK_OK(cuStreamDestroy_v2(stream));
 }
 
-/* Recorded on an idle stream, an event happens at once, though another stream is busy. */
+/* An event recorded on an idle stream completes at once, even if another stream is busy. */
 static void idleStreamsDoNotWait(void) {
     CUstream busy = stream_of(CU_STREAM_NON_BLOCKING);
     CUstream idle = stream_of(CU_STREAM_NON_BLOCKING);
@@ -102,7 +102,7 @@ static void streamsOverlapAndWaitForEvents(void) {
     CHECK_EQUAL(between(lead, joined), 35000);
 }
 
-/* The legacy stream waits for blocking streams, and they for it; not so those that do not block. */
+/* The legacy stream waits for blocking streams, and they wait for it. Non-blocking streams do neither. */
 static void legacyStreamIsABarrier(void) {
     CUstream blocking = stream_of(CU_STREAM_DEFAULT);
     CUstream free_running = stream_of(CU_STREAM_NON_BLOCKING);
@@ -132,15 +132,15 @@ static void aFullQueuePushesBack(void) {
     for (int i = 0; i < 1023; i++) {
         run(stream, 1000);
     }
-    for (int i = 0; i < 2000; i++) { /* takes no entry */
+    for (int i = 0; i < 2000; i++) { /* takes no queue entry */
         CHECK_OK(cuLaunchKernel(null_kernel, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
     }
-    run(stream, 1000); /* the entry of the first kernel must be free by now */
+    run(stream, 1000); /* the first kernel's entry must be free by now */
     CHECK_OK(cuEventQuery(first));
     CHECK_OK(cuStreamSynchronize(stream));
 }
 
-/* Streams have a queue each. */
+/* Each stream has its own queue. */
 static void aFullQueueHoldsUpItsStreamAlone(void) {
     CUstream full = stream_of(CU_STREAM_NON_BLOCKING);
     CUstream other = stream_of(CU_STREAM_NON_BLOCKING);
@@ -161,7 +161,7 @@ static void copy(CUstream stream, CUdeviceptr p, void *host, bool to_host) {
                      : cuMemcpyHtoDAsync_v2(p, host, bytes, stream));
 }
 
-/* Copies in one direction come one after the other, whatever their streams; all else goes on beside them. */
+/* Copies in one direction run one after the other, whatever their streams. Everything else runs in parallel. */
 static void copiesShareAnEngineForEachDirection(void) {
     enum { STREAMS = 5 };
     CUstream streams[STREAMS];
@@ -180,7 +180,7 @@ static void copiesShareAnEngineForEachDirection(void) {
         CHECK_OK(cuStreamWaitEvent(streams[i], lead, 0));
     }
     run(streams[0], 10 * MS);
-    copy(streams[0], p, host, false); /* not before its stream comes to it: others go ahead */
+    copy(streams[0], p, host, false); /* waits for its own stream, so later copies of other streams go first */
     copy(streams[1], p, host, false);
     copy(streams[2], p, host, false);
     copy(streams[3], p, host, true);
@@ -203,9 +203,9 @@ static CUevent pending_event;
 static void count_call(void *data) {
     int *expected = data;
     CHECK_EQUAL(calls, *expected);
-    CHECK_OK(cuEventQuery(pending_event)); /* what was before it is done */
+    CHECK_OK(cuEventQuery(pending_event)); /* everything before it is done */
     CHECK_EQUAL(cuCtxSynchronize(),
-                CUDA_ERROR_INVALID_CONTEXT); /* no context is current in that thread */
+                CUDA_ERROR_INVALID_CONTEXT); /* no context is current to that thread */
     __atomic_add_fetch(&calls, 1, __ATOMIC_ACQ_REL);
 }
 
@@ -255,7 +255,7 @@ static void wait_at_gate(void *data) {
     pthread_mutex_unlock(&gate_lock);
 }
 
-/* Submitting behind a host function that waits for the submitter does not block. */
+/* Submitting behind a host function that waits for the submitter must not block. */
 static void hostFunctionsHoldBackOnlyTheirStream(void) {
     CUstream stream = stream_of(CU_STREAM_NON_BLOCKING);
     CUstream other = stream_of(CU_STREAM_NON_BLOCKING);
@@ -275,7 +275,7 @@ static void hostFunctionsHoldBackOnlyTheirStream(void) {
     CHECK_OK(cuStreamSynchronize(stream));
 }
 
-/* A wait is for what was recorded before it. What is recorded later may itself stand behind the wait. */
+/* A wait is for an earlier record. A later record may itself stand behind the wait. */
 static void waitsAreForEarlierRecordsAlone(void) {
     CUstream one = stream_of(CU_STREAM_DEFAULT);
     CUstream two = stream_of(CU_STREAM_NON_BLOCKING);
@@ -284,7 +284,7 @@ static void waitsAreForEarlierRecordsAlone(void) {
     CHECK_OK(cuLaunchHostFunc(two, wait_at_gate, NULL));
     CHECK_OK(cuEventRecord(recorded, two));
     CHECK_OK(cuStreamWaitEvent(one, recorded, 0));
-    run(NULL, 1000); /* after what the blocking stream has */
+    run(NULL, 1000); /* after the blocking stream's work */
     CHECK_OK(cuEventRecord(recorded, NULL));
     pthread_mutex_unlock(&gate_lock);
     CHECK_OK(cuCtxSynchronize());
@@ -331,7 +331,7 @@ static void capturedWorkRunsWhenLaunched(void) {
     CHECK_OK(cuEventRecord(a, stream));
     CHECK_OK(cuGraphLaunch(exec, stream));
     CHECK_OK(cuEventRecord(b, stream));
-    CHECK_EQUAL(between(a, b), 14002); /* the longest way, and 2 us of vgpu_fill */
+    CHECK_EQUAL(between(a, b), 14002); /* the critical path, and 2 us of vgpu_fill */
     CHECK_OK(cuMemcpyDtoH_v2(&value, p, 4));
     CHECK_EQUAL(value, 9);
     CHECK_OK(cuGraphExecDestroy(exec));
@@ -350,7 +350,7 @@ static void badCapturesAreRefused(void) {
                 CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     CHECK_OK(cuEventRecord(fork, stream));
     CHECK_OK(cuStreamWaitEvent(side, fork, 0));
-    run(side, 1); /* never joined */
+    run(side, 1); /* never joined back */
     CHECK_EQUAL(cuStreamEndCapture(side, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     CHECK_OK(cuStreamBeginCapture_v2(stream, 0));
@@ -359,7 +359,7 @@ static void badCapturesAreRefused(void) {
     run(side, 1);
     CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
     CUresult (*const forbidden[])(CUstream) = {cuStreamSynchronize, cuStreamQuery};
-    for (int i = 0; i < 2; i++) { /* they invalidate it */
+    for (int i = 0; i < 2; i++) { /* each call invalidates the capture */
         CHECK_OK(cuStreamBeginCapture_v2(stream, 0));
         CHECK_EQUAL(forbidden[i](stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
         CHECK_EQUAL(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&ns}, NULL),

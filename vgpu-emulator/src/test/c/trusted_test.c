@@ -1,4 +1,4 @@
-/* Which directories are trusted with the state of the GPUs. */
+/* Which directories are trusted to hold the GPUs' state. */
 #include "base/trusted.h"
 #include "check.h"
 

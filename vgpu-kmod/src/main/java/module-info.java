@@ -1,4 +1,4 @@
-/** The backend of the kernel module. Exports nothing to libraries. */
+/** The kernel module's backend. Exports nothing. */
 module dev.vgpu.kmod {
   requires dev.vgpu;
   requires static org.jspecify;

@@ -14,7 +14,7 @@ void (*bed_watch)(void);
 static pthread_mutex_t ledgers = PTHREAD_MUTEX_INITIALIZER, drivers = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t next_id;
 
-/* Who calls the core, and on which file. */
+/* The process that calls the core, and its file. */
 struct caller {
   struct bed_process *process;
   struct bed_file *file;
@@ -92,8 +92,8 @@ static int bed_has_gpu(void *self) {
 
 static long bed_forward(void *self, uint32_t word, uint64_t argument) {
   struct caller *caller = self;
-  struct model_caller as = {.read = bed_read, .write = bed_write, .file_of = bed_model_file, .has_gpu = bed_has_gpu, .self = self,
-                            .tag = caller->process->tag, .process = caller->process->number};
+  struct model_caller as = {.read = bed_read, .write = bed_write, .file_of = bed_model_file, .has_gpu = bed_has_gpu,
+                            .self = self, .tag = caller->process->tag, .process = caller->process->number};
   struct model_file *tied = caller->file->model.tied;
   void (*between)(void) = bed_between;
   if (between != NULL) {
@@ -151,7 +151,8 @@ void bed_end(void) {
     struct vgpu_rm_tenant *tenant = vgpu__tenant_find(&book, (uint64_t)i);
     if (tenant != NULL && (tenant->used != 0 || tenant->host_used != 0 || tenant->objects != 0 || tenant->refs != 1)) {
       fprintf(stderr, "tenant %d: used %llu, host %llu, objects %llu, refs %llu\n", i, (unsigned long long)tenant->used,
-              (unsigned long long)tenant->host_used, (unsigned long long)tenant->objects, (unsigned long long)tenant->refs);
+              (unsigned long long)tenant->host_used, (unsigned long long)tenant->objects,
+              (unsigned long long)tenant->refs);
       bed_fail("a tenant is charged for nothing");
     }
   }

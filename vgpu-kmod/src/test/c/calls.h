@@ -1,13 +1,13 @@
 /*
- * The driver's calls, as a program of a tenant makes them: fields by offset at a place in the arena. bed.h, or what stands for
- * it, is included before.
+ * The driver's calls as a tenant's program makes them: fields by offset at a place in the arena. Include bed.h, or a
+ * replacement, first.
  */
 #ifndef VGPU_CALLS_H
 #define VGPU_CALLS_H
 
 /* Places in the arena. */
 enum { CALL = 8192, PARAMS = 12288, OUTER = 16384, PLACE = 65536 };
-static _Thread_local size_t place; /* of this thread */
+static _Thread_local size_t place; /* this thread's part of the arena */
 
 static inline uint64_t spot(size_t at) { return bed_at(place + at); }
 
@@ -26,16 +26,17 @@ static inline uint64_t get64(size_t at) {
 
 struct alloc {
   uint32_t client, parent, handle, class_number;
-  uint64_t bytes;       /* of memory */
+  uint64_t bytes;       /* for memory */
   uint32_t params_size; /* as the caller states it */
   int rights;           /* the longer form */
-  uint32_t direction;   /* 0: what programs use */
+  uint32_t direction;   /* 0: the direction that programs use */
   size_t call, params;  /* 0: the usual places */
 };
 
-/* Returns the status; what was made is in *made. UINT32_MAX where the ioctl itself failed. */
+/* Returns the status; *made is the new handle. UINT32_MAX if the ioctl itself failed. */
 static inline uint32_t do_alloc(struct bed_process *process, int fd, struct alloc what, uint32_t *made) {
-  size_t call = what.call != 0 ? what.call : CALL, params = what.params != 0 ? what.params : PARAMS, size = what.rights ? 48 : 32;
+  size_t call = what.call != 0 ? what.call : CALL, params = what.params != 0 ? what.params : PARAMS,
+         size = what.rights ? 48 : 32;
   memset(arena + place + call, 0, size);
   if (what.bytes != 0) put64(params + 64, what.bytes);
   put32(call, what.client);
@@ -44,7 +45,8 @@ static inline uint32_t do_alloc(struct bed_process *process, int fd, struct allo
   put32(call + 12, what.class_number);
   put64(call + 16, what.bytes != 0 || what.class_number == RM_CLASS_GROUP ? spot(params) : 0);
   put32(call + (what.rights ? 32 : 24), what.params_size);
-  uint32_t word = what.direction != 0 ? what.direction | (uint32_t)size << 16 | RM_ALLOC : vgpu__rm_word(RM_ALLOC, (uint32_t)size);
+  uint32_t word = what.direction != 0 ? what.direction | (uint32_t)size << 16 | RM_ALLOC
+                                      : vgpu__rm_word(RM_ALLOC, (uint32_t)size);
   long result = bed_ioctl(process, fd, word, spot(call));
   if (made != NULL) *made = get32(call + 8);
   return result == 0 ? get32(call + (what.rights ? 40 : 28)) : UINT32_MAX;
@@ -59,7 +61,8 @@ static inline uint32_t do_free(struct bed_process *process, int fd, uint32_t cli
   return result == 0 ? get32(CALL + 12) : UINT32_MAX;
 }
 
-static inline uint32_t do_control(struct bed_process *process, int fd, uint32_t client, uint32_t object, uint32_t command, uint32_t size) {
+static inline uint32_t do_control(struct bed_process *process, int fd, uint32_t client, uint32_t object,
+                                  uint32_t command, uint32_t size) {
   memset(arena + place + CALL, 0, RM_CONTROL_SIZE);
   put32(CALL, client);
   put32(CALL + 4, object);
@@ -70,16 +73,16 @@ static inline uint32_t do_control(struct bed_process *process, int fd, uint32_t 
   return result == 0 ? get32(CALL + 28) : UINT32_MAX;
 }
 
-static inline uint32_t do_dup(struct bed_process *process, int fd, uint32_t client, uint32_t parent, uint32_t handle, uint32_t source,
-                              uint32_t object) {
+static inline uint32_t do_dup(struct bed_process *process, int fd, uint32_t client, uint32_t parent, uint32_t handle,
+                              uint32_t source, uint32_t object) {
   const uint32_t fields[7] = {client, parent, handle, source, object, 0, UINT32_MAX};
   memcpy(arena + place + CALL, fields, sizeof fields);
   long result = bed_ioctl(process, fd, vgpu__rm_word(RM_DUP, RM_DUP_SIZE), spot(CALL));
   return result == 0 ? get32(CALL + 24) : UINT32_MAX;
 }
 
-static inline uint32_t do_heap(struct bed_process *process, int fd, uint32_t client, uint32_t parent, uint32_t function, uint32_t memory,
-                               uint64_t bytes) {
+static inline uint32_t do_heap(struct bed_process *process, int fd, uint32_t client, uint32_t parent,
+                               uint32_t function, uint32_t memory, uint64_t bytes) {
   memset(arena + place + CALL, 0, RM_HEAP_SIZE);
   put32(CALL, client);
   put32(CALL + 4, parent);
@@ -96,20 +99,26 @@ static inline long do_register(struct bed_process *process, int fd, int control)
   return bed_ioctl(process, fd, vgpu__rm_word(RM_REGISTER_FD, 4), spot(CALL));
 }
 
-/* A client with a device and a subdevice below it, as every program makes first. */
+/* A client with a device and a subdevice, which every program creates first. */
 enum { DEVICE = 0x5c000001, SUBDEVICE = 0x5c000002 };
 static inline uint32_t new_client(struct bed_process *process, int fd) {
   uint32_t client = 0;
-  if (do_alloc(process, fd, (struct alloc){.class_number = 0x41}, &client) != RM_OK || client == 0) bed_fail("no client");
-  if (do_alloc(process, fd, (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) != RM_OK ||
-      do_alloc(process, fd, (struct alloc){.client = client, .parent = DEVICE, .handle = SUBDEVICE, .class_number = 0x2080}, NULL) != RM_OK) {
+  if (do_alloc(process, fd, (struct alloc){.class_number = 0x41}, &client) != RM_OK || client == 0)
+    bed_fail("no client");
+  if (do_alloc(process, fd, (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80},
+               NULL) != RM_OK ||
+      do_alloc(process, fd,
+               (struct alloc){.client = client, .parent = DEVICE, .handle = SUBDEVICE, .class_number = 0x2080},
+               NULL) != RM_OK) {
     bed_fail("no device");
   }
   return client;
 }
 
 static inline uint32_t take(struct bed_process *process, int fd, uint32_t client, uint32_t handle, uint64_t bytes) {
-  return do_alloc(process, fd, (struct alloc){.client = client, .parent = DEVICE, .handle = handle, .class_number = 0x40, .bytes = bytes, .params_size = 128},
+  return do_alloc(process, fd,
+                  (struct alloc){.client = client, .parent = DEVICE, .handle = handle, .class_number = 0x40,
+                                 .bytes = bytes, .params_size = 128},
                   NULL);
 }
 

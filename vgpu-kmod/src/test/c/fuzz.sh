@@ -1,5 +1,5 @@
 #!/bin/sh
-# Random requests for the core, under sanitizers. Usage: fuzz.sh WORK [REQUESTS [SEED]]; ten million, and a seed of its own.
+# Random requests to the core, under sanitizers. Usage: fuzz.sh WORK [REQUESTS [SEED]]; default: ten million, random seed.
 set -eu
 work=$1 requests=${2:-10000000} seed=${3:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,10 +1,11 @@
 /*
- * Random requests for the core on the model of the resource manager. Usage: fuzz_core REQUESTS SEED
+ * Random requests to the core, on the model of the resource manager. Usage: fuzz_core REQUESTS SEED
  *
- * A round draws one of three kinds of tenants, and checks after each request:
- *   honest    its memory is there: the ledger is equal to what the driver holds
- *   racing    calls overlap, answers cannot be written, arguments are not there: the ledger is never below what the driver holds
- *   hostile   memory changes while the driver works: nothing but that everything is given back in the end
+ * A round has one of three kinds of tenants, and checks after each request:
+ *   honest    its memory is accessible: the ledger equals what the driver holds
+ *   racing    calls overlap, answers cannot be written, arguments are not mapped: the ledger is never below what the
+ *             driver holds
+ *   hostile   memory changes while the driver works: only checks that everything is given back at the end
  * After each round every file is closed, and nothing may be left.
  */
 #include "bed.h"
@@ -29,12 +30,16 @@ static uint64_t requests;
 static uint32_t clients[8];
 static int depth;
 
-static const uint32_t CLASSES[] = {0x40, 0x40, 0x40, 0x3f, 0x3e, 0x90ce, 0xa06c, 0xc86f, 0x50a0, 0x80, 0x2080, 0x41, 0, 0x82, 0xf8, 0x42};
-static const uint32_t COMMANDS[] = {0xa06c0101, 0xa06c0103, 0xa06c0107, 0x2080110b, 0x20801303, 0x20801301, 0x20801115, 0x20800102};
-static const uint32_t NUMBERS[] = {RM_ALLOC, RM_ALLOC, RM_ALLOC, RM_ALLOC, RM_FREE, RM_FREE, RM_CONTROL, RM_DUP, RM_HEAP, RM_REGISTER_FD,
-                                   RM_ALLOC_MEMORY, RM_ALLOC_OBJECT};
+static const uint32_t CLASSES[] = {0x40, 0x40, 0x40, 0x3f, 0x3e, 0x90ce, 0xa06c, 0xc86f, 0x50a0, 0x80, 0x2080, 0x41, 0,
+                                   0x82, 0xf8, 0x42};
+static const uint32_t COMMANDS[] = {0xa06c0101, 0xa06c0103, 0xa06c0107, 0x2080110b, 0x20801303, 0x20801301, 0x20801115,
+                                    0x20800102};
+static const uint32_t NUMBERS[] = {RM_ALLOC, RM_ALLOC, RM_ALLOC, RM_ALLOC, RM_FREE, RM_FREE, RM_CONTROL, RM_DUP,
+                                   RM_HEAP, RM_REGISTER_FD, RM_ALLOC_MEMORY, RM_ALLOC_OBJECT};
 
-static uint32_t some_client(void) { return kind != HONEST && below(30) == 0 ? (uint32_t)random64() : clients[below(8)]; }
+static uint32_t some_client(void) {
+  return kind != HONEST && below(30) == 0 ? (uint32_t)random64() : clients[below(8)];
+}
 
 static uint32_t some_handle(void) {
   switch (below(20)) {
@@ -57,7 +62,7 @@ static uint64_t some_size(void) {
   }
 }
 
-/* Where a call's fields lie; not in what cannot be written, if it is honest. */
+/* The place of a call's fields; for an honest tenant never in read-only memory. */
 static size_t some_place(size_t usual) {
   if (kind == HONEST) return usual;
   switch (below(16)) {
@@ -96,7 +101,9 @@ static void draw_fields(size_t at, uint32_t number, uint32_t size, size_t params
   fill(at, size);
   store32(at, some_client());
   store32(at + 4, some_handle());
-  store32(at + 8, number == RM_CONTROL ? COMMANDS[below(8)] : number == RM_HEAP ? below(20) == 0 ? below(32) : 2 + below(2) : some_handle());
+  store32(at + 8, number == RM_CONTROL ? COMMANDS[below(8)]
+                  : number == RM_HEAP  ? below(20) == 0 ? below(32) : 2 + below(2)
+                                       : some_handle());
   switch (number) {
     case RM_ALLOC: {
       uint32_t class_number = CLASSES[below(16)];
@@ -150,7 +157,7 @@ static void learn(uint32_t number, size_t at, long result) {
   if (made != 0) clients[below(8)] = made;
 }
 
-/* Turns as far as they are the core's: nobody looks at what the driver runs here. */
+/* Exercises the core's part of turns. The driver's state of groups is not checked. */
 static void some_turns(void) {
   struct vgpu_rm_turn turn;
   tenants[1 + below(3)]->yields = below(2) != 0;
@@ -178,7 +185,7 @@ static void one_request(void) {
   size_t at = some_place(CALL), params = some_place(PARAMS);
   draw_fields(at, number, size, params);
   uint64_t argument = bed_at(at);
-  if (below(6) == 0) { /* behind another */
+  if (below(6) == 0) { /* inside an XFER */
     size_t outer = some_place(OUTER);
     store32(outer, below(50) == 0 ? RM_XFER : number);
     store32(outer + 4, below(20) == 0 ? (uint32_t)random64() : size);
@@ -198,24 +205,25 @@ static void check(void) {
   for (int i = 1; i < BED_TENANTS; i++) {
     uint64_t held = rm.held[i], used = tenants[i]->used;
     if (kind == HONEST && used != held) {
-      fprintf(stderr, "request %llu, tenant %d: the ledger says %llu, the driver holds %llu\n", (unsigned long long)requests, i,
-              (unsigned long long)used, (unsigned long long)held);
+      fprintf(stderr, "request %llu, tenant %d: the ledger says %llu, the driver holds %llu\n",
+              (unsigned long long)requests, i, (unsigned long long)used, (unsigned long long)held);
       bed_fail("honest");
     }
     if (kind == RACING && used < held) {
-      fprintf(stderr, "request %llu, tenant %d: the ledger says %llu, the driver holds %llu\n", (unsigned long long)requests, i,
-              (unsigned long long)used, (unsigned long long)held);
+      fprintf(stderr, "request %llu, tenant %d: the ledger says %llu, the driver holds %llu\n",
+              (unsigned long long)requests, i, (unsigned long long)used, (unsigned long long)held);
       bed_fail("racing");
     }
   }
 }
 
 static int by_address(const void *one, const void *other) {
-  const struct vgpu_rm_block *left = *(struct vgpu_rm_block *const *)one, *right = *(struct vgpu_rm_block *const *)other;
+  const struct vgpu_rm_block *left = *(struct vgpu_rm_block *const *)one,
+                             *right = *(struct vgpu_rm_block *const *)other;
   return left < right ? -1 : left > right;
 }
 
-/* The accounts are the sums of what is in the book, whatever the tenants are like. */
+/* The accounts must equal the sums over the book, whatever the kind of tenants. */
 static void check_sums(void) {
   static struct vgpu_rm_block *blocks[65536];
   size_t count = 0;

@@ -7,8 +7,9 @@
 void hook_parse(unsigned long request, uint64_t argument, uint64_t fields[13]) {
   struct vgpu_rm_call call;
   vgpu__rm_parse(request, argument, &call);
-  const uint64_t all[13] = {(uint64_t)call.kind, call.at, call.client, call.parent, call.object, call.class_number, call.command,
-                            call.params_size, call.status, call.params, call.status_offset, call.version, 0};
+  const uint64_t all[13] = {(uint64_t)call.kind, call.at, call.client, call.parent, call.object, call.class_number,
+                            call.command, call.params_size, call.status, call.params, call.status_offset,
+                            call.version, 0};
   memcpy(fields, all, sizeof all);
 }
 

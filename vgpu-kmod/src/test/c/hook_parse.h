@@ -1,4 +1,4 @@
-/* The hook's parser of the same calls (vgpu-cuda), under other names: until it is replaced by the core, the two must agree. */
+/* The hook's parser of the same calls (vgpu-cuda), under other names. The two parsers must agree. */
 #ifndef VGPU_HOOK_PARSE_H
 #define VGPU_HOOK_PARSE_H
 
@@ -7,7 +7,7 @@
 
 /* kind, at, client, parent, object, class, command, params_size, status, params, status_offset, version, 0 */
 void hook_parse(unsigned long request, uint64_t argument, uint64_t fields[13]);
-/* Memory of this process, as the hook reads it. */
+/* Reads memory of this process, as the hook does. */
 int hook_read(void *self, void *into, uint64_t from, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds and runs the C tests of the core. Usage: run.sh KIND WORK [TEST...], KIND: plain, asan, tsan.
-# tsan runs the threads alone. Work files go to the folder WORK.
+# tsan runs only the thread test. Work files go to the directory WORK.
 set -eu
 kind=$1 work=$2
 shift 2
@@ -24,7 +24,7 @@ fi
 $cc $flags $sanitize "$here/test_threads.c" $sources -o "$work/test_threads_$kind"
 timeout 120 "$work/test_threads_$kind"
 [ "$kind" = plain ] || exit 0
-# The same core before a process's own calls.
+# The same core in front of a process's own driver calls.
 sh "$here/../../main/c/user/build.sh" "$work"
 # shellcheck disable=SC2086
 $cc $flags -fPIC -shared "$here/user_driver.c" "$here/../model/model_rm.c" -o "$work/user_driver.so"

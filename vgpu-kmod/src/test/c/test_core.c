@@ -45,7 +45,7 @@ static void test_charged(void) {
   CHECK(used(1) == 4 * MIB && rm.held[1] == 4 * MIB);
   uint64_t calls = rm.calls;
   CHECK(take(&one, fd, client, 8, 6 * MIB + 1) == RM_NO_MEMORY);
-  CHECK(rm.calls == calls); /* the driver was not asked */
+  CHECK(rm.calls == calls); /* the driver was not called */
   CHECK(take(&one, fd, client, 8, 6 * MIB) == RM_OK);
   CHECK(used(1) == 10 * MIB && rm.held[1] == 10 * MIB);
   CHECK(take(&one, fd, client, 9, 1) == RM_NO_MEMORY);
@@ -76,8 +76,8 @@ static void test_both_forms(void) {
 
 static void test_rounding_undone(void) {
   begin(MIB + 4095);
-  CHECK(take(&one, fd, client, 7, 4095) == RM_OK && used(1) == 4096); /* the driver's grain counts */
-  CHECK(take(&one, fd, client, 8, MIB - 1) == RM_NO_MEMORY);          /* asked for, it fits; rounded, it does not */
+  CHECK(take(&one, fd, client, 7, 4095) == RM_OK && used(1) == 4096); /* charged in the driver's granularity */
+  CHECK(take(&one, fd, client, 8, MIB - 1) == RM_NO_MEMORY);          /* fits as requested, but not as rounded */
   CHECK(used(1) == 4096 && rm.held[1] == 4096 && tenants[1]->undone == 1 && tenants[1]->over == 0);
   CHECK(do_free(&one, fd, client, 8) == RM_OK && used(1) == 4096);
   CHECK(do_heap(&one, fd, client, DEVICE, RM_HEAP_ALLOC_SIZE, 0x77, MIB - 1) == RM_NO_MEMORY && rm.held[1] == 4096);
@@ -88,18 +88,19 @@ static void test_rounding_undone(void) {
 static void test_limits(void) {
   begin(VGPU_RM_NO_LIMIT);
   tenants[2]->limit = 0;
-  CHECK(take(&one, fd, client, 7, 4096 * MIB) == RM_OK); /* without a limit all that there is */
+  CHECK(take(&one, fd, client, 7, 4096 * MIB) == RM_OK); /* without a limit, all memory is available */
   CHECK(take(&one, fd, client, 8, 1) == RM_NO_MEMORY && used(1) == 4096 * MIB);
   int theirs = bed_open(&other, 1);
   uint32_t second = new_client(&other, theirs);
   CHECK(take(&other, theirs, second, 7, 1) == RM_NO_MEMORY && used(2) == 0);
-  tenants[1]->limit = MIB; /* below what is used: nothing more, and all of it can go back */
+  tenants[1]->limit = MIB; /* below the current use: no further allocation, but everything can be freed */
   CHECK(do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
   CHECK(take(&one, fd, client, 7, MIB) == RM_OK);
   for (int i = 0; i < 64; i++) CHECK(take(&one, fd, client, 9, (uint64_t)1 << i) != RM_OK);
   CHECK(take(&one, fd, client, 9, UINT64_MAX) == RM_NO_MEMORY && used(1) == MIB);
   tenants[1]->most_objects = tenants[1]->objects;
-  CHECK(do_alloc(&one, fd, (struct alloc){.client = client, .parent = DEVICE, .class_number = 0x50a0}, NULL) == RM_INSUFFICIENT_RESOURCES);
+  CHECK(do_alloc(&one, fd, (struct alloc){.client = client, .parent = DEVICE, .class_number = 0x50a0},
+                 NULL) == RM_INSUFFICIENT_RESOURCES);
   end();
 }
 
@@ -108,7 +109,8 @@ static void test_limits(void) {
 static void test_trees(void) {
   begin(100 * MIB);
   uint32_t second = new_client(&one, fd);
-  CHECK(take(&one, fd, client, 7, MIB) == RM_OK && take(&one, fd, client, 8, MIB) == RM_OK && take(&one, fd, second, 7, 2 * MIB) == RM_OK);
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK && take(&one, fd, client, 8, MIB) == RM_OK &&
+        take(&one, fd, second, 7, 2 * MIB) == RM_OK);
   CHECK(used(1) == 4 * MIB);
   CHECK(do_free(&one, fd, client, DEVICE) == RM_OK && used(1) == 2 * MIB);
   CHECK(do_free(&one, fd, second, second) == RM_OK && used(1) == 0 && rm.held[1] == 0);
@@ -135,10 +137,10 @@ static void test_tied_files(void) {
   begin(10 * MIB);
   int card = bed_open(&one, 0), late = bed_open(&one, 1);
   CHECK(do_register(&one, card, late) == 0);
-  CHECK(do_register(&one, card, fd) != 0);      /* a second time */
+  CHECK(do_register(&one, card, fd) != 0);      /* a second tie */
   uint32_t second = new_client(&one, card);     /* belongs to the file that it is tied to */
   CHECK(take(&one, late, second, 7, MIB) == RM_OK && used(1) == MIB);
-  bed_close(&one, late);                        /* the tie keeps it */
+  bed_close(&one, late);                        /* kept open by the tie */
   CHECK(used(1) == MIB && rm.held[1] == MIB);
   bed_close(&one, card);
   CHECK(used(1) == 0 && rm.held[1] == 0);
@@ -150,21 +152,22 @@ static void test_tenant_removed(void) {
   CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
   struct vgpu_rm_tenant *gone = tenants[1];
   vgpu__tenant_remove(&book, gone);
-  CHECK(take(&one, fd, client, 8, 8 * MIB) == RM_NO_MEMORY); /* its clients are held as before */
+  CHECK(take(&one, fd, client, 8, 8 * MIB) == RM_NO_MEMORY); /* its clients stay limited */
   CHECK(take(&one, fd, client, 8, 6 * MIB) == RM_OK && gone->used == 10 * MIB);
   int next = bed_open(&one, 1);
-  new_client(&one, next); /* is nobody's */
+  new_client(&one, next); /* without a tenant */
   CHECK(gone->used == 10 * MIB);
   end();
 }
 
-/* ---- the seven corrections, as far as they are the core's ---- */
+/* ---- calls that are easily accounted wrongly ---- */
 
 static void test_params_size_is_not_believed(void) {
   static const uint32_t SIZES[] = {0, 64, 72, 120, 128, 4096, UINT32_MAX};
   begin(100 * MIB);
   for (uint32_t i = 0; i < 7; i++) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 70 + i, .class_number = 0x40, .bytes = MIB, .params_size = SIZES[i]};
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 70 + i, .class_number = 0x40, .bytes = MIB,
+                         .params_size = SIZES[i]};
     CHECK(do_alloc(&one, fd, what, NULL) == RM_OK && used(1) == (i + 1) * MIB);
   }
   end();
@@ -173,7 +176,7 @@ static void test_params_size_is_not_believed(void) {
 static void test_freeing_what_is_not_there(void) {
   begin(10 * MIB);
   CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
-  CHECK(do_free(&one, fd, client, 12345) == RM_OK && used(1) == 4 * MIB); /* the driver says yes to it */
+  CHECK(do_free(&one, fd, client, 12345) == RM_OK && used(1) == 4 * MIB); /* the driver reports success */
   CHECK(do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
   CHECK(do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
   CHECK(do_free(&one, fd, client + 99, 7) == RM_INVALID_CLIENT);
@@ -182,7 +185,8 @@ static void test_freeing_what_is_not_there(void) {
 
 static void test_other_bits_of_the_word(void) {
   begin(10 * MIB);
-  struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4 * MIB, .direction = 'X' << 8};
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4 * MIB,
+                       .direction = 'X' << 8};
   CHECK(do_alloc(&one, fd, what, NULL) == RM_OK && used(1) == 4 * MIB);
   what.handle = 8;
   what.direction = 2u << 30 | 0xff00;
@@ -200,13 +204,15 @@ static void test_behind_another_call(void) {
   put32(OUTER + 4, 32);
   put64(OUTER + 8, bed_at(CALL));
   put32(CALL + 8, 8); /* the same call with another handle */
-  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_XFER, 16), bed_at(OUTER)) == 0 && get32(CALL + 28) == RM_OK && used(1) == 8 * MIB);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_XFER, 16), bed_at(OUTER)) == 0 && get32(CALL + 28) == RM_OK &&
+        used(1) == 8 * MIB);
   put32(CALL + 8, 9);
-  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_XFER, 16), bed_at(OUTER)) == 0 && get32(CALL + 28) == RM_NO_MEMORY && used(1) == 8 * MIB);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_XFER, 16), bed_at(OUTER)) == 0 && get32(CALL + 28) == RM_NO_MEMORY &&
+        used(1) == 8 * MIB);
   end();
 }
 
-/* A file that was open before is closed; one whose open failed is not. */
+/* Closing a file that was opened before; a file whose open failed is never closed. */
 static void test_files_never_seen(void) {
   begin(10 * MIB);
   CHECK(take(&one, fd, client, 7, MIB) == RM_OK);
@@ -215,7 +221,7 @@ static void test_files_never_seen(void) {
   int early = bed_open(&nobody, 1);
   uint32_t second = new_client(&nobody, early);
   CHECK(used(1) == MIB && tenants[1]->objects == 4);
-  nobody.key = nobody.tag = 1; /* from now on it is the tenant's: what it takes is charged */
+  nobody.key = nobody.tag = 1; /* from now on a tenant's process: what it takes is charged */
   CHECK(take(&nobody, early, second, 7, 2 * MIB) == RM_OK && used(1) == 3 * MIB);
   bed_close(&nobody, early);
   CHECK(used(1) == MIB);
@@ -228,10 +234,11 @@ static void test_files_never_seen(void) {
 static void test_answer_cannot_be_written(void) {
   begin(10 * MIB);
   CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
-  struct alloc what = {.client = client, .parent = DEVICE, .handle = 8, .class_number = 0x40, .bytes = 4 * MIB, .call = 64};
-  CHECK(do_alloc(&one, fd, what, NULL) == UINT32_MAX); /* EFAULT, and yet it is done */
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = 8, .class_number = 0x40, .bytes = 4 * MIB,
+                       .call = 64};
+  CHECK(do_alloc(&one, fd, what, NULL) == UINT32_MAX); /* EFAULT, although it is done */
   CHECK(rm.held[1] == 8 * MIB && used(1) == 8 * MIB);
-  what.handle = 7; /* the driver does not do this one; what is there must not be taken for gone */
+  what.handle = 7; /* the driver rejects this one; the existing object must not be considered gone */
   what.bytes = 4096;
   CHECK(do_alloc(&one, fd, what, NULL) == UINT32_MAX && used(1) >= rm.held[1]);
   CHECK(do_alloc(&one, fd, (struct alloc){.handle = client, .class_number = 0x41, .call = 64}, NULL) == UINT32_MAX);
@@ -239,7 +246,7 @@ static void test_answer_cannot_be_written(void) {
   end();
 }
 
-/* The heap's call has the size in itself: with an answer that cannot be written, what the driver rounded up is not told. */
+/* RM_HEAP carries the size in its answer: if that cannot be written, the rounded size is lost. */
 static void test_size_of_a_lost_answer(void) {
   begin(10 * MIB);
   const uint64_t bytes = 1024;
@@ -254,7 +261,7 @@ static void test_size_of_a_lost_answer(void) {
   end();
 }
 
-/* One tenant frees its client, another makes one of the same number, and neither lets the driver say so. */
+/* One tenant frees its client and another creates one with the same handle, with both answers lost. */
 static void test_number_taken_over_unseen(void) {
   begin(20 * MIB);
   uint32_t mine = new_client(&one, fd);
@@ -263,13 +270,17 @@ static void test_number_taken_over_unseen(void) {
   memcpy(arena + 64, freed, sizeof freed);
   CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_FREE, RM_FREE_SIZE), bed_at(64)) == VGPU_RM_FAULT && rm.held[1] == 0);
   int theirs = bed_open(&other, 1);
-  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64}, NULL) == UINT32_MAX);
-  CHECK(do_alloc(&other, theirs, (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) == RM_OK);
+  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64},
+                 NULL) == UINT32_MAX);
+  CHECK(do_alloc(&other, theirs,
+                 (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80},
+                 NULL) == RM_OK);
   CHECK(take(&other, theirs, client, 7, 8 * MIB) == RM_OK);
-  CHECK(rm.held[2] == 8 * MIB && used(2) == 8 * MIB && used(1) == MIB); /* the first one's charge stays until its file is closed */
+  /* The first one's charge stays until its file is closed. */
+  CHECK(rm.held[2] == 8 * MIB && used(2) == 8 * MIB && used(1) == MIB);
   CHECK(take(&other, theirs, client, 8, 13 * MIB) == RM_NO_MEMORY && tenants[2]->refused == 1);
-  one.number = other.number; /* as if the driver took them for one process */
-  CHECK(do_dup(&one, fd, mine, DEVICE, 9, client, 7) == RM_INVALID_CLIENT); /* whose it is cannot be told */
+  one.number = other.number; /* as if the driver considered them one process */
+  CHECK(do_dup(&one, fd, mine, DEVICE, 9, client, 7) == RM_INVALID_CLIENT); /* the owner is ambiguous */
   CHECK(do_free(&other, theirs, client, 7) == RM_OK && used(2) == 0 && used(1) == MIB);
   CHECK(do_free(&other, theirs, client, client) == RM_OK && used(1) == MIB);
   CHECK(take(&one, fd, mine, 7, 20 * MIB) == RM_NO_MEMORY);
@@ -278,13 +289,14 @@ static void test_number_taken_over_unseen(void) {
   end();
 }
 
-/* A call whose answer nobody sees takes no number away from its holder. */
+/* A call whose answer is lost does not take a handle from its owner. */
 static void test_number_claimed_unseen(void) {
   begin(20 * MIB);
   uint32_t mine = new_client(&one, fd);
   CHECK(take(&one, fd, client, 7, MIB) == RM_OK);
   int theirs = bed_open(&other, 1);
-  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64}, NULL) == UINT32_MAX); /* refused */
+  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64},
+                 NULL) == UINT32_MAX);
   CHECK(do_dup(&one, fd, mine, DEVICE, 9, client, 7) == RM_OK && used(1) == MIB);
   other.number = one.number;
   uint32_t second = new_client(&other, theirs);
@@ -296,7 +308,8 @@ static void test_number_claimed_unseen(void) {
 static void test_arguments_over_one_another(void) {
   begin(10 * MIB);
   for (size_t params = CALL - 96; params <= CALL + 8; params += 8) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4096, .params = params};
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4096,
+                         .params = params};
     uint32_t status = do_alloc(&one, fd, what, NULL);
     int over = params + 64 < CALL + 32 && CALL < params + 72;
     CHECK(status == (over ? RM_INSUFFICIENT_PERMISSIONS : RM_OK));
@@ -311,7 +324,8 @@ static void ask_for_some_more(void) { put64(PARAMS + 64, 6 * MIB); }
 static void ask_for_less(void) { put64(PARAMS + 64, MIB); }
 static void ask_for_memory(void) { put32(CALL + 12, 0x40); }
 
-/* What another thread writes between the check and the driver: sizes are held, another class is only seen. */
+/* Another thread changes arguments between the check and the driver: sizes are enforced, another class is only
+ * detected. */
 static void test_arguments_that_change(void) {
   begin(10 * MIB);
   bed_between = ask_for_more;
@@ -319,7 +333,8 @@ static void test_arguments_that_change(void) {
   bed_between = ask_for_some_more;
   CHECK(take(&one, fd, client, 7, MIB) == RM_OK && rm.held[1] == 6 * MIB && used(1) == 6 * MIB);
   bed_between = ask_for_less;
-  CHECK(take(&one, fd, client, 8, 4 * MIB) == RM_OK && rm.held[1] == 7 * MIB && used(1) == 10 * MIB); /* too much, not too little */
+  /* Too high, not too low. */
+  CHECK(take(&one, fd, client, 8, 4 * MIB) == RM_OK && rm.held[1] == 7 * MIB && used(1) == 10 * MIB);
   CHECK(do_free(&one, fd, client, 7) == RM_OK && do_free(&one, fd, client, 8) == RM_OK && used(1) == 0);
   bed_between = ask_for_memory;
   struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x50a0, .bytes = 4 * MIB};
@@ -331,10 +346,12 @@ static void test_old_forms_of_memory(void) {
   begin(10 * MIB);
   const uint32_t object[5] = {client, DEVICE, 7, 0x40, UINT32_MAX};
   memcpy(arena + CALL, object, sizeof object);
-  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_ALLOC_OBJECT, 20), bed_at(CALL)) == 0 && get32(CALL + 16) == RM_INSUFFICIENT_PERMISSIONS);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_ALLOC_OBJECT, 20), bed_at(CALL)) == 0 &&
+        get32(CALL + 16) == RM_INSUFFICIENT_PERMISSIONS);
   memset(arena + CALL, 0, 56);
   memcpy(arena + CALL, object, 16);
-  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_ALLOC_MEMORY, 56), bed_at(CALL)) == 0 && get32(CALL + 40) == RM_INSUFFICIENT_PERMISSIONS);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_ALLOC_MEMORY, 56), bed_at(CALL)) == 0 &&
+        get32(CALL + 40) == RM_INSUFFICIENT_PERMISSIONS);
   for (uint32_t function = 0; function < 64; function++) {
     uint32_t status = do_heap(&one, fd, client, DEVICE, function, 7, MIB);
     int known = function == RM_HEAP_ALLOC_SIZE || function == RM_HEAP_FREE || function == RM_HEAP_INFO;
@@ -343,13 +360,14 @@ static void test_old_forms_of_memory(void) {
   CHECK(used(1) == 0 && rm.held[1] == 0);
   static const uint32_t DENIED_CLASSES[] = {0x82, 0xc2, 0xf8};
   for (int i = 0; i < 3; i++) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = DENIED_CLASSES[i], .bytes = 4096};
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = DENIED_CLASSES[i],
+                         .bytes = 4096};
     CHECK(do_alloc(&one, fd, what, NULL) == RM_INSUFFICIENT_PERMISSIONS);
   }
   end();
 }
 
-/* Handles of others: the driver refuses most of them; the list of channels it does not look at. */
+/* Handles of other tenants. The driver rejects most of them, but does not check the list of channels. */
 static void test_handles_of_others(void) {
   begin(10 * MIB);
   int theirs = bed_open(&other, 1);
@@ -357,7 +375,7 @@ static void test_handles_of_others(void) {
   CHECK(take(&other, theirs, second, 7, MIB) == RM_OK);
   CHECK(take(&one, fd, second, 8, MIB) == RM_INVALID_CLIENT && used(1) == 0 && used(2) == MIB);
   CHECK(do_free(&one, fd, second, 7) == RM_INVALID_CLIENT && used(2) == MIB);
-  one.number = other.number; /* as if the driver took them for one process */
+  one.number = other.number; /* as if the driver considered them one process */
   CHECK(do_dup(&one, fd, client, DEVICE, 9, second, 7) == RM_INVALID_CLIENT);
   memset(arena + PARAMS, 0, 536);
   put32(PARAMS, 1);
@@ -375,7 +393,7 @@ static void test_handles_of_others(void) {
   end();
 }
 
-/* A file of another tenant's process: what is taken through it is charged to the tenant that made the client. */
+/* A file passed by another tenant's process: allocations are charged to the tenant that created the client. */
 static void test_passed_file(void) {
   begin(10 * MIB);
   other.files[5] = one.files[fd];
@@ -388,12 +406,12 @@ static void test_passed_file(void) {
   end();
 }
 
-/* ---- calls that overlap: what the driver holds is never more than the ledger says ---- */
+/* ---- overlapping calls: the driver never holds more than the ledger says ---- */
 
 static void nested(void (*meanwhile)(void)) { bed_meanwhile = meanwhile; }
 static void keep_and(void (*then)(void)) {
   unsigned char kept[4096];
-  memcpy(kept, arena + CALL, sizeof kept); /* the outer call's arguments are its own thread's */
+  memcpy(kept, arena + CALL, sizeof kept); /* the outer call's arguments belong to its own thread */
   then();
   memcpy(arena + CALL, kept, sizeof kept);
 }
@@ -407,7 +425,8 @@ static void free_and_take_seven(void) {
 }
 static void meanwhile_free_and_take(void) { keep_and(free_and_take_seven); }
 static void new_device_and_take(void) {
-  CHECK(do_alloc(&one, fd, (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) == RM_OK);
+  CHECK(do_alloc(&one, fd, (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80},
+                 NULL) == RM_OK);
   CHECK(take(&one, fd, client, 7, 8 * MIB) == RM_OK);
 }
 static void meanwhile_new_device(void) { keep_and(new_device_and_take); }
@@ -426,7 +445,7 @@ static void test_overlapping_calls(void) {
   begin(20 * MIB);
   nested(meanwhile_free_client);
   CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
-  CHECK(rm.held[1] == 0 && used(1) <= 4 * MIB); /* may say too much until the file is closed */
+  CHECK(rm.held[1] == 0 && used(1) <= 4 * MIB); /* may be too high until the file is closed */
   end();
 
   begin(20 * MIB);
@@ -450,7 +469,7 @@ static void test_overlapping_calls(void) {
   end();
 }
 
-/* ---- filters, weights, sizes shown ---- */
+/* ---- filters, weights, reported sizes ---- */
 
 static void test_filters(void) {
   begin(10 * MIB);
@@ -458,15 +477,18 @@ static void test_filters(void) {
   struct alloc what = {.client = client, .parent = DEVICE, .class_number = RM_CLASS_GROUP, .rights = 1};
   CHECK(do_alloc(&one, fd, what, &group) == RM_OK);
   put64(PARAMS, 5000);
-  CHECK(do_control(&one, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK && model_timeslice(&rm, client, group) == 5000);
-  static const uint32_t REFUSED[] = {RM_GROUP_SET_INTERLEAVE, RM_GROUP_MAKE_REALTIME, RM_CHANNEL_SET_INTERLEAVE, RM_SET_SCHED_POLICY};
+  CHECK(do_control(&one, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK &&
+        model_timeslice(&rm, client, group) == 5000);
+  static const uint32_t REFUSED[] = {RM_GROUP_SET_INTERLEAVE, RM_GROUP_MAKE_REALTIME, RM_CHANNEL_SET_INTERLEAVE,
+                                     RM_SET_SCHED_POLICY};
   for (int i = 0; i < 4; i++) CHECK(do_control(&one, fd, client, group, REFUSED[i], 4) == RM_INSUFFICIENT_PERMISSIONS);
   CHECK(tenants[1]->filtered == 4);
   int outside = bed_open(&nobody, 1);
   uint32_t second = new_client(&nobody, outside), theirs = 0;
   what.client = second;
   CHECK(do_alloc(&nobody, outside, what, &theirs) == RM_OK);
-  CHECK(do_control(&nobody, outside, second, theirs, RM_GROUP_SET_INTERLEAVE, 4) == RM_OK); /* nobody's is the driver's affair */
+  /* Without a tenant, the driver decides. */
+  CHECK(do_control(&nobody, outside, second, theirs, RM_GROUP_SET_INTERLEAVE, 4) == RM_OK);
   end();
 }
 
@@ -480,9 +502,11 @@ static void test_weights(void) {
     tenants[1]->weight = 75;
     struct alloc what = {.client = client, .parent = DEVICE, .class_number = RM_CLASS_GROUP, .rights = rights};
     CHECK(do_alloc(&one, fd, what, &group) == RM_OK && group != 0 && model_timeslice(&rm, client, group) == 768);
-    CHECK(memcmp(arena + PARAMS, params, sizeof params) == 0 && get32(CALL) == client && get32(CALL + 12) == RM_CLASS_GROUP);
-    put64(PARAMS, 90000); /* a tenant's own wish is not passed on */
-    CHECK(do_control(&one, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK && model_timeslice(&rm, client, group) == 768);
+    CHECK(memcmp(arena + PARAMS, params, sizeof params) == 0 && get32(CALL) == client &&
+          get32(CALL + 12) == RM_CLASS_GROUP);
+    put64(PARAMS, 90000); /* a tenant's own setting is not forwarded */
+    CHECK(do_control(&one, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK &&
+          model_timeslice(&rm, client, group) == 768);
     tenants[1]->weight = 1;
     CHECK(do_alloc(&one, fd, what, &group) == RM_OK && model_timeslice(&rm, client, group) == 50);
   }
@@ -508,7 +532,7 @@ static int whole_write(void *self, uint64_t into, const void *from, size_t size)
   return 0;
 }
 
-/* As the kernel's worker does it: the driver's calls go through the tenant's own file. */
+/* As in the kernel's worker, the driver's calls go through the tenant's own file. */
 static int carry_turns_out(void) {
   struct vgpu_rm_turn turn;
   int more;
@@ -519,14 +543,16 @@ static int carry_turns_out(void) {
     struct model_caller as = {.read = whole_read, .write = whole_write, .tag = whose->tag};
     unsigned char params[8] = {(unsigned char)turn.enable};
     uint64_t fields[4] = {(uint64_t)turn.group << 32 | turn.client, RM_GROUP_SCHEDULE, (uint64_t)(uintptr_t)params, 2};
-    model_ioctl(&rm, &whose->files[file]->model, &as, vgpu__rm_word(RM_CONTROL, RM_CONTROL_SIZE), (uint64_t)(uintptr_t)fields);
+    model_ioctl(&rm, &whose->files[file]->model, &as, vgpu__rm_word(RM_CONTROL, RM_CONTROL_SIZE),
+                (uint64_t)(uintptr_t)fields);
     vgpu__turn_done(&book, &turn, fields[3] >> 32 != RM_OK);
   }
   return more;
 }
 
 static struct alloc a_group(uint32_t root, uint32_t handle) {
-  return (struct alloc){.client = root, .parent = DEVICE, .handle = handle, .class_number = RM_CLASS_GROUP, .rights = 1};
+  return (struct alloc){.client = root, .parent = DEVICE, .handle = handle, .class_number = RM_CLASS_GROUP,
+                        .rights = 1};
 }
 
 static void schedule_nine(void) { CHECK(schedule(&one, fd, client, 9, 1) == RM_OK); }
@@ -543,30 +569,31 @@ static void test_turns(void) {
   tenants[1]->yields = 1;
   for (uint32_t handle = 7; handle < 10; handle++) CHECK(do_alloc(&one, fd, a_group(client, handle), NULL) == RM_OK);
   CHECK(do_alloc(&other, theirs, a_group(second, 7), NULL) == RM_OK && schedule(&other, theirs, second, 7, 1) == RM_OK);
-  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && schedule(&one, fd, client, 8, 1) == RM_OK && schedule(&one, fd, client, 8, 0) == RM_OK);
+  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && schedule(&one, fd, client, 8, 1) == RM_OK &&
+        schedule(&one, fd, client, 8, 0) == RM_OK);
   CHECK(model_scheduled(&rm, 1) == 1 && model_scheduled(&rm, 2) == 1);
 
   book.held = 1;
   CHECK(carry_turns_out() == 0 && model_scheduled(&rm, 1) == 0 && model_scheduled(&rm, 2) == 1);
   CHECK(tenants[1]->stops == 2 && tenants[2]->stops == 0);
   uint64_t calls = rm.calls;
-  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && schedule(&one, fd, client, 9, 1) == RM_OK); /* noted */
+  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && schedule(&one, fd, client, 9, 1) == RM_OK); /* recorded */
   CHECK(rm.calls == calls && model_scheduled(&rm, 1) == 0);
   uint32_t copy = new_client(&one, fd);
   CHECK(do_dup(&one, fd, copy, DEVICE, 70, client, 7) == RM_INSUFFICIENT_PERMISSIONS); /* no second name for a group */
   CHECK(do_free(&one, fd, client, 9) == RM_OK);
 
-  book.held = 0; /* given back as it was wanted last: 7 runs, and 8 does not */
+  book.held = 0; /* given back as last requested: 7 runs, 8 does not */
   CHECK(carry_turns_out() == 0 && model_scheduled(&rm, 1) == 1 && tenants[1]->stopped == NULL);
   CHECK(schedule(&one, fd, client, 8, 1) == RM_OK && model_scheduled(&rm, 1) == 2);
   CHECK(do_alloc(&one, fd, a_group(client, 9), NULL) == RM_OK);
 
-  bed_between = meanwhile_hold; /* the hold begins while a SCHEDULE is on its way */
+  bed_between = meanwhile_hold; /* the hold starts while a SCHEDULE is in progress */
   schedule_nine();
   CHECK(model_scheduled(&rm, 1) == 1 && book.restless);
   CHECK(carry_turns_out() == 0 && model_scheduled(&rm, 1) == 0 && !book.restless);
 
-  rm.refuses = 4; /* what fails is tried again, and holds nobody else up */
+  rm.refuses = 4; /* failed calls are repeated, without delaying other tenants */
   book.held = 0;
   while (carry_turns_out() != 0) continue;
   CHECK(model_scheduled(&rm, 1) == 3 && tenants[1]->stuck == 0);
@@ -575,7 +602,7 @@ static void test_turns(void) {
   CHECK(carry_turns_out() == 0 && tenants[1]->unstopped == 1);
   book.held = 0;
   rm.refuses = 1000;
-  while (carry_turns_out() != 0) continue; /* it comes to an end */
+  while (carry_turns_out() != 0) continue; /* terminates */
   CHECK(tenants[1]->stuck == 3);
   end();
 }
@@ -592,7 +619,7 @@ static void test_sizes_shown(void) {
     CHECK(do_control(&one, fd, client, SUBDEVICE, RM_FB_GET_INFO_V2, LAYOUTS[i]) == RM_OK);
     for (size_t j = 0; j < 7; j++) {
       uint32_t shown = get32(PARAMS + 8 + 8 * j);
-      CHECK(shown == (j < 4 ? 1000u << 10 : j < 6 ? 400u << 10 : 256u << 10)); /* the last is BAR1's */
+      CHECK(shown == (j < 4 ? 1000u << 10 : j < 6 ? 400u << 10 : 256u << 10)); /* the last one is BAR1's */
     }
   }
   put32(PARAMS, UINT32_MAX);
@@ -617,10 +644,11 @@ static void test_versions(void) {
   CHECK(vgpu__rm_version("", 0) == 0 && vgpu__rm_version("580", 3) == 0 && vgpu__rm_version("x.1", 3) == 0);
 }
 
-/* ---- the hook's parser and this one say the same of what both follow ---- */
+/* ---- the hook's parser and the core's agree on the calls that both follow ---- */
 
 static void test_as_the_hook(void) {
-  static const uint32_t NUMBERS[] = {RM_FREE, RM_CONTROL, RM_ALLOC, RM_CHECK_VERSION, RM_XFER, RM_ALLOC}, SIZES[] = {16, 32, 32, 72, 16, 48};
+  static const uint32_t NUMBERS[] = {RM_FREE, RM_CONTROL, RM_ALLOC, RM_CHECK_VERSION, RM_XFER, RM_ALLOC},
+                        SIZES[] = {16, 32, 32, 72, 16, 48};
   struct vgpu_rm_io io = {.read = hook_read};
   unsigned seed = (unsigned)strtoul(getenv("VGPU_TEST_SEED") != NULL ? getenv("VGPU_TEST_SEED") : "1", NULL, 10);
   unsigned char bytes[256];
@@ -641,8 +669,9 @@ static void test_as_the_hook(void) {
     struct vgpu_rm_call call;
     hook_parse(vgpu__rm_word(number, size), (uint64_t)(uintptr_t)bytes, hooks);
     vgpu__rm_decode(&io, vgpu__rm_word(number, size), (uint64_t)(uintptr_t)bytes, &call);
-    const uint64_t all[13] = {(uint64_t)call.kind, call.at, call.client, call.parent, call.object, call.class_number, call.command,
-                              call.params_size, call.status, call.params, call.status_offset, call.version, 0};
+    const uint64_t all[13] = {(uint64_t)call.kind, call.at, call.client, call.parent, call.object, call.class_number,
+                              call.command, call.params_size, call.status, call.params, call.status_offset,
+                              call.version, 0};
     memcpy(ours, all, sizeof ours);
     CHECK(memcmp(hooks, ours, sizeof ours) == 0);
     followed += call.kind != RM_KIND_OTHER;

@@ -1,6 +1,6 @@
 /*
- * Eight processes of two tenants at once, that allocate, free, duplicate, close and die. At no moment the driver holds more of
- * a tenant's than its limit, and in the end nothing is left. VGPU_TEST_SEED repeats what is drawn.
+ * Eight concurrent processes of two tenants that allocate, free, duplicate, close and exit. The driver never holds more
+ * for a tenant than its limit, and at the end nothing is left. VGPU_TEST_SEED repeats a run's random choices.
  */
 #include <pthread.h>
 #include <time.h>
@@ -40,7 +40,7 @@ static void *live(void *argument) {
       case 1: case 2: case 3: do_free(&process, fd, clients[which], handle); break;
       case 4:
         if (below(&state, 50) != 0) break;
-        bed_exit(&process); /* as where it is killed */
+        bed_exit(&process); /* as if it were killed */
         fd = -1;
         break;
       default: {

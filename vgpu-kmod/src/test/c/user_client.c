@@ -1,6 +1,6 @@
 /*
- * A program that libvgpu_rm.so and user_driver.c are preloaded into, with VGPU_RM_LIMIT=67108864: what the library's report
- * says is what the driver holds.
+ * A program with libvgpu_rm.so and user_driver.c preloaded and VGPU_RM_LIMIT=67108864. The library's report must equal
+ * what the driver holds.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -43,7 +43,7 @@ static int failures;
     }                                                                 \
   } while (0)
 
-/* A number of the report. */
+/* A number in the report. */
 static uint64_t told(const char *name) {
   char text[1024] = "";
   FILE *report = fopen(getenv("VGPU_RM_REPORT"), "r");
@@ -63,7 +63,7 @@ int main(void) {
   uint32_t client = new_client(&self, fd);
   CHECK(take(&self, fd, client, 7, 40 * MIB) == RM_OK && is(40 * MIB));
   CHECK(take(&self, fd, client, 8, 25 * MIB) == RM_NO_MEMORY && is(40 * MIB) && told("refused ") == 1);
-  CHECK(take(&self, fd, client, 8, 3 * MIB - 1) == RM_OK && is(44 * MIB)); /* the driver's own grain */
+  CHECK(take(&self, fd, client, 8, 3 * MIB - 1) == RM_OK && is(44 * MIB)); /* the driver's granularity */
   CHECK(do_free(&self, fd, client, 7) == RM_OK && is(4 * MIB) && told("peak ") == 44 * MIB);
   CHECK(ioctl(fd, vgpu__rm_word(RM_ALLOC, 32), (void *)8) == -1 && errno == EFAULT);
 
@@ -72,14 +72,14 @@ int main(void) {
   CHECK(close(fd) == 0 && close(third) == 0 && is(4 * MIB));
   CHECK(take(&self, copy, client, 9, 2 * MIB) == RM_OK && is(6 * MIB));
   CHECK(close(copy) == 0 && is(6 * MIB));
-  CHECK(dup2(other, fourth) == fourth && close(fourth) == 0 && told("used ") == 0); /* closed by being replaced */
+  CHECK(dup2(other, fourth) == fourth && close(fourth) == 0 && told("used ") == 0); /* closed by dup2 */
   CHECK(told("objects ") == 0);
 
   int late = open("/dev/nvidiactl", O_RDWR);
   CHECK(do_register(&self, card, late) == 0);
   client = new_client(&self, card);
   CHECK(take(&self, late, client, 7, 8 * MIB) == RM_OK && told("used ") == 8 * MIB);
-  CHECK(close(late) == 0 && told("used ") == 8 * MIB); /* the card's file keeps it */
+  CHECK(close(late) == 0 && told("used ") == 8 * MIB); /* kept open by the card's file */
   CHECK(close(card) == 0 && told("used ") == 0 && told("objects ") == 0 && told("over ") == 0);
   if (failures == 0) printf("ok   interposer\n");
   return failures != 0;

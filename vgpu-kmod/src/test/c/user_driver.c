@@ -1,6 +1,6 @@
 /*
- * Stands for the kernel and its driver below libvgpu_rm.so: a library to preload after it. A file of the driver is a memory
- * file; the model of the resource manager answers on it, and is told when the last descriptor of it is closed.
+ * Replaces the kernel and its driver below libvgpu_rm.so: a library to preload after it. A file of the driver is a
+ * memory file. The model of the resource manager serves it, and is told when its last descriptor is closed.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -60,7 +60,7 @@ static int has_gpu(void *self) {
   return 1;
 }
 
-/* What the tests compare with. */
+/* For comparison by the tests. */
 uint64_t user_driver_held(void);
 uint64_t user_driver_held(void) { return rm.taken; }
 
@@ -105,7 +105,8 @@ int ioctl(int fd, unsigned long word, ...) {
   va_end(more);
   struct file *file = file_of(fd);
   if (file == NULL) return (int)syscall(SYS_ioctl, fd, word, argument);
-  struct model_caller caller = {.read = copy_in, .write = copy_out, .file_of = model_of, .has_gpu = has_gpu, .process = 1};
+  struct model_caller caller = {.read = copy_in, .write = copy_out, .file_of = model_of, .has_gpu = has_gpu,
+                                .process = 1};
   struct model_file *tied = file->model.tied;
   long result = model_ioctl(&rm, &file->model, &caller, (uint32_t)word, argument);
   if (file->model.tied != tied) ((struct file *)(void *)file->model.tied)->ties++;

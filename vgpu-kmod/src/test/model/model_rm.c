@@ -20,7 +20,11 @@ enum { NO_ACCESS = -14, INVALID = -22, NO_KERNEL_MEMORY = -12 };
 struct nvos00 { uint32_t root, parent, old, status; };
 struct nvos05 { uint32_t root, parent, made, class_number, status; };
 struct nvos21 { uint32_t root, parent, made, class_number; uint64_t params; uint32_t params_size, status; };
-struct nvos64 { uint32_t root, parent, made, class_number; uint64_t params, rights; uint32_t params_size, flags, status, pad; };
+struct nvos64 {
+  uint32_t root, parent, made, class_number;
+  uint64_t params, rights;
+  uint32_t params_size, flags, status, pad;
+};
 struct nvos54 { uint32_t client, object, command, flags; uint64_t params; uint32_t params_size, status; };
 struct nvos55 { uint32_t client, parent, object, source, source_object, flags, status; };
 struct nvos32 {
@@ -31,10 +35,15 @@ struct nvos32 {
 };
 struct xfer { uint32_t command, size; uint64_t pointer; };
 struct memory_params {
-  uint32_t owner, type, flags, width, height; int32_t pitch; uint32_t attr, attr2, format, more[2]; uint64_t low, high, size;
+  uint32_t owner, type, flags, width, height;
+  int32_t pitch;
+  uint32_t attr, attr2, format, more[2];
+  uint64_t low, high, size;
 };
-_Static_assert(sizeof(struct nvos21) == 32 && sizeof(struct nvos64) == 48 && sizeof(struct nvos54) == 32, "as the driver has them");
-_Static_assert(sizeof(struct nvos55) == 28 && sizeof(struct nvos32) == 184 && sizeof(struct nvos05) == 20, "as the driver has them");
+_Static_assert(sizeof(struct nvos21) == 32 && sizeof(struct nvos64) == 48 && sizeof(struct nvos54) == 32,
+               "as the driver has them");
+_Static_assert(sizeof(struct nvos55) == 28 && sizeof(struct nvos32) == 184 && sizeof(struct nvos05) == 20,
+               "as the driver has them");
 _Static_assert(offsetof(struct nvos32, memory) == 44 && offsetof(struct nvos32, size) == 88, "as the driver has them");
 _Static_assert(offsetof(struct memory_params, size) == 64, "as the driver has it");
 
@@ -51,7 +60,7 @@ struct model_object {
   struct model_file *file; /* of a client */
   uint32_t tag, process;
   uint64_t timeslice_us;
-  int scheduled; /* a channel group */
+  int scheduled; /* of a channel group */
 };
 
 /* ---- the tree ---- */
@@ -104,7 +113,8 @@ static void destroy(struct model_rm *rm, struct model_object *object) {
   }
 }
 
-static struct model_object *hang(struct model_rm *rm, struct model_object *parent, uint32_t handle, uint32_t class_number) {
+static struct model_object *hang(struct model_rm *rm, struct model_object *parent, uint32_t handle,
+                                 uint32_t class_number) {
   struct model_object *made = rm->make(sizeof *made);
   struct model_object **list = parent != NULL ? &parent->child : &rm->clients;
   if (made == NULL) return NULL;
@@ -118,7 +128,7 @@ static struct model_object *hang(struct model_rm *rm, struct model_object *paren
   return made;
 }
 
-/* A client is believed only on the file that it belongs to. */
+/* A client is accepted only on the file that it belongs to. */
 static struct model_object *own_client(const struct model_rm *rm, const struct model_file *file, uint32_t handle) {
   struct model_object *client = find_client(rm, handle);
   return client != NULL && client->file == (file->tied != NULL ? file->tied : file) ? client : NULL;
@@ -131,7 +141,8 @@ static uint64_t grain(uint64_t bytes) {
   return bytes > ~(uint64_t)0 - unit ? 0 : (bytes + unit - 1) / unit * unit;
 }
 
-static uint32_t take(struct model_rm *rm, struct model_object *client, uint64_t *bytes, int on_gpu, struct block **into) {
+static uint32_t take(struct model_rm *rm, struct model_object *client, uint64_t *bytes, int on_gpu,
+                     struct block **into) {
   uint64_t size = grain(*bytes);
   if (*bytes == 0) return BAD_ARGUMENT;
   if (size == 0 || size > rm->total || (on_gpu && size > rm->total - rm->taken)) return NO_MEMORY;
@@ -153,7 +164,9 @@ static int is_memory(uint32_t class_number) {
   return class_number == 0x40 || class_number == 0x3f || class_number == 0x3e || class_number == 0x90ce;
 }
 
-static int is_channel(uint32_t class_number) { return class_number == 0xa06f || class_number == 0xc56f || class_number == 0xc86f; }
+static int is_channel(uint32_t class_number) {
+  return class_number == 0xa06f || class_number == 0xc56f || class_number == 0xc86f;
+}
 
 static int fits_below(uint32_t class_number, const struct model_object *parent) {
   switch (class_number) {
@@ -163,7 +176,8 @@ static int fits_below(uint32_t class_number, const struct model_object *parent) 
   }
 }
 
-static uint32_t make_client(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t *handle) {
+static uint32_t make_client(struct model_rm *rm, struct model_file *file, const struct model_caller *caller,
+                            uint32_t *handle) {
   struct model_object *client;
   if (*handle == 0) {
     do *handle = 0xc1d00000u + (++rm->next_client & 0xfffff);
@@ -178,9 +192,9 @@ static uint32_t make_client(struct model_rm *rm, struct model_file *file, const 
   return OK;
 }
 
-/* Memory's parameters are read and written by class, whatever size the caller says that they have. */
-static uint32_t take_by_params(struct model_rm *rm, struct model_object *client, const struct model_caller *caller, uint32_t class_number,
-                               uint64_t at, struct block **into) {
+/* Parameters of memory are read and written by class, whatever size the caller states. */
+static uint32_t take_by_params(struct model_rm *rm, struct model_object *client, const struct model_caller *caller,
+                               uint32_t class_number, uint64_t at, struct block **into) {
   struct memory_params params;
   uint32_t status;
   if (at == 0 || caller->read(caller->self, &params, at, sizeof params) != 0) return BAD_ARGUMENT;
@@ -192,8 +206,8 @@ static uint32_t take_by_params(struct model_rm *rm, struct model_object *client,
   return status;
 }
 
-static uint32_t allocate(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t root, uint32_t above,
-                         uint32_t *handle, uint32_t class_number, uint64_t params) {
+static uint32_t allocate(struct model_rm *rm, struct model_file *file, const struct model_caller *caller,
+                         uint32_t root, uint32_t above, uint32_t *handle, uint32_t class_number, uint64_t params) {
   struct model_object *client, *parent, *made;
   struct block *block = NULL;
   uint32_t status;
@@ -202,7 +216,8 @@ static uint32_t allocate(struct model_rm *rm, struct model_file *file, const str
   if (client == NULL) return BAD_CLIENT;
   parent = find(client, above);
   if (parent == NULL) return BAD_PARENT;
-  if (!fits_below(class_number, parent)) return is_memory(class_number) || class_number == 0xa06c ? BAD_PARENT : BAD_CLASS;
+  if (!fits_below(class_number, parent))
+    return is_memory(class_number) || class_number == 0xa06c ? BAD_PARENT : BAD_CLASS;
   if (class_number == 0x80 && !caller->has_gpu(caller->self)) return NOT_PERMITTED;
   if (*handle == 0) {
     do *handle = 0xcaf00000u + (++rm->next_handle & 0xfffff);
@@ -230,11 +245,13 @@ static uint32_t free_object(struct model_rm *rm, struct model_file *file, uint32
   if (client == NULL) return BAD_CLIENT;
   object = find(client, handle);
   if (object != NULL) destroy(rm, object);
-  return OK; /* for an unknown handle too */
+  return OK; /* also for an unknown handle */
 }
 
-static uint32_t duplicate(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, struct nvos55 *call) {
-  struct model_object *client = own_client(rm, file, call->client), *theirs = find_client(rm, call->source), *parent, *source, *made;
+static uint32_t duplicate(struct model_rm *rm, struct model_file *file, const struct model_caller *caller,
+                          struct nvos55 *call) {
+  struct model_object *client = own_client(rm, file, call->client), *theirs = find_client(rm, call->source),
+                      *parent, *source, *made;
   if (client == NULL || theirs == NULL) return BAD_CLIENT;
   if (theirs->process != caller->process) return NOT_PERMITTED;
   parent = find(client, call->parent);
@@ -265,14 +282,15 @@ static uint32_t fb_info(const struct model_rm *rm, const struct model_caller *ca
     switch (entry[0]) {
       case 0x07: case 0x08: case 0x09: case 0x20: entry[1] = (uint32_t)(rm->total >> 10); break;
       case 0x12: case 0x16: entry[1] = (uint32_t)((rm->total - rm->taken) >> 10); break;
-      default: entry[1] = 256 << 10; break; /* such as the size of BAR1 */
+      default: entry[1] = 256 << 10; break; /* for example the size of BAR1 */
     }
     if (caller->write(caller->self, at, entry, 8) != 0) return BAD_ARGUMENT;
   }
   return OK;
 }
 
-static uint32_t control(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, const struct nvos54 *call) {
+static uint32_t control(struct model_rm *rm, struct model_file *file, const struct model_caller *caller,
+                        const struct nvos54 *call) {
   struct model_object *client = own_client(rm, file, call->client), *object;
   uint64_t us;
   unsigned char enable;
@@ -303,7 +321,8 @@ static uint32_t control(struct model_rm *rm, struct model_file *file, const stru
       rm->preempted++;
       return OK;
     case 0xa06c0107: return object->class_number == 0xa06c && call->params_size == 4 ? OK : BAD_PARAMS;
-    case 0x2080110b: return object->class_number == 0x2080 && call->params_size == 536 ? OK : BAD_PARAMS; /* whosever channels */
+    /* FIFO_DISABLE_CHANNELS succeeds whoever owns the channels. */
+    case 0x2080110b: return object->class_number == 0x2080 && call->params_size == 536 ? OK : BAD_PARAMS;
     case 0x20801303: return object->class_number == 0x2080 ? fb_info(rm, caller, call) : BAD_ARGUMENT;
     default: return NOT_SUPPORTED;
   }
@@ -354,22 +373,23 @@ union body {
   int32_t fd;
 };
 
-static long carry_out(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t number, size_t size,
-                      union body *body) {
+static long carry_out(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t number,
+                      size_t size, union body *body) {
   switch (number) {
     case 0x29: body->free.status = free_object(rm, file, body->free.root, body->free.old); return 0;
     case 0x28:
       body->object.status = is_memory(body->object.class_number) ? (uint32_t)BAD_ARGUMENT
-                            : allocate(rm, file, caller, body->object.root, body->object.parent, &body->object.made, body->object.class_number, 0);
+                            : allocate(rm, file, caller, body->object.root, body->object.parent, &body->object.made,
+                                       body->object.class_number, 0);
       return 0;
     case 0x2a: body->control.status = control(rm, file, caller, &body->control); return 0;
     case 0x2b:
       if (size == sizeof body->alloc) {
-        body->alloc.status = allocate(rm, file, caller, body->alloc.root, body->alloc.parent, &body->alloc.made, body->alloc.class_number,
-                                      body->alloc.params);
+        body->alloc.status = allocate(rm, file, caller, body->alloc.root, body->alloc.parent, &body->alloc.made,
+                                      body->alloc.class_number, body->alloc.params);
       } else {
-        body->rights.status = allocate(rm, file, caller, body->rights.root, body->rights.parent, &body->rights.made, body->rights.class_number,
-                                       body->rights.params);
+        body->rights.status = allocate(rm, file, caller, body->rights.root, body->rights.parent, &body->rights.made,
+                                       body->rights.class_number, body->rights.params);
       }
       return 0;
     case 0x34: body->dup.status = duplicate(rm, file, caller, &body->dup); return 0;
@@ -391,8 +411,9 @@ static size_t size_of(uint32_t number, size_t size) {
   }
 }
 
-/* The ioctl's word: of it the number and the size count, and nothing else. */
-long model_ioctl(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t word, uint64_t argument) {
+/* Only the number and the size in the ioctl's word count. */
+long model_ioctl(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t word,
+                 uint64_t argument) {
   uint32_t number = word & 0xff;
   size_t size = word >> 16 & 0x3fff;
   union body body;
@@ -409,7 +430,8 @@ long model_ioctl(struct model_rm *rm, struct model_file *file, const struct mode
   if (size == 0 || size != size_of(number, size)) return INVALID;
   if (caller->read(caller->self, &body, argument, size) != 0) return NO_ACCESS;
   result = carry_out(rm, file, caller, number, size, &body);
-  if (result == 0 && caller->write(caller->self, argument, &body, size) != 0) return NO_ACCESS; /* though it is done */
+  /* The call has been executed. */
+  if (result == 0 && caller->write(caller->self, argument, &body, size) != 0) return NO_ACCESS;
   return result;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * A model of the resource manager: what the open kernel modules do with the calls that the ledger follows, with clients that
- * belong to open files, trees of handles, and memory that is really counted. It knows nothing of the core and has its own
- * declarations. The C tests and the driver module of the virtual machine's tests are both made of it. Callers take care that
- * one call at a time is in it.
+ * A model of the resource manager. It does what the open kernel modules do for the calls that the ledger follows:
+ * clients belong to open files, handles form trees, and memory is really counted. It knows nothing of the core, and has
+ * its own declarations. Both the C tests and the driver module of the virtual machine's tests use it. Callers must
+ * serialize calls.
  */
 #ifndef VGPU_MODEL_RM_H
 #define VGPU_MODEL_RM_H
@@ -28,12 +28,12 @@ struct model_rm {
   struct model_object *clients;
   uint32_t next_client, next_handle;
   uint64_t taken;            /* of video memory */
-  uint64_t held[MODEL_TAGS]; /* by who made the client */
-  uint64_t most[MODEL_TAGS]; /* that it ever was */
+  uint64_t held[MODEL_TAGS]; /* by the tag of the client's creator */
+  uint64_t most[MODEL_TAGS]; /* the maximum so far */
   uint64_t objects;
-  uint64_t calls;            /* that it was given */
+  uint64_t calls;            /* received */
   uint64_t preempted;        /* channel groups */
-  uint32_t refuses;          /* so many calls of GPFIFO_SCHEDULE from now on */
+  uint32_t refuses;          /* the number of GPFIFO_SCHEDULE calls to refuse from now on */
 };
 
 struct model_file {
@@ -41,24 +41,25 @@ struct model_file {
   struct model_file *tied;
 };
 
-/* Who calls. */
+/* The calling process. */
 struct model_caller {
   int (*read)(void *self, void *into, uint64_t from, size_t size);
   int (*write)(void *self, uint64_t into, const void *from, size_t size);
-  /* The open file behind a descriptor, or NULL: the identity check of REGISTER_FD. */
+  /* The open file behind a descriptor, or NULL: for REGISTER_FD's identity check. */
   struct model_file *(*file_of)(void *self, int32_t fd);
-  /* Whether the process has a file of the GPU open: the identity check of a new device. */
+  /* Whether the process has a file of the GPU open: for a new device's identity check. */
   int (*has_gpu)(void *self);
   void *self;
   uint32_t tag;     /* below MODEL_TAGS */
   uint32_t process;
 };
 
-long model_ioctl(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t word, uint64_t argument);
+long model_ioctl(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t word,
+                 uint64_t argument);
 void model_close(struct model_rm *rm, struct model_file *file);
-/* How many channel groups of a tag's clients may run. */
+/* The number of channel groups of a tag's clients that may run. */
 uint32_t model_scheduled(const struct model_rm *rm, uint32_t tag);
-/* The time slice of a channel group in us; 0: there is none. */
+/* A channel group's time slice in us; 0: there is none. */
 uint64_t model_timeslice(const struct model_rm *rm, uint32_t client, uint32_t group);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * A program of a tenant in the virtual machine.
- *   client checks DIRECTORY         what one process does, and what the tenant's directory says of it
- *   client take MIB                 takes that much, says so, and waits for the end of its input
- *   client run GROUPS               makes channel groups and schedules them, says so, and waits for the end of its input
- *   client watch CGROUP             reads what the module's device tells of a process that is refused memory
+ * A tenant's program in the virtual machine.
+ *   client checks DIRECTORY         one process's calls, compared with the values in the tenant's directory
+ *   client take MIB                 allocates that much, reports it, and waits for the end of its input
+ *   client run GROUPS               creates and schedules channel groups, reports it, waits for the end of its input
+ *   client watch CGROUP             reads what the module's device reports of a process that is refused memory
  *   client storm PROCESSES SECONDS  processes that allocate, schedule, free, close and die
  */
 #include <poll.h>
@@ -16,9 +16,11 @@ static struct bed_process by_compat = {.compat = 1};
 static void charge_deny_free(int fd, uint32_t client) {
   CHECK(memory(&plainly, fd, client, 7, 40 * MIB, 128, 0) == RM_OK && told("used", NULL) == 40 * MIB);
   CHECK(memory(&plainly, fd, client, 8, 25 * MIB, 128, 0) == RM_NO_MEMORY && told("used", NULL) == 40 * MIB);
-  CHECK(memory(&plainly, fd, client, 8, 24 * MIB, 0, 0) == RM_OK && told("used", NULL) == 64 * MIB); /* its size is not believed */
+  /* The stated size is not trusted. */
+  CHECK(memory(&plainly, fd, client, 8, 24 * MIB, 0, 0) == RM_OK && told("used", NULL) == 64 * MIB);
   CHECK(memory(&plainly, fd, client, 9, 1, 128, 0) == RM_NO_MEMORY);
-  CHECK(do_free(&plainly, fd, client, 12345) == RM_OK && told("used", NULL) == 64 * MIB); /* unknown to the driver, which says yes */
+  /* Unknown to the driver, which reports success. */
+  CHECK(do_free(&plainly, fd, client, 12345) == RM_OK && told("used", NULL) == 64 * MIB);
   CHECK(do_free(&plainly, fd, client, 7) == RM_OK && told("used", NULL) == 24 * MIB && told("peak", NULL) == 64 * MIB);
   CHECK(do_free(&plainly, fd, client, 8) == RM_OK && told("used", NULL) == 0);
 }
@@ -32,7 +34,8 @@ static void other_ways_in(int fd, uint32_t client) {
   put32(OUTER, RM_ALLOC);
   put32(OUTER + 4, 32);
   put64(OUTER + 8, spot(CALL));
-  CHECK(bed_ioctl(&plainly, fd, vgpu__rm_word(RM_XFER, 16), spot(OUTER)) == 0 && get32(CALL + 28) == RM_OK && told("used", NULL) == 64 * MIB);
+  CHECK(bed_ioctl(&plainly, fd, vgpu__rm_word(RM_XFER, 16), spot(OUTER)) == 0 && get32(CALL + 28) == RM_OK &&
+        told("used", NULL) == 64 * MIB);
   put32(CALL + 8, 10);
   CHECK(bed_ioctl(&plainly, fd, vgpu__rm_word(RM_XFER, 16), spot(OUTER)) == 0 && get32(CALL + 28) == RM_NO_MEMORY);
   CHECK(do_free(&plainly, fd, client, DEVICE) == RM_OK && told("used", NULL) == 0);
@@ -58,7 +61,7 @@ static void shown_and_filtered(int fd, uint32_t client) {
   CHECK(do_free(&plainly, fd, client, 7) == RM_OK);
 }
 
-/* The driver's own checks answer as without the module. */
+/* The driver's own checks work as without the module. */
 static void identity(int fd, int card) {
   int plain = open("/dev/null", O_RDWR), lone = open_device("/dev/nvidiactl");
   CHECK(open("/dev/nvidia77", O_RDWR) < 0 && errno == ENODEV);
@@ -67,7 +70,7 @@ static void identity(int fd, int card) {
   CHECK(do_register(&plainly, card, fd) != 0);
   uint32_t client = 0;
   CHECK(do_alloc(&plainly, card, (struct alloc){.class_number = 0x41}, &client) == RM_OK);
-  CHECK(do_free(&plainly, lone, client, client) == RM_INVALID_CLIENT); /* another file's */
+  CHECK(do_free(&plainly, lone, client, client) == RM_INVALID_CLIENT); /* another file's client */
   CHECK(do_free(&plainly, fd, client, client) == RM_OK);
   close(plain);
   close(lone);
@@ -77,7 +80,8 @@ static void without_a_card(void) {
   int fd = open_device("/dev/nvidiactl");
   uint32_t client = 0;
   CHECK(do_alloc(&plainly, fd, (struct alloc){.class_number = 0x41}, &client) == RM_OK);
-  CHECK(do_alloc(&plainly, fd, (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) ==
+  CHECK(do_alloc(&plainly, fd,
+                 (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) ==
         RM_INSUFFICIENT_PERMISSIONS);
   close(fd);
 }
@@ -94,13 +98,14 @@ static void hostile(int fd, uint32_t client) {
     CHECK(ioctl(fd, vgpu__rm_word(RM_ALLOC, 32), spot(CALL)) == 0 && get32(CALL + 28) != RM_OK);
   }
   CHECK(told("used", NULL) == 0);
-  /* The driver allocates, and cannot say so: the charge stays. */
+  /* The driver allocates but cannot write its answer: the charge stays. */
   memory(&plainly, fd, client, 7, 8 * MIB, 128, 0);
   put32(CALL + 8, 8);
   CHECK(mprotect(arena + 8192, 4096, PROT_READ) == 0);
   CHECK(ioctl(fd, vgpu__rm_word(RM_ALLOC, 32), spot(CALL)) == -1 && errno == EFAULT && told("used", NULL) == 16 * MIB);
   CHECK(mprotect(arena + 8192, 4096, PROT_READ | PROT_WRITE) == 0);
-  CHECK(do_free(&plainly, fd, client, 8) == RM_OK && do_free(&plainly, fd, client, 7) == RM_OK && told("used", NULL) == 0);
+  CHECK(do_free(&plainly, fd, client, 8) == RM_OK && do_free(&plainly, fd, client, 7) == RM_OK &&
+        told("used", NULL) == 0);
 }
 
 static void forked(int fd, uint32_t client) {
@@ -108,7 +113,7 @@ static void forked(int fd, uint32_t client) {
   if (child == 0) _exit(memory(&plainly, fd, client, 7, 8 * MIB, 128, 0) == RM_OK ? 0 : 1);
   int status = -1;
   CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
-  CHECK(told("used", NULL) == 8 * MIB); /* the file is still open here */
+  CHECK(told("used", NULL) == 8 * MIB); /* the file is still open in this process */
   CHECK(do_free(&plainly, fd, client, 7) == RM_OK && told("used", NULL) == 0);
 }
 
@@ -123,7 +128,7 @@ static int checks(void) {
   shown_and_filtered(fd, client);
   hostile(fd, client);
   forked(fd, client);
-  CHECK(memory(&plainly, fd, client, 7, 8 * MIB, 128, 0) == RM_OK); /* left to the closing of the files */
+  CHECK(memory(&plainly, fd, client, 7, 8 * MIB, 128, 0) == RM_OK); /* released by closing the files */
   close(fd);
   close(card);
   CHECK(told("used", NULL) == 0 && told("stats", "objects ") == 0 && told("stats", "over ") == 0);
@@ -139,7 +144,7 @@ static int take_and_wait(uint64_t mib) {
   fflush(stdout);
   if (status != RM_OK) return 0;
   while (read(0, &byte, 1) > 0) continue;
-  status = do_free(&plainly, fd, client, 7); /* works across whatever was loaded or unloaded meanwhile */
+  status = do_free(&plainly, fd, client, 7); /* works even if modules were loaded or unloaded meanwhile */
   close(card);
   return status != RM_OK;
 }
@@ -154,12 +159,13 @@ static int run_and_wait(uint32_t groups) {
   int fd = open_device("/dev/nvidiactl"), card = open_device("/dev/nvidia0");
   uint32_t client = new_client(&plainly, fd);
   for (uint32_t i = 0; i < groups; i++) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 50 + i, .class_number = RM_CLASS_GROUP, .rights = 1};
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 50 + i, .class_number = RM_CLASS_GROUP,
+                         .rights = 1};
     CHECK(do_alloc(&plainly, fd, what, NULL) == RM_OK && schedule(fd, client, 50 + i, 1) == RM_OK);
   }
   printf("%s\n", failures == 0 ? "runs" : "failed");
   fflush(stdout);
-  while (read(0, &byte, 1) > 0) { /* as it is told */
+  while (read(0, &byte, 1) > 0) { /* on command */
     CHECK(schedule(fd, client, 50, byte == '1') == RM_OK);
     printf("asked %c\n", byte);
     fflush(stdout);
@@ -180,7 +186,7 @@ static void refused_child(const char *cgroup) {
   close(fd);
 }
 
-/* The tenant is called `one`, and nothing else happens meanwhile. */
+/* The tenant must be called `one`, and nothing else may happen meanwhile. */
 static int watch(const char *cgroup) {
   char text[4096];
   int device = open("/dev/vgpu", O_RDONLY | O_NONBLOCK | O_CLOEXEC), status = -1;
@@ -206,7 +212,7 @@ static int watch(const char *cgroup) {
   return failures != 0;
 }
 
-/* Ends with the process that started it. */
+/* Ends with its parent process. */
 static void storm_alone(unsigned seed, pid_t parent) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) return;
   for (;;) {
@@ -214,19 +220,22 @@ static void storm_alone(unsigned seed, pid_t parent) {
     uint32_t client = new_client(&plainly, fd);
     for (int i = rand_r(&seed) % 2000; i > 0; i--) {
       uint32_t handle = 100 + (uint32_t)rand_r(&seed) % 12, group = 200 + handle % 3;
-      struct alloc what = {.client = client, .parent = DEVICE, .handle = group, .class_number = RM_CLASS_GROUP, .rights = 1};
+      struct alloc what = {.client = client, .parent = DEVICE, .handle = group, .class_number = RM_CLASS_GROUP,
+                           .rights = 1};
       if (rand_r(&seed) % 20 == 0) do_alloc(&plainly, fd, what, NULL);
       if (rand_r(&seed) % 20 == 0) schedule(fd, client, group, rand_r(&seed) % 4 != 0);
       if (rand_r(&seed) % 80 == 0) do_free(&plainly, fd, client, group);
       if (rand_r(&seed) % 3 == 0) do_free(&plainly, fd, client, handle);
-      else memory(rand_r(&seed) % 8 == 0 ? &by_compat : &plainly, fd, client, handle, (1 + (uint64_t)rand_r(&seed) % 8) * 2 * MIB, 128, 0);
+      else
+        memory(rand_r(&seed) % 8 == 0 ? &by_compat : &plainly, fd, client, handle,
+               (1 + (uint64_t)rand_r(&seed) % 8) * 2 * MIB, 128, 0);
     }
     close(card);
     close(fd);
   }
 }
 
-/* Processes that are killed at random moments and come again. */
+/* Processes that are killed at random moments and replaced. */
 static int storm(int processes, int seconds) {
   enum { MOST = 16 };
   pid_t pids[MOST] = {0}, self = getpid();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 /*
- * A driver for machines without a GPU: the model of the resource manager behind the device numbers of the real one, with its
- * identity checks. Clients belong to open files; a file is known by its device number, and, where a device is allocated, by its
- * file operations; the operations are one writable table for the control device and the cards.
+ * A driver for machines without a GPU: the model of the resource manager behind the real driver's device numbers, with
+ * its identity checks. Clients belong to open files. A file is identified by its device number and, when a device is
+ * allocated, by its file operations. One writable table of operations serves the control device and the cards.
  */
 #include <linux/cgroup.h>
 #include <linux/delay.h>
@@ -42,7 +42,7 @@ MODULE_PARM_DESC(refuses, "So many calls of GPFIFO_SCHEDULE are refused from now
 
 struct opened {
 	struct model_file model;
-	struct file *tied;	/* held, as the real driver does */
+	struct file *tied;	/* referenced, as in the real driver */
 };
 
 static DEFINE_MUTEX(lock);
@@ -79,7 +79,8 @@ static struct model_file *model_file_of(void *self, int32_t fd)
 	if (!file)
 		return NULL;
 	inode = file_inode(file);
-	if (!S_ISCHR(inode->i_mode) || imajor(inode) != MAJOR_NUMBER || iminor(inode) != CONTROL_MINOR || opened->tied) {
+	if (!S_ISCHR(inode->i_mode) || imajor(inode) != MAJOR_NUMBER || iminor(inode) != CONTROL_MINOR ||
+	    opened->tied) {
 		fput(file);
 		return NULL;
 	}
@@ -97,7 +98,7 @@ static int model_has_gpu(void *self)
 	return iterate_fd(current->files, 0, is_card, NULL);
 }
 
-/* The account of the process's cgroup; the last one is that of all further ones. */
+/* The account of the process's cgroup; all cgroups beyond the table share the last account. */
 static u32 tag_of_current(void)
 {
 	u64 number;
@@ -175,7 +176,7 @@ static struct file_operations nvidia_fops = {
 	.compat_ioctl = nvidia_ioctl,
 };
 
-/* The truth: what is really held, by cgroup, and whether the table of operations is the driver's own. */
+/* Reports what each cgroup really holds, and whether the table of operations is the driver's own. */
 static int truth_show(struct seq_file *to, void *unused)
 {
 	u32 tag;

@@ -1,6 +1,6 @@
 /*
- * What tenants may try, in the virtual machine. Usage: hostile. It runs as root, goes through the cgroups `one` and `two`, and
- * says `ok   NAME` or FAIL of each attempt. The tenant `one` has 64 MiB, and `two` 32.
+ * A tenant's attacks, in the virtual machine. Usage: hostile. It runs as root, enters the cgroups `one` and `two`, and
+ * prints `ok NAME` or FAIL for each attack. Tenant `one` has 64 MiB, and `two` 32 MiB.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -34,7 +34,7 @@ static uint64_t cgroup_number(const char *name) {
   return found.st_ino;
 }
 
-/* Writes the number of a cgroup, 0 for none, into a tenant's directory: 0, or the error. */
+/* Writes a cgroup's number (0: none) into a tenant's directory: 0, or the error. */
 static int give_cgroup(const char *tenant, uint64_t cgroup) {
   char path[128], text[32];
   snprintf(path, sizeof path, TENANTS "%s/cgroup", tenant);
@@ -58,7 +58,7 @@ static void begin_as(const char *cgroup) {
   client = new_client(&plainly, control);
 }
 
-/* Everything is back, in the ledger and in the driver. */
+/* Everything has been given back, in the ledger and in the driver. */
 static void end_empty(void) {
   close(control);
   close(card);
@@ -67,14 +67,17 @@ static void end_empty(void) {
   CHECK(truth("objects ") == 0 && truth("taken ") == 0);
 }
 
-static uint32_t take_mib(uint32_t handle, uint64_t mib) { return memory(&plainly, control, client, handle, mib * MIB, 128, 0); }
+static uint32_t take_mib(uint32_t handle, uint64_t mib) {
+  return memory(&plainly, control, client, handle, mib * MIB, 128, 0);
+}
 
 /* ---- fields ---- */
 
-static const uint64_t POINTERS[] = {0, 1, 0x7ffffffff000, 0x800000000000, 0x8000000000000000, 0xffff888000000000, 0xffffffff81000000,
-                                    0xffffffffff600000, UINT64_MAX - 63, UINT64_MAX};
-static const struct { uint32_t number, size; } FORMS[] = {{RM_ALLOC, 32}, {RM_ALLOC, 48}, {RM_FREE, 16}, {RM_CONTROL, 32}, {RM_DUP, 28},
-                                                         {RM_HEAP, 184}, {RM_ALLOC_MEMORY, 56}, {RM_ALLOC_OBJECT, 20}, {RM_REGISTER_FD, 4}};
+static const uint64_t POINTERS[] = {0, 1, 0x7ffffffff000, 0x800000000000, 0x8000000000000000, 0xffff888000000000,
+                                    0xffffffff81000000, 0xffffffffff600000, UINT64_MAX - 63, UINT64_MAX};
+static const struct { uint32_t number, size; } FORMS[] = {
+    {RM_ALLOC, 32}, {RM_ALLOC, 48}, {RM_FREE, 16}, {RM_CONTROL, 32}, {RM_DUP, 28},
+    {RM_HEAP, 184}, {RM_ALLOC_MEMORY, 56}, {RM_ALLOC_OBJECT, 20}, {RM_REGISTER_FD, 4}};
 enum { POINTER_COUNT = sizeof POINTERS / sizeof *POINTERS, FORM_COUNT = sizeof FORMS / sizeof *FORMS };
 
 static void pointers_of_the_kernel(void) {
@@ -89,7 +92,7 @@ static void pointers_of_the_kernel(void) {
       long behind = ioctl(control, vgpu__rm_word(RM_XFER, 16), spot(OUTER));
       CHECK(behind == -1 && (errno == EFAULT || errno == EINVAL));
     }
-    /* The last two may be answered without a look at their parameters. */
+    /* The last two may be answered without reading their parameters. */
     static const uint32_t COMMANDS[] = {RM_FB_GET_INFO, RM_FB_GET_INFO_V2, RM_DISABLE_CHANNELS, RM_GROUP_SET_TIMESLICE};
     for (int j = 0; j < 4; j++) {
       memset(arena + CALL, 0, RM_CONTROL_SIZE);
@@ -100,7 +103,7 @@ static void pointers_of_the_kernel(void) {
       put32(CALL + 24, j == 2 ? 536 : j == 3 ? 8 : 436);
       CHECK(ioctl(control, vgpu__rm_word(RM_CONTROL, 32), spot(CALL)) == 0 && (j >= 2 || get32(CALL + 28) != RM_OK));
     }
-    /* A list in parameters that are there, at a place that is not. */
+    /* A list at an invalid address, in valid parameters. */
     put32(PARAMS, 64);
     put64(PARAMS + 8, POINTERS[i]);
     CHECK(do_control(&plainly, control, client, SUBDEVICE, RM_FB_GET_INFO, 16) != RM_OK);
@@ -110,12 +113,14 @@ static void pointers_of_the_kernel(void) {
 }
 
 static void sizes_and_handles(void) {
-  static const uint64_t SIZES[] = {(uint64_t)1 << 63, ((uint64_t)1 << 63) - 1, UINT64_MAX, UINT64_MAX - 1, (uint64_t)1 << 40, 64 * MIB + 1};
+  static const uint64_t SIZES[] = {(uint64_t)1 << 63, ((uint64_t)1 << 63) - 1, UINT64_MAX, UINT64_MAX - 1,
+                                   (uint64_t)1 << 40, 64 * MIB + 1};
   static const uint32_t HANDLES[] = {0, 1, UINT32_MAX, 0x80000000, DEVICE, SUBDEVICE};
   begin_as("one");
   for (int i = 0; i < 6; i++) {
     CHECK(memory(&plainly, control, client, 7, SIZES[i], 128, 0) == RM_NO_MEMORY && used_by("one") == 0);
-    CHECK(do_heap(&plainly, control, client, DEVICE, RM_HEAP_ALLOC_SIZE, 7, SIZES[i]) == RM_NO_MEMORY && used_by("one") == 0);
+    CHECK(do_heap(&plainly, control, client, DEVICE, RM_HEAP_ALLOC_SIZE, 7, SIZES[i]) == RM_NO_MEMORY &&
+          used_by("one") == 0);
     for (int j = 0; j < 6; j++) {
       memory(&plainly, control, HANDLES[i], HANDLES[j], MIB, 128, 0);
       do_dup(&plainly, control, client, HANDLES[i], HANDLES[j], HANDLES[i], HANDLES[j]);
@@ -127,11 +132,13 @@ static void sizes_and_handles(void) {
   end_empty();
 }
 
-/* Parameters over the call are refused where addresses show it. Where two mappings hide it, all is back at the end. */
+/* Parameters that overlap the call are refused if addresses show it. If two mappings hide it, everything is given
+ * back at the end. */
 static void buffers_over_one_another(void) {
   begin_as("one");
   for (size_t params = CALL - 96; params <= CALL + 8; params += 4) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4096, .params = params};
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4096,
+                         .params = params};
     int over = params + 64 < CALL + 32 && CALL < params + 72;
     CHECK(do_alloc(&plainly, control, what, NULL) == (over ? (uint32_t)RM_INSUFFICIENT_PERMISSIONS : (uint32_t)RM_OK));
     CHECK(used_by("one") >= truth("taken "));
@@ -168,7 +175,7 @@ static void buffers_over_one_another(void) {
 
 static atomic_int stop;
 
-/* Changes sizes, classes, handles and pointers of the call that another thread makes. */
+/* Changes sizes, classes, handles and pointers of another thread's call. */
 static void *change(void *unused) {
   uint64_t drawn = 88172645463325252u;
   (void)unused;
@@ -218,7 +225,8 @@ static void random_requests(void) {
       put64(CALL + 16, rand_r(&seed) % 16 == 0 ? POINTERS[rand_r(&seed) % POINTER_COUNT] : spot(PARAMS));
       put64(PARAMS + 64, (uint64_t)rand_r(&seed) >> (rand_r(&seed) % 31));
     }
-    uint32_t word = rand_r(&seed) % 16 == 0 ? (uint32_t)rand_r(&seed) * 2 : vgpu__rm_word(FORMS[form].number, FORMS[form].size);
+    uint32_t word = rand_r(&seed) % 16 == 0 ? (uint32_t)rand_r(&seed) * 2
+                                            : vgpu__rm_word(FORMS[form].number, FORMS[form].size);
     ioctl(control, word, spot(CALL));
     if (rand_r(&seed) % 4000 == 0) {
       close(control);
@@ -271,7 +279,7 @@ static void receive_files(int from, int *files) {
   memcpy(files, CMSG_DATA(CMSG_FIRSTHDR(&message)), 2 * sizeof(int));
 }
 
-/* Runs as a process of its own; whether it went well. */
+/* Runs `body` in a child process; returns whether it succeeded. */
 static int in_child(void (*body)(int), int socket) {
   fflush(stdout);
   pid_t child = fork();
@@ -289,7 +297,7 @@ static int went_well(pid_t child) {
   return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* A process of `two` with the open file, and the number, of a client of `one`. */
+/* A process of `two` that has the open file and the handle of a client of `one`. */
 static void receiver(int from) {
   int files[2], mine;
   uint32_t theirs, own;
@@ -299,12 +307,14 @@ static void receiver(int from) {
   card = files[1];
   if (read(from, &theirs, sizeof theirs) != sizeof theirs) bed_fail("read");
   client = theirs;
-  CHECK(take_mib(8, 20) == RM_OK && used_by("one") == 60 * MIB && used_by("two") == 0); /* the client's tenant is charged */
+  /* The client's tenant is charged. */
+  CHECK(take_mib(8, 20) == RM_OK && used_by("one") == 60 * MIB && used_by("two") == 0);
   CHECK(take_mib(9, 5) == RM_NO_MEMORY);
   client = own = new_client(&plainly, control);
-  CHECK(take_mib(7, 33) == RM_NO_MEMORY && take_mib(7, 30) == RM_OK && used_by("two") == 30 * MIB && used_by("one") == 60 * MIB);
+  CHECK(take_mib(7, 33) == RM_NO_MEMORY && take_mib(7, 30) == RM_OK && used_by("two") == 30 * MIB &&
+        used_by("one") == 60 * MIB);
   CHECK(write(from, "", 1) == 1 && read(from, &theirs, 1) == 0); /* the sender has ended */
-  CHECK(used_by("one") == 60 * MIB); /* the file is open here */
+  CHECK(used_by("one") == 60 * MIB); /* the file is open in this process */
   mine = open_device("/dev/nvidiactl");
   CHECK(memory(&plainly, mine, client, 9, MIB, 128, 0) == RM_INVALID_CLIENT);
   close(mine);
@@ -340,7 +350,7 @@ static void files_passed_on(void) {
   end_empty();
 }
 
-/* A fork has the files, in another cgroup, and outlives a parent that was killed. */
+/* A forked child has the files, in another cgroup, and outlives its killed parent. */
 static void heir(int from) {
   char byte;
   go_to("two");
@@ -354,7 +364,7 @@ static void forked_into_another_cgroup(void) {
   int pair[2];
   char byte;
   CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-  CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0); /* so that the heir's end is known here */
+  CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0); /* so that this process reaps the heir */
   fflush(stdout);
   pid_t parent = fork();
   if (parent == 0) {
@@ -388,14 +398,14 @@ static void cgroup_moved_and_removed(void) {
   begin_as("gone");
   CHECK(take_mib(7, 20) == RM_OK && used_by("two") == 20 * MIB);
   go_to("");
-  CHECK(take_mib(8, 20) == RM_NO_MEMORY); /* a client stays its tenant's */
+  CHECK(take_mib(8, 20) == RM_NO_MEMORY); /* a client stays with its tenant */
   CHECK(rmdir(CGROUPS "gone") == 0);
   CHECK(used_by("two") == 20 * MIB && take_mib(8, 10) == RM_OK && used_by("two") == 30 * MIB);
   uint32_t first = client;
   client = new_client(&plainly, control);
-  CHECK(take_mib(7, 100) == RM_OK && used_by("two") == 30 * MIB); /* nobody's */
+  CHECK(take_mib(7, 100) == RM_OK && used_by("two") == 30 * MIB); /* without a tenant */
   CHECK(mkdir(CGROUPS "gone", 0755) == 0);
-  go_to("gone"); /* another of the same name */
+  go_to("gone"); /* another cgroup with the same name */
   uint32_t third = new_client(&plainly, control);
   CHECK(memory(&plainly, control, third, 7, 100 * MIB, 128, 0) == RM_OK && used_by("two") == 30 * MIB);
   go_to("");
@@ -428,7 +438,7 @@ static void second_racer(int unused) {
   racer("two", "one", cgroup_number("one/below"));
 }
 
-/* A cgroup has one tenant at most, and more tenants than one may have none. */
+/* A cgroup has at most one tenant. Several tenants may have no cgroup. */
 static void cgroup_of_another(void) {
   uint64_t one = cgroup_number("one"), two = cgroup_number("two");
   CHECK(give_cgroup("two", one) == EEXIST);
@@ -454,7 +464,7 @@ static void rubbish_in_directories(void) {
     snprintf(path, sizeof path, TENANTS "one/%s", FILES[i]);
     for (int j = 0; j < 4; j++) {
       for (size_t k = 0; k < sizeof text; k++) text[k] = j == 0 ? '9' : j == 1 ? 0 : j == 2 ? 'm' : (char)rand_r(&seed);
-      if (i == 4) continue; /* whatever is written to `peak` starts it anew */
+      if (i == 4) continue; /* writing anything to `peak` resets it */
       int fd = open(path, O_WRONLY);
       if (fd < 0) continue;
       CHECK(write(fd, text, sizeof text) < 0);
@@ -468,7 +478,8 @@ static void rubbish_in_directories(void) {
   }
   CHECK(mkdir(TENANTS "one", 0755) < 0 && errno == EEXIST);
   CHECK(mkdir(TENANTS "one/below", 0755) < 0);
-  CHECK(number_in(TENANTS "one/limit", NULL) == 64 * MIB && number_in(TENANTS "one/cgroup", NULL) == cgroup_number("one"));
+  CHECK(number_in(TENANTS "one/limit", NULL) == 64 * MIB &&
+        number_in(TENANTS "one/cgroup", NULL) == cgroup_number("one"));
   CHECK(mkdir(TENANTS "three", 0755) == 0);
   int limit = open(TENANTS "three/limit", O_RDWR), stats = open(TENANTS "three/stats", O_RDONLY);
   CHECK(limit >= 0 && stats >= 0 && rmdir(TENANTS "three") == 0);
@@ -485,14 +496,14 @@ static void rubbish_in_directories(void) {
   }
 }
 
-/* ---- handles of others ---- */
+/* ---- handles of other tenants ---- */
 
 static void other_tenant(int to) {
   char byte;
   begin_as("two");
   CHECK(take_mib(7, 20) == RM_OK);
   CHECK(write(to, &client, sizeof client) == sizeof client && read(to, &byte, 1) == 0);
-  CHECK(used_by("two") == 20 * MIB && take_mib(8, 12) == RM_OK); /* nothing has changed */
+  CHECK(used_by("two") == 20 * MIB && take_mib(8, 12) == RM_OK); /* unchanged */
 }
 
 static void handles_of_others(void) {
@@ -512,7 +523,8 @@ static void handles_of_others(void) {
   begin_as("one");
   CHECK(read(pair[0], &theirs, sizeof theirs) == sizeof theirs);
   CHECK(memory(&plainly, control, theirs, 9, MIB, 128, 0) == RM_INVALID_CLIENT);
-  CHECK(do_free(&plainly, control, theirs, 7) == RM_INVALID_CLIENT && do_free(&plainly, control, theirs, theirs) == RM_INVALID_CLIENT);
+  CHECK(do_free(&plainly, control, theirs, 7) == RM_INVALID_CLIENT &&
+        do_free(&plainly, control, theirs, theirs) == RM_INVALID_CLIENT);
   CHECK(do_dup(&plainly, control, client, DEVICE, 9, theirs, 7) == RM_INVALID_CLIENT);
   memset(arena + PARAMS, 0, RM_DISABLE_SIZE);
   put32(PARAMS + 4, 1);
@@ -523,7 +535,8 @@ static void handles_of_others(void) {
   put32(PARAMS + 24, client);
   CHECK(do_control(&plainly, control, client, SUBDEVICE, RM_DISABLE_CHANNELS, RM_DISABLE_SIZE) == RM_OK);
   uint32_t again = 0;
-  CHECK(do_alloc(&plainly, control, (struct alloc){.handle = theirs, .class_number = 0x41}, &again) != RM_OK); /* its number is taken */
+  /* The handle is in use. */
+  CHECK(do_alloc(&plainly, control, (struct alloc){.handle = theirs, .class_number = 0x41}, &again) != RM_OK);
   CHECK(used_by("one") == 0 && used_by("two") == 20 * MIB);
   close(pair[0]);
   CHECK(went_well(child));

@@ -1,6 +1,6 @@
 /*
- * What the programs of tenants in the virtual machine have in common. They are linked statically: no preloaded library reaches
- * them.
+ * Shared code of the tenants' programs in the virtual machine. They are linked statically, so no preloaded library
+ * affects them.
  */
 #ifndef VGPU_TENANT_H
 #define VGPU_TENANT_H
@@ -24,18 +24,19 @@
 #define MIB ((uint64_t)1 << 20)
 enum { ARENA = 1 << 16 };
 
-/* What calls.h asks for: here the driver is the kernel's. */
+/* Replaces bed.h for calls.h: here the driver is in the kernel. */
 struct bed_process {
-  int compat; /* by the way of 32-bit system calls */
+  int compat; /* use 32-bit system calls */
 };
-static unsigned char *arena; /* below 4 GiB, for the way of 32-bit system calls */
+static unsigned char *arena; /* below 4 GiB, for 32-bit system calls */
 static struct bed_process plainly;
 
 static uint64_t bed_at(size_t offset) { return (uint64_t)(uintptr_t)arena + offset; }
 
 static long int80(long number, long one, long two, long three) {
   long result;
-  __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(one), "c"(two), "d"(three) : "memory", "r8", "r9", "r10", "r11");
+  __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(one), "c"(two), "d"(three) : "memory", "r8", "r9",
+                   "r10", "r11");
   return (int)result;
 }
 
@@ -60,9 +61,9 @@ static int failures;
     }                                                   \
   } while (0)
 
-static const char *directory; /* the tenant's */
+static const char *directory; /* the tenant's directory */
 
-/* A number of a file, or of one line of it that begins so. */
+/* The number at the start of a file, or after the first occurrence of `line` in it. */
 static inline uint64_t number_in(const char *path, const char *line) {
   char text[4096] = "";
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -72,7 +73,7 @@ static inline uint64_t number_in(const char *path, const char *line) {
   return at == NULL ? UINT64_MAX : strtoull(at + (line == NULL ? 0 : strlen(line)), NULL, 0);
 }
 
-/* 0, or the error. */
+/* Returns 0, or the error. */
 static inline int put_into(const char *path, const char *value, size_t size) {
   int fd = open(path, O_WRONLY | O_CLOEXEC);
   if (fd < 0) bed_fail(path);
@@ -99,9 +100,10 @@ static inline int open_device(const char *path) {
   return fd;
 }
 
-static inline uint32_t memory(struct bed_process *process, int fd, uint32_t client, uint32_t handle, uint64_t bytes, uint32_t params_size, uint32_t direction) {
-  struct alloc what = {.client = client, .parent = DEVICE, .handle = handle, .class_number = 0x40, .bytes = bytes, .params_size = params_size,
-                       .direction = direction};
+static inline uint32_t memory(struct bed_process *process, int fd, uint32_t client, uint32_t handle, uint64_t bytes,
+                              uint32_t params_size, uint32_t direction) {
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = handle, .class_number = 0x40, .bytes = bytes,
+                       .params_size = params_size, .direction = direction};
   return do_alloc(process, fd, what, NULL);
 }
 

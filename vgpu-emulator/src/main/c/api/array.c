@@ -37,7 +37,7 @@ static CUresult make_array(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *sha
                 shape->width > 0 && shape->width <= 1 << 28 && shape->height <= 1 << 20 &&
                 shape->depth <= 1 << 20);
     if ((shape->flags & (SPARSE | DEFERRED_MAPPING)) != 0) {
-        return CUDA_ERROR_NOT_SUPPORTED; /* memory comes to these later: not by this device */
+        return CUDA_ERROR_NOT_SUPPORTED; /* memory is attached later, which this device does not support */
     }
     uint64_t rows = shape->height == 0 ? 1 : shape->height;
     uint64_t slices = shape->depth == 0 ? 1 : shape->depth;
@@ -186,7 +186,7 @@ EMU_API CUresult cuMipmappedArrayGetLevel(CUarray *level, CUmipmappedArray array
     return CUDA_SUCCESS;
 }
 
-/* One end of a copy: where its first byte is, and how far apart rows and slices are. */
+/* One end of a copy: the address of its first byte, and the distance between rows and between slices. */
 typedef struct {
     int type;
     uint64_t host;
@@ -210,7 +210,7 @@ static CUresult resolve(const copy_end *end, const CUDA_MEMCPY3D *copy, uint64_t
         *pitch = array->row_bytes;
         *slice = array->row_bytes * array->rows;
         *address = array->address + end->z * *slice + end->y * *pitch + end->x;
-        emu_memory_writable(array->address, 1); /* notes that it is used */
+        emu_memory_writable(array->address, 1); /* marks the array as used */
         return CUDA_SUCCESS;
     }
     uint64_t base = end->type == CU_MEMORYTYPE_HOST ? end->host : end->device;

@@ -1,4 +1,4 @@
-/* CUDA arrays: memory with a shape. Here they are plain rows, one behind the other. */
+/* CUDA arrays: memory with a shape. The emulator stores them as plain rows, one after the other. */
 #ifndef EMU_ARRAY_H
 #define EMU_ARRAY_H
 
@@ -11,9 +11,9 @@ struct CUarray_st {
     CUDA_ARRAY3D_DESCRIPTOR shape;
     uint64_t address;
     uint64_t row_bytes;
-    uint64_t rows; /* of a slice */
+    uint64_t rows; /* per slice */
     uint64_t slices;
-    bool is_level; /* of a mipmapped array, which it goes with */
+    bool is_level; /* a level of a mipmapped array; freed with that array */
 };
 
 struct CUmipmappedArray_st {

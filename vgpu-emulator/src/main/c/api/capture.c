@@ -54,7 +54,7 @@ EMU_API CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph) {
     return end(stream, graph, true);
 }
 
-/* What is asked of a capture by the different forms; NULL: not asked. */
+/* The capture properties that the different query forms ask for; NULL: not asked for. */
 typedef struct {
     int *status;
     uint64_t *id;

@@ -1,10 +1,12 @@
 /*
- * Suspending other processes. The functions need no cuInit; without it they join the GPUs for as
- * long as they take.
+ * Suspending other processes. These functions need no cuInit: a process that did not call it joins the GPUs for the
+ * duration of the call.
  *
- * For tests, VGPU_EMULATOR_CHECKPOINT=STEP:WHAT,… (or @FILE with the same in it) makes steps go
- * wrong. STEP is lock, checkpoint, restore, unlock or state; WHAT the error to return, which leaves
- * the process as it was before the step; hang: it never returns; lost: the process has failed.
+ * For tests, VGPU_EMULATOR_CHECKPOINT=STEP:WHAT,… (or @FILE with the same content) injects faults. STEP is lock,
+ * checkpoint, restore, unlock or state. WHAT is one of:
+ *   a number  the error to return; the process stays as it was before the step
+ *   hang      the step never returns
+ *   lost      the process has failed for good
  */
 #include "driver/driver.h"
 #include "gpu/suspend.h"
@@ -22,7 +24,7 @@ typedef struct {
     int slot;
 } target;
 
-/* What shall go wrong, as text. */
+/* Reads the faults to inject, as text. */
 static void faults(char text[MOST_TEXT]) {
     const char *value = getenv("VGPU_EMULATOR_CHECKPOINT");
     text[0] = '\0';
@@ -41,7 +43,7 @@ static void faults(char text[MOST_TEXT]) {
     }
 }
 
-/* Makes a step go wrong, if it shall; CUDA_SUCCESS: it shall not. */
+/* Injects the fault that is configured for a step; CUDA_SUCCESS: none is. */
 static CUresult fault(const target *to, const char *step) {
     char text[MOST_TEXT];
     char *position = NULL;
@@ -74,7 +76,7 @@ static CUresult open_target(target *to, int pid) {
             return CUDA_ERROR_NOT_INITIALIZED;
         }
         to->state = &to->own;
-        /* To change what others see needs a slot. */
+        /* Changing state that other processes see needs a slot. */
         if (emu_state_join(&to->own, problem, sizeof problem) != 0) {
             emu_state_close(&to->own);
             return CUDA_ERROR_NOT_INITIALIZED;
@@ -91,7 +93,7 @@ static CUresult close_target(target *to, CUresult result) {
     return result;
 }
 
-/* Opens the target and lets a fault happen. */
+/* Opens the target and injects a fault if one is configured. */
 static CUresult begin(target *to, int pid, const char *step) {
     CUresult result = open_target(to, pid);
     if (result != CUDA_SUCCESS) {
@@ -104,7 +106,7 @@ static CUresult begin(target *to, int pid, const char *step) {
     return result == CUDA_SUCCESS ? result : close_target(to, result);
 }
 
-/* The driver refuses what it does not know in reserved bytes. */
+/* Like the driver, rejects reserved bytes that are not zero. */
 static bool is_zero(const void *bytes, size_t size) {
     const char *each = bytes;
     for (size_t i = 0; i < size; i++) {
@@ -126,7 +128,7 @@ EMU_API CUresult cuCheckpointProcessGetState(int pid, int *state) {
     return close_target(&to, CUDA_SUCCESS);
 }
 
-/* Its threads do all by themselves here; the first one stands for the driver's. */
+/* In the emulator a process's threads restore themselves; the first thread stands for the driver's restore thread. */
 EMU_API CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid) {
     target to;
     EMU_REQUIRE(tid != NULL);
@@ -160,7 +162,7 @@ EMU_API CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointAr
                                   : close_target(&to, emu_checkpoint_take(to.state, to.slot));
 }
 
-/* On another GPU than before: from driver 580 on, and not here. */
+/* Restoring on other GPUs needs driver 580 or later; the emulator does not support it. */
 EMU_API CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *arguments) {
     target to;
     if (arguments != NULL && arguments->gpu_pairs_count != 0) {

@@ -1,4 +1,4 @@
-/* Contexts, and the stack of them that each thread has. */
+/* Contexts, and each thread's context stack. */
 #include "base/log.h"
 #include "driver/driver.h"
 #include "driver/memory.h"
@@ -19,7 +19,8 @@ static bool known(CUcontext context) {
     return emu_pool_has(&emu_contexts, context);
 }
 
-/* A green context may be current to one thread at a time; one that has ended has it no more. */
+/* Makes a green context current to the calling thread. It can be current to one thread at a time; a thread that has
+ * ended no longer counts. */
 static bool take_green(CUcontext context) {
     if (context == NULL || context->green == NULL || !emu_driver.state.times.has_single_green) {
         return true;
@@ -115,7 +116,7 @@ EMU_API CUresult cuCtxAttach(CUcontext *result, unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
-/* Only who has it as current may detach it; with the last use it ends. */
+/* Only a thread to which the context is current may detach it. The last detach destroys it. */
 EMU_API CUresult cuCtxDetach(CUcontext context) {
     EMU_CONTEXT(current);
     if (context != current) {
@@ -336,7 +337,7 @@ static CUresult release(CUdevice ordinal, bool all) {
     }
     CUcontext closing = NULL;
     pthread_mutex_lock(&device->lock);
-    /* A reset releases nothing: who has retained the context releases it all the same. */
+    /* A reset does not count as a release: a caller that retained the context must still release it. */
     CUresult result =
         device->primary_users == 0 && !all ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
     device->primary_users -= all || device->primary_users == 0 ? 0 : 1;
@@ -349,7 +350,7 @@ static CUresult release(CUdevice ordinal, bool all) {
         emu_context_drain(closing);
         emu_context_close(closing);
     }
-    if (all && result == CUDA_SUCCESS) { /* all that the process has on the device */
+    if (all && result == CUDA_SUCCESS) { /* resets everything that the process has on the device */
         emu_pools_reset(device->gpu);
         emu_graph_memory_reset(device->gpu);
     }

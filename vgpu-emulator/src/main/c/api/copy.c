@@ -1,10 +1,10 @@
-/* Copies and fills of plain ranges. */
+/* Copies and fills of linear ranges. */
 #include "driver/driver.h"
 #include "driver/memory.h"
 #include "transfer.h"
 
-/* What moves between host and device, and within a device, in a nanosecond; and what each transfer
- * takes at least. */
+/* Bytes moved in one nanosecond between host and device, within a device and between devices; and the minimum
+ * duration of a transfer. */
 enum {
     HOST_BYTES_PER_NS = 25,
     DEVICE_BYTES_PER_NS = 2000,
@@ -12,7 +12,7 @@ enum {
     SHORTEST_NS = 1500
 };
 
-/* The driver gives each direction a copy engine of its own, as far as there are any. */
+/* The driver gives each direction its own copy engine, as far as there are enough. */
 typedef enum { NO_ENGINE, ENGINE_TO_DEVICE, ENGINE_TO_HOST, ENGINE_TO_PEER } engine;
 
 void emu_transfer_place(uint64_t source, uint64_t target, uint64_t bytes, emu_operation *operation) {
@@ -25,7 +25,7 @@ void emu_transfer_place(uint64_t source, uint64_t target, uint64_t bytes, emu_op
     if (from_device && to_device) {
         bool is_peer = from.device != to.device;
         rate = is_peer ? PEER_BYTES_PER_NS : DEVICE_BYTES_PER_NS;
-        wanted = is_peer ? ENGINE_TO_PEER : NO_ENGINE; /* within a device a kernel copies */
+        wanted = is_peer ? ENGINE_TO_PEER : NO_ENGINE; /* within a device, a kernel does the copy */
     }
     uint64_t engines = emu_driver.state.times.copy_engines;
     operation->engine = (uint32_t)(wanted < engines ? wanted : engines);
@@ -74,8 +74,7 @@ static CUresult copy(uint64_t target, uint64_t source, size_t bytes, direction w
 
 #define HOST(pointer) (uint64_t)(uintptr_t)(pointer)
 
-/* A blocking copy and its form for per-thread default streams; then the same for the asynchronous
- * ones. */
+/* A blocking copy and its per-thread-default-stream form, followed by the two asynchronous forms. */
 #define COPY(name, parameters, target, source, bytes, where) \
     EMU_API CUresult name parameters { \
         return copy(target, source, bytes, where, NULL, false, true); \
@@ -141,8 +140,7 @@ static CUresult fill(uint64_t target, uint64_t pitch, uint32_t value, uint32_t e
     return result == CUDA_SUCCESS ? emu_transfer(stream, per_thread, wait, &operation) : result;
 }
 
-/* cuMemset… for one element size: plain and 2D, blocking and asynchronous, both kinds of default
- * stream. */
+/* cuMemset… for one element size: 1D and 2D, blocking and asynchronous, each for both kinds of default stream. */
 #define FILL(bits, type, element) \
     EMU_API CUresult cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t n) { \
         return fill(to, 0, value, element, n, 1, NULL, false, true); \

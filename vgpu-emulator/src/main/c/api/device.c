@@ -1,4 +1,4 @@
-/* Devices: number, names, attributes. */
+/* Devices: count, names, attributes. */
 #include "driver/mig.h"
 
 #include <stdio.h>
@@ -104,7 +104,7 @@ EMU_API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice devi
     return CUDA_SUCCESS;
 }
 
-/* By the numbers of CUdevice_attribute; what is missing is 0, as an absent capability is. */
+/* By the numbers of CUdevice_attribute. A missing attribute is 0, as for an absent capability. */
 static const struct {
     int attribute;
     int value;
@@ -206,7 +206,7 @@ EMU_API CUresult cuDeviceGetP2PAttribute(int *value, int attribute, CUdevice sou
     if (emu_device_at(source) == NULL || emu_device_at(target) == NULL || source == target) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    *value = attribute == 2 ? 1 : 0; /* access is possible; nothing else is */
+    *value = attribute == 2 ? 1 : 0; /* access is supported; no other peer attribute is */
     return CUDA_SUCCESS;
 }
 
@@ -254,5 +254,5 @@ EMU_API CUresult cuGetErrorString(CUresult error, const char **text) {
 EMU_API CUresult cuGetExportTable(const void **table, const CUuuid *id) {
     EMU_REQUIRE(table != NULL && id != NULL);
     *table = NULL;
-    return CUDA_ERROR_NOT_FOUND; /* private tables of NVIDIA's own libraries */
+    return CUDA_ERROR_NOT_FOUND; /* the tables are private to NVIDIA's own libraries */
 }

@@ -1,5 +1,5 @@
-/* Older forms with the same binary interface as newer ones, and the entry points that the emulator
- * does not have. */
+/* Older forms that share their binary interface with newer ones, and the entry points that the emulator does not
+ * implement. */
 #include "driver/driver.h"
 
 #define SAME(old, parameters, newer) \
@@ -51,7 +51,7 @@ EMU_API CUresult cuProfilerStop(void) {
     return CUDA_SUCCESS;
 }
 
-/* Without parameters: what a caller passes is not looked at. */
+/* Declared without parameters: the caller's arguments are ignored. */
 #define ABSENT(name) \
     EMU_API CUresult name(void); \
     EMU_API CUresult name(void) { \

@@ -1,4 +1,4 @@
-/* What is known of functions, and how many blocks fit. */
+/* Function attributes and occupancy. */
 #include "driver/driver.h"
 #include "driver/module.h"
 #include "launch.h"
@@ -10,7 +10,7 @@ enum {
     THREADS_PER_SM = 2048,
     BLOCKS_PER_SM = 32,
     SHARED_PER_SM = 233472,
-    SHARED_RESERVED = 1024, /* of each block, for the driver */
+    SHARED_RESERVED = 1024, /* per block, for the driver */
     SHARED_MOST = SHARED_PER_SM - SHARED_RESERVED,
     CLUSTER_PORTABLE = 8,
     CLUSTER_MOST = 16,
@@ -237,7 +237,7 @@ static CUresult check_cluster(const int *result, CUfunction function, const CUla
     return emu_driver.state.settings.capability_major < 9 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
-/* How many blocks of a launch's shape are on one processor at a time. */
+/* The number of blocks of a launch's shape that fit on one processor at a time. */
 static int blocks_of(CUfunction function, const CUlaunchConfig *config) {
     uint64_t threads = (uint64_t)config->block_x * config->block_y * config->block_z;
     return threads > function->max_threads || config->shared_bytes > emu_function_shared_most(function)

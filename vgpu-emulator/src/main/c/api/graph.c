@@ -1,4 +1,4 @@
-/* Graphs that a program puts together, and launching graphs. */
+/* Building graphs explicitly, and launching them. */
 #include "driver/driver.h"
 #include "driver/graph.h"
 #include "driver/module.h"

@@ -1,6 +1,6 @@
 /*
- * The forms that take any kind of node, and those that name edges. Edges carry nothing here: each is a plain
- * dependency.
+ * The generic forms, which take any kind of node, and the forms that take edges. Edges carry no data here: each is a
+ * plain dependency.
  */
 #include "driver/driver.h"
 #include "driver/graph.h"

@@ -1,4 +1,4 @@
-/* Graphs within graphs, events in graphs, and changing the shape of a graph. */
+/* Child graphs, event nodes, and changing the shape of a graph. */
 #include "driver/driver.h"
 #include "driver/graph.h"
 #include "driver/host_calls.h"
@@ -41,7 +41,7 @@ static CUresult add_event(CUgraphNode *node, CUgraph graph, const CUgraphNode *n
     if (!emu_event_known(event)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    EMU_REQUIRE(event->shared == NULL); /* what other processes see cannot be part of a graph */
+    EMU_REQUIRE(event->shared == NULL); /* an event shared between processes cannot be part of a graph */
     emu_operation operation = {.kind = kind,
                                .event = {.event = event, .generation = event->object.generation}};
     return add(node, graph, needs, count, &operation);

@@ -1,4 +1,4 @@
-/* What the nodes of graphs do: asked for, and changed, in graphs and in executable ones. */
+/* Getting and setting the parameters of graph nodes, in graphs and in executable graphs. */
 #include "driver/driver.h"
 #include "driver/graph.h"
 #include "driver/host_calls.h"
@@ -36,14 +36,14 @@ void emu_graph_node_describe(CUgraphNode node, const CUDA_MEMCPY3D *copy) {
     node->copy = kept;
 }
 
-/* Gives a node another operation of its kind. */
+/* Replaces a node's operation with one of the same kind. */
 static CUresult set_node(CUgraphNode node, const emu_operation *operation) {
     EMU_REQUIRE(is_kind(node, operation->kind));
     node->operation = *operation;
     return CUDA_SUCCESS;
 }
 
-/* The same in an executable graph, for the step that the node has become. */
+/* As set_node, in an executable graph: for the step that was made from the node. */
 static CUresult set_step(CUgraphExec exec, CUgraphNode node, const emu_operation *operation) {
     EMU_REQUIRE(emu_is_exec(exec) && node != NULL);
     CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -141,7 +141,7 @@ EMU_API CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode target, CUgraphNode
 
 /* ---- copies and fills ---- */
 
-/* A copy that was captured: as plain rows between addresses. */
+/* Describes a captured copy as linear rows between two addresses. */
 static CUDA_MEMCPY3D copy_of(const emu_box *box) {
     emu_allocation found;
     bool from_device = emu_memory_find(box->source, &found) && emu_is_on_device(found.kind);
@@ -289,14 +289,14 @@ static CUresult set_event(CUgraphExec exec, CUgraphNode node, CUevent event,
 EVENT_NODE(EventRecord, EMU_RECORD)
 EVENT_NODE(EventWait, EMU_WAIT)
 
-/* ---- nodes that do nothing for now ---- */
+/* ---- disabled nodes ---- */
 
 static bool can_be_disabled(const emu_step *step) {
     emu_operation_kind kind = step->operation.kind;
     return kind == EMU_KERNEL || kind == EMU_COPY || kind == EMU_FILL;
 }
 
-/* change: 0 or 1 to set, 2 to ask. */
+/* change: 0 or 1 sets the node's state, 2 only reads it. */
 static CUresult enabled(CUgraphExec exec, CUgraphNode node, unsigned int change, unsigned int *is) {
     EMU_INITIALIZED();
     EMU_REQUIRE(emu_is_exec(exec) && node != NULL && is != NULL);

@@ -1,7 +1,7 @@
 /*
- * Green contexts: part of a device's processors for the streams of one context, which shares all else with the
- * primary one. What they run takes longer, by the waves that its blocks make on fewer processors. Two of them take
- * turns as contexts do; on a GPU they run side by side.
+ * Green contexts: a subset of a device's processors for the streams of one context, which shares everything else with
+ * the primary context. A kernel takes longer in one, because its blocks need more waves on fewer processors. Two green
+ * contexts take turns like ordinary contexts; on a real GPU they run side by side.
  */
 #include "driver/driver.h"
 #include "driver/operation.h"
@@ -15,11 +15,11 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 
 #define RESOURCE_MAGIC UINT32_C(0x4d536572)
 
-/* What only the driver looks at. */
+/* The driver's private part of a resource. */
 typedef struct {
     uint32_t magic;
     int32_t device;
-    uint32_t first; /* of the processors that it has */
+    uint32_t first; /* of the processors in the resource */
     uint32_t count;
 } hidden;
 
@@ -44,7 +44,7 @@ static void fill(CUdevResource *resource, CUdevice device, uint32_t first, uint3
     hidden inside = {RESOURCE_MAGIC, device, first, count};
     memset(resource, 0, sizeof *resource);
     if (count == 0) {
-        return; /* of no type: there is none */
+        return; /* no type: an empty resource */
     }
     resource->type = RESOURCE_SM;
     memcpy(resource->internal, &inside, sizeof inside);
@@ -56,7 +56,7 @@ static bool read(const CUdevResource *resource, hidden *inside) {
     return inside->magic == RESOURCE_MAGIC && inside->count == resource->sm_count;
 }
 
-/* The least number of processors of a part, and of what it is a multiple. */
+/* The minimum number of processors in a partition, and the step in which it grows. */
 static void granularity(unsigned int flags, uint32_t *least, uint32_t *step) {
     uint32_t major = emu_driver.state.settings.capability_major;
     *least = major >= 9 ? 8 : major == 8 ? 4 : 2;
@@ -142,7 +142,7 @@ EMU_API CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *descriptor, CUdevR
         if (inside.device != first.device) {
             return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
         }
-        for (unsigned int j = 0; j < i; j++) { /* no processor twice */
+        for (unsigned int j = 0; j < i; j++) { /* no processor may be in two resources */
             hidden other;
             read(&resources[j], &other);
             if (inside.first < other.first + other.count && other.first < inside.first + inside.count) {

@@ -1,4 +1,4 @@
-/* Handles of memory for other processes, and memory that other drivers made. */
+/* IPC handles for device memory, and memory imported from other drivers. */
 #include "base/shared_memory.h"
 #include "driver/driver.h"
 #include "driver/imported.h"
@@ -13,12 +13,12 @@
 enum { LAZY_PEER_ACCESS = 1, OPAQUE_DESCRIPTOR = 1, DEDICATED = 1 };
 
 /*
- * What is in a handle: where the memory is to be found. The owner's descriptor is opened by way of /proc, which
- * allows it to those who may look into the process: the same user, as with the real driver.
+ * The content of an IPC handle: where to find the memory. The importer opens the owner's descriptor through /proc. The
+ * kernel allows that to processes that may inspect the owner: those of the same user, as with the real driver.
  */
 typedef struct {
     uint64_t magic;
-    uint64_t inode; /* of the memory: tells a descriptor that means something else by now */
+    uint64_t inode; /* of the memory: detects a descriptor that has been reused */
     uint64_t offset;
     uint64_t bytes;
     uint32_t pid;
@@ -78,7 +78,7 @@ EMU_API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle hand
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (exported.pid == (uint32_t)getpid()) {
-        return CUDA_ERROR_INVALID_CONTEXT; /* as the driver: only other processes may open it */
+        return CUDA_ERROR_INVALID_CONTEXT; /* as in the real driver, only other processes may open it */
     }
     snprintf(path, sizeof path, "/proc/%u/fd/%u", exported.pid, exported.fd);
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -105,7 +105,7 @@ EMU_API CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
     return emu_imported_unmap(address, 1u << IMPORTED_HANDLE);
 }
 
-/* ---- memory of another driver (a graphics one), given as a descriptor ---- */
+/* ---- memory of another driver (such as a graphics driver), given as a descriptor ---- */
 
 struct CUextMemory_st {
     emu_object object;
@@ -116,7 +116,7 @@ struct CUextMemory_st {
 
 static emu_pool externals = EMU_POOL(struct CUextMemory_st, 1 << 14);
 
-/* The descriptor is the driver's from now on, if this succeeds. */
+/* On success the driver owns the descriptor. */
 EMU_API CUresult cuImportExternalMemory(CUexternalMemory *memory,
                                         const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description) {
     EMU_CONTEXT(context);

@@ -1,4 +1,4 @@
-/* Launches. */
+/* Kernel launches. */
 #include "driver/context_memory.h"
 #include "driver/driver.h"
 #include "driver/module.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Gathers the arguments of a kernel that the emulator computes itself. */
+/* Copies the arguments of a kernel. */
 static CUresult gather(CUfunction function, void **params, void **extra, emu_operation *operation) {
     uint8_t *arguments = operation->kernel.arguments;
     EMU_REQUIRE(params == NULL || extra == NULL);
@@ -40,7 +40,8 @@ uint32_t emu_function_argument_bytes(CUfunction function) {
                                       : function->param_offset[last] + function->param_size[last];
 }
 
-/* Whether a launch's arguments are looked at. Of a kernel that is not known they only are for a graph, if they fit. */
+/* Whether a launch's arguments are copied: always for a known kernel; for an unknown one only in a graph, if they
+ * fit. */
 static bool is_gathered(const emu_launch *launch) {
     CUfunction function = launch->function;
     return function->param_count > 0 &&
@@ -105,8 +106,8 @@ CUresult emu_launch_prepare(const emu_launch *launch, emu_operation *operation) 
     return result;
 }
 
-/* An empty kernel on a stream that holds nothing back: nothing to do, and benches measure how
- * little that takes. */
+/* An empty kernel on a stream that holds nothing back. Nothing needs to be done, and benchmarks measure the cost of
+ * this path. */
 static inline bool is_nothing(const emu_launch *launch, CUstream stream) {
     CUfunction function = launch->function;
     return emu_pool_has(&emu_functions, function) && function->is_timed && emu_function_is_loaded(function) &&

@@ -1,4 +1,4 @@
-/* From the arguments of a launch to an operation. */
+/* Turns the arguments of a launch into an operation. */
 #ifndef EMU_LAUNCH_H
 #define EMU_LAUNCH_H
 
@@ -11,17 +11,18 @@ typedef struct {
     uint32_t shared_bytes;
     void **params;
     void **extra;
-    uint32_t sms; /* on so many processors; 0: on all */
-    bool is_kept; /* becomes part of a graph: who asks the graph is told the arguments */
+    uint32_t sms; /* the number of processors that run it; 0: all */
+    bool is_kept; /* becomes a graph node: its arguments are kept, because the program can ask the graph for them */
 } emu_launch;
 
-/* The shared memory that a launch of it may ask for, in bytes: more only if the function was told so. */
+/* The most shared memory that a launch may request, in bytes. The function's attribute can raise it above the
+ * default. */
 uint32_t emu_function_shared_most(CUfunction function);
 
-/* What its arguments take, one behind the other. */
+/* The size of the function's arguments, packed one after the other. */
 uint32_t emu_function_argument_bytes(CUfunction function);
 
-/* Checks a launch, copies the arguments that are needed, works out how long it takes. */
+/* Checks a launch, copies the arguments that are needed, and computes the launch's duration. */
 CUresult emu_launch_prepare(const emu_launch *launch, emu_operation *operation);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The launches of the first interface: shape and parameters belong to the function, and a launch says only how many
- * blocks.
+ * Launches of the first driver interface: block shape and parameters belong to the function, and a launch gives only
+ * the grid.
  */
 #include "driver/driver.h"
 #include "driver/module.h"
@@ -15,7 +15,7 @@ extern CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigne
 
 enum { PARAMETER_BYTES = 4096 };
 
-/* Of a function, from the first call on that sets any of it. */
+/* A function's legacy launch state, made by the first call that sets any of it. */
 struct emu_legacy_launch {
     unsigned int block[3];
     unsigned int shared_bytes;
@@ -34,7 +34,7 @@ static CUresult legacy_of(CUfunction function, emu_legacy_launch **launch) {
     return *launch == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-/* Declares `launch` as the function's, or returns the error. */
+/* Declares `launch` as the function's legacy launch state, or returns the error. */
 #define LEGACY(launch, function) \
     EMU_CONTEXT(context); \
     (void)context; \

@@ -1,5 +1,4 @@
-/* The linker of the driver: PTX goes in piece by piece, and what comes out is loaded as a module.
- */
+/* The driver's linker: PTX is added piece by piece, and the result is loaded as a module. */
 #include "base/ptx.h"
 #include "driver/driver.h"
 
@@ -25,7 +24,7 @@ EMU_API CUresult cuLinkCreate_v2(unsigned int count, int *options, void **values
     return *state == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-/* Only PTX can be linked, which is text: the pieces are put one behind the other. */
+/* Only PTX can be linked. It is text, so the pieces are concatenated. */
 EMU_API CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size,
                                   const char *name, unsigned int count, int *options,
                                   void **values) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The entry points have types of their own; here only their addresses count. */
+/* The entry points have different types; only their addresses matter here. */
 #define DECLARE(symbol) extern const char symbol##_entry[] __asm__(#symbol);
 #define ENTRY(name, version, symbol) DECLARE(symbol)
 #define ENTRY_OF_THREAD(name, version, symbol, of_thread) DECLARE(symbol) DECLARE(of_thread)
@@ -16,7 +16,7 @@ typedef struct {
     const char *symbol;
     int version;
     const char *entry;
-    const char *of_thread; /* or NULL */
+    const char *of_thread; /* NULL: there is none */
 } api_entry;
 
 static const api_entry entries[] = {
@@ -28,7 +28,7 @@ static const api_entry entries[] = {
 #undef ENTRY_OF_THREAD
 };
 
-/* The newest form of a function that a program of that version knows. */
+/* The newest form of a function that a program built for that version knows. */
 static const api_entry *find(const char *name, int version, int *status) {
     const api_entry *best = NULL;
     *status = CU_PROC_NOT_FOUND;
@@ -46,7 +46,7 @@ static const api_entry *find(const char *name, int version, int *status) {
     return best;
 }
 
-/* Names with a suffix are symbols; some programs ask for those. */
+/* A name with a suffix is a symbol; some programs ask for symbols. */
 static const api_entry *find_symbol(const char *symbol) {
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         if (strcmp(entries[i].symbol, symbol) == 0) {
@@ -75,7 +75,7 @@ EMU_API CUresult cuGetProcAddress_v2(const char *symbol, void **function, int ve
     if (status != NULL) {
         *status = found;
     }
-    return CUDA_SUCCESS; /* also when there is none */
+    return CUDA_SUCCESS; /* also if the function was not found */
 }
 
 EMU_API CUresult cuGetProcAddress(const char *symbol, void **function, int version,

@@ -1,4 +1,4 @@
-/* Addresses and memory apart: reserve the one, create the other, map them together. */
+/* Virtual memory management: reserve addresses, create memory, and map it. */
 #include "base/shared_memory.h"
 #include "driver/driver.h"
 #include "driver/memory.h"
@@ -18,8 +18,8 @@ enum {
 #define GRANULARITY (UINT64_C(2) << 20)
 
 /*
- * The memory behind a handle is a file without a name, so that it can be mapped at several addresses and by several
- * processes. Who made it is charged; who imports it is not.
+ * The memory behind a handle is an unnamed file, so that several addresses and several processes can map it. The
+ * process that created it is charged; a process that imports it is not.
  */
 typedef struct {
     emu_object object;
@@ -53,7 +53,7 @@ EMU_API CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t 
     EMU_INITIALIZED();
     EMU_REQUIRE(address != NULL && bytes > 0 && bytes % GRANULARITY == 0 && flags == 0 &&
                 (alignment & (alignment - 1)) == 0);
-    (void)wanted; /* a wish, which the driver need not grant */
+    (void)wanted; /* a hint, which the driver may ignore */
     uint64_t align = alignment < GRANULARITY ? GRANULARITY : alignment;
     EMU_REQUIRE(bytes <= UINT64_MAX / 4 && align <= UINT64_MAX / 4);
     uint64_t length = bytes + align;
@@ -92,7 +92,7 @@ EMU_API CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     return CUDA_SUCCESS;
 }
 
-/* fd: the memory's, which is kept; -1: it is made. */
+/* fd: the memory's descriptor, which is kept; -1: creates the memory. */
 static physical *open_physical(emu_gpu *gpu, uint64_t bytes, int fd) {
     char name[32];
     physical *memory = emu_pool_take(&physicals);
@@ -121,7 +121,7 @@ EMU_API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
                    properties->location.type <= LOCATION_HOST_NUMA_CURRENT;
     if ((properties->location.type != LOCATION_DEVICE && !on_host) ||
         (properties->handle_types & ~SHARED_AS_DESCRIPTOR) != 0) {
-        return CUDA_ERROR_NOT_SUPPORTED; /* the handles of other systems and of fabrics */
+        return CUDA_ERROR_NOT_SUPPORTED; /* other locations; handle types of other systems and of fabrics */
     }
     emu_device *device = emu_device_at(on_host ? 0 : properties->location.id);
     if (device == NULL) {
@@ -143,7 +143,7 @@ EMU_API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     return CUDA_SUCCESS;
 }
 
-/* With mapping_lock. */
+/* The caller holds mapping_lock. */
 static void drop_user(physical *memory) {
     if (--memory->users == 0) {
         close(memory->fd);
@@ -167,7 +167,7 @@ EMU_API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     return held ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* With mapping_lock. */
+/* The caller holds mapping_lock. */
 static CUresult map_at(CUdeviceptr address, size_t bytes, physical *memory) {
     emu_allocation reserved;
     emu_allocation other;
@@ -203,7 +203,7 @@ EMU_API CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
     return result;
 }
 
-/* Whether a range is whole mappings, one after the other. With mapping_lock. */
+/* Whether a range consists of whole, contiguous mappings. The caller holds mapping_lock. */
 static bool is_mapped(uint64_t address, uint64_t bytes) {
     emu_allocation mapped;
     uint64_t at = address;
@@ -296,7 +296,7 @@ EMU_API CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAlloc
     return CUDA_SUCCESS;
 }
 
-/* The descriptor stays the program's. */
+/* The program keeps the descriptor. */
 EMU_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
                                                 void *shareable, int type) {
     EMU_INITIALIZED();

@@ -1,4 +1,4 @@
-/* Device memory, host memory, and what is known of a pointer. */
+/* Device memory, host memory, and pointer attributes. */
 #include "base/heap.h"
 #include "driver/driver.h"
 #include "driver/imported.h"
@@ -62,7 +62,7 @@ EMU_API CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned 
     return allocate(context, address, bytes, EMU_MANAGED_MEMORY);
 }
 
-/* What kernels that still run would read was computed when they were launched: no need to wait. */
+/* No wait for running kernels: whatever they would read was already computed when they were launched. */
 EMU_API CUresult cuMemFree_v2(CUdeviceptr address) {
     EMU_CONTEXT(context);
     (void)context;
@@ -120,7 +120,7 @@ static CUresult host_allocate(CUcontext context, void **address, size_t bytes, u
     return CUDA_SUCCESS;
 }
 
-/* Pinning goes by pages: its cost is one of size. */
+/* Pinning works page by page, so its cost grows with the size. */
 static void pin_cost(size_t bytes) {
     double gibibytes = (double)bytes / (double)(UINT64_C(1) << 30);
     emu_cost((uint64_t)((double)emu_driver.state.times.pin_cost_ns * gibibytes));
@@ -155,7 +155,7 @@ EMU_API CUresult cuMemFreeHost(void *address) {
 EMU_API CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned int flags) {
     EMU_CONTEXT(context);
     EMU_REQUIRE(address != NULL && bytes > 0 && (flags & ~(unsigned int)REGISTER_FLAGS) == 0);
-    /* Where no program has memory, none can be registered. */
+    /* Addresses above HIGHEST are never a program's memory, so they cannot be registered. */
     EMU_REQUIRE((uint64_t)(uintptr_t)address < HIGHEST && bytes <= HIGHEST - (uint64_t)(uintptr_t)address);
     emu_allocation allocation = {.start = (uint64_t)(uintptr_t)address,
                                  .bytes = bytes,
@@ -212,7 +212,7 @@ EMU_API CUresult cuMemHostGetFlags(unsigned int *flags, void *address) {
     return CUDA_SUCCESS;
 }
 
-/* The ordinal in this process of a GPU. */
+/* A GPU's ordinal in this process. */
 static int ordinal_of(CUdevice gpu) {
     for (int i = 0; i < emu_driver.device_count; i++) {
         if (emu_driver.devices[i].gpu->index == (uint32_t)gpu) {
@@ -300,7 +300,7 @@ EMU_API CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr ad
     return pointer_attribute(data, attribute, address, &found);
 }
 
-/* Unlike the single form, this one answers for plain host memory as well: with zeros. */
+/* Unlike cuPointerGetAttribute, this also answers for ordinary host memory: with zeros. */
 EMU_API CUresult cuPointerGetAttributes(unsigned int count, int *attributes, void **data,
                                         CUdeviceptr address) {
     EMU_INITIALIZED();

@@ -129,8 +129,8 @@ EMU_API CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int 
     return CUDA_SUCCESS;
 }
 
-/* Variables get their memory when first asked for. A library's lie on the device of the context
- * that asks. */
+/* A variable gets its memory when a program first asks for it. A library's variables lie on the device of the asking
+ * context. */
 static CUresult get_variable(CUcontext context, uint64_t *address, size_t *bytes, CUmodule module,
                              const char *name) {
     EMU_REQUIRE(name != NULL && (address != NULL || bytes != NULL));
@@ -206,7 +206,7 @@ EMU_API CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *op
                                    void **values, unsigned int count, int *library_options,
                                    void **library_values, unsigned int library_count) {
     EMU_INITIALIZED();
-    (void)values; /* of options that have none it may be NULL */
+    (void)values; /* may be NULL for options without a value */
     (void)library_values;
     EMU_REQUIRE((count == 0 || options != NULL) && (library_count == 0 || library_options != NULL));
     return emu_module_load(library, code, NULL);

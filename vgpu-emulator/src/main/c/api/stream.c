@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define SHARED_LOOK_NS UINT64_C(50000) /* an event of several processes is looked at again */
+#define SHARED_LOOK_NS UINT64_C(50000) /* the polling interval for an event shared between processes */
 
 #define STREAM(handle, per_thread) \
     EMU_CONTEXT(context); \
@@ -20,7 +20,7 @@
         } \
     } while (0)
 
-/* Defines the two forms of an entry point: NULL is the legacy stream, or the thread's own. */
+/* Defines the two forms of an entry point: NULL is the legacy stream, or the thread's own default stream. */
 #define BOTH(name, suffix, parameters, ...) \
     EMU_API CUresult name parameters { \
         return name##_in(__VA_ARGS__, false); \
@@ -42,7 +42,7 @@ EMU_API CUresult cuStreamCreate(CUstream *stream, unsigned int flags) {
     return cuStreamCreateWithPriority(stream, flags, 0);
 }
 
-/* Work that the stream still has goes on: its time is in the context's demand. */
+/* Work already in the stream still runs: its time is part of the context's demand. */
 EMU_API CUresult cuStreamDestroy_v2(CUstream stream) {
     EMU_INITIALIZED();
     if (!emu_pool_has(&emu_streams, stream) || stream->is_legacy || stream->thread != 0) {
@@ -58,7 +58,7 @@ EMU_API CUresult cuStreamDestroy_v2(CUstream stream) {
     return CUDA_SUCCESS;
 }
 
-/* What cannot be part of a graph invalidates the capture of its stream. */
+/* A call that cannot be part of a graph invalidates its stream's capture. */
 static CUresult refuse_captured(CUstream stream) {
     pthread_mutex_lock(&stream->context->lock);
     CUresult result = emu_capture_of(stream) == NULL
@@ -87,7 +87,7 @@ static CUresult cuStreamQuery_in(CUstream handle, bool per_thread) {
 }
 BOTH(cuStreamQuery, _ptsz, (CUstream stream), stream)
 
-/* What other processes see cannot be part of a graph. */
+/* An event shared between processes cannot be part of a graph. */
 static CUresult submit_shared(CUstream stream, emu_operation operation) {
     return emu_stream_is_captured(stream) ? refuse_captured(stream) : emu_enqueue(stream, &operation);
 }
@@ -162,7 +162,7 @@ static CUresult cuStreamGetDevice_in(CUstream handle, CUdevice *device, bool per
 }
 BOTH(cuStreamGetDevice, _ptsz, (CUstream stream, CUdevice *device), stream, device)
 
-/* Hints to the hardware (cache windows, priorities of memory): taken, and of no effect here. */
+/* Hardware hints (cache windows, memory priorities) are accepted and have no effect. */
 static CUresult cuStreamSetAttribute_in(CUstream handle, int attribute, const void *value,
                                         bool per_thread) {
     STREAM(handle, per_thread);
@@ -232,7 +232,7 @@ EMU_API CUresult cuEventDestroy_v2(CUevent event) {
     if (!emu_event_known(event)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    /* It may be recorded at this moment: looked at again with the lock. */
+    /* Another thread may be recording the event now, so its state is checked again under the lock. */
     CUcontext recorded_in = __atomic_load_n(&event->recorded_in, __ATOMIC_ACQUIRE);
     CUcontext context = recorded_in != NULL ? recorded_in : event->context;
     if (event->shared != NULL) {
@@ -244,7 +244,7 @@ EMU_API CUresult cuEventDestroy_v2(CUevent event) {
     return CUDA_SUCCESS;
 }
 
-/* A green context is a part of the primary one. */
+/* A green context is part of the primary context. */
 static CUcontext device_context(CUcontext context) {
     return context->primary != NULL ? context->primary : context;
 }
@@ -272,7 +272,7 @@ static CUresult cuEventRecord_in(CUevent event, CUstream handle, bool per_thread
 }
 BOTH(cuEventRecord, _ptsz, (CUevent event, CUstream stream), event, stream)
 
-/* Whether it is done; waits for it if asked to. */
+/* Whether the event has completed; waits for it if `wait` is set. */
 static CUresult look_at_event(CUevent event, bool wait) {
     EMU_INITIALIZED();
     if (!emu_event_known(event)) {
@@ -287,7 +287,7 @@ static CUresult look_at_event(CUevent event, bool wait) {
     if (__atomic_load_n(&event->capture, __ATOMIC_ACQUIRE) != NULL) {
         return CUDA_ERROR_CAPTURED_EVENT;
     }
-    /* It may be recorded at this moment: looked at again with the lock. */
+    /* Another thread may be recording the event now, so its state is checked again under the lock. */
     CUcontext recorded_in = __atomic_load_n(&event->recorded_in, __ATOMIC_ACQUIRE);
     CUcontext context = recorded_in != NULL ? recorded_in : event->context;
     uint32_t generation = context->object.generation;

@@ -1,6 +1,6 @@
 /*
- * Textures and surfaces: objects, and references that modules have. The emulator's kernels read none, so what is said
- * of one is checked and kept, and told to who asks.
+ * Textures and surfaces: objects, and references in modules. The emulator's kernels read none of them, so a program's
+ * settings are only checked, kept and returned.
  */
 #include "array.h"
 #include "driver/driver.h"
@@ -88,7 +88,7 @@ EMU_API CUresult cuSurfObjectCreate(CUtexObject *result, const CUDA_RESOURCE_DES
     return create(result, resource, NULL, NULL);
 }
 
-/* The object of a handle, or NULL. */
+/* The object behind a handle, or NULL. */
 static texture_object *object_of(CUtexObject handle, bool is_surface) {
     texture_object *object = (void *)(uintptr_t)handle;
     return emu_pool_has(&objects, object) && object->is_surface == is_surface ? object : NULL;
@@ -107,7 +107,7 @@ static texture_object *object_of(CUtexObject handle, bool is_surface) {
         return CUDA_SUCCESS; \
     }
 
-/* What is told of an object, as it was given. */
+/* Returns a property of an object as the program gave it. */
 #define TELL(name, type, is_surface, field, condition) \
     EMU_API CUresult name(type *told, CUtexObject handle) { \
         OBJECT(object, handle, is_surface, told != NULL && (condition)); \
@@ -186,7 +186,7 @@ EMU_API CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *mipmapped, CUtexref
     return CUDA_SUCCESS;
 }
 
-/* An address that is not aligned is bound from the one before it; the kernel adds the difference. */
+/* An unaligned address is bound at the next lower aligned one; the kernel adds the offset. */
 EMU_API CUresult cuTexRefSetAddress_v2(size_t *offset, CUtexref reference, CUdeviceptr address,
                                        size_t bytes) {
     REFERENCE(reference, bytes > 0 && emu_memory_readable(address, bytes) &&
@@ -245,7 +245,7 @@ EMU_API CUresult cuTexRefGetAddressMode(int *mode, CUtexref reference, int dimen
     return CUDA_SUCCESS;
 }
 
-/* A property with one value. */
+/* A property that has a single value. */
 #define PROPERTY(name, given, told, field, condition) \
     EMU_API CUresult cuTexRefSet##name(CUtexref reference, given value) { \
         REFERENCE(reference, condition); \

@@ -1,19 +1,19 @@
-/* What all copies and fills have in common. */
+/* What all copies and fills share. */
 #ifndef EMU_TRANSFER_H
 #define EMU_TRANSFER_H
 
 #include "driver/operation.h"
 
-/* How long a copy takes and the copy engine that it needs, by where it goes from and to. */
+/* Sets a copy's duration and copy engine by its source and target. */
 void emu_transfer_place(uint64_t source, uint64_t target, uint64_t bytes, emu_operation *operation);
 uint64_t emu_fill_ns(uint64_t bytes);
 
-/* The operation of a copy between places of any kind, or of a fill; checked. */
+/* Checks a copy between any two places, or a fill, and describes it as an operation. */
 CUresult emu_box_of(const CUDA_MEMCPY3D *copy, emu_operation *operation);
 CUresult emu_fill_of(uint64_t target, uint64_t pitch, uint32_t value, uint32_t element,
                      uint64_t width, uint64_t height, emu_operation *operation);
 
-/* Submits, and waits if asked to. */
+/* Submits the operation; waits for it if `wait` is set. */
 CUresult emu_transfer(CUstream handle, bool per_thread, bool wait, const emu_operation *operation);
 
 #endif

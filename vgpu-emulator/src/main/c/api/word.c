@@ -1,6 +1,6 @@
 /*
- * Words in memory that streams write and wait for. A write takes place when the stream comes to it; a
- * wait keeps back what follows in the stream until the word is there, whoever writes it.
+ * Stream memory operations: a stream writes a word in memory, or waits for one. A write happens when the stream reaches
+ * it. A wait holds back the rest of the stream until the word has the value, whoever writes it.
  */
 #include "driver/driver.h"
 #include "driver/memory.h"
@@ -58,7 +58,7 @@ static CUresult submit_batch(CUstream handle, unsigned int count,
                     one->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
         if (one->operation == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES ||
             one->operation == CU_STREAM_MEM_OP_BARRIER) {
-            continue; /* all writes are seen at once here */
+            continue; /* every write is visible at once here */
         }
         bool waits = one->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
                      one->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
@@ -68,7 +68,7 @@ static CUresult submit_batch(CUstream handle, unsigned int count,
     return result;
 }
 
-/* Four forms of each: older and newer ones differ in what a device must support. */
+/* Four forms of each. Older and newer forms differ only in what they require of a device. */
 #define WORD(name, kind, type) \
     EMU_API CUresult name(CUstream stream, CUdeviceptr address, type value, unsigned int flags) { \
         return submit_one(stream, kind, sizeof(type), address, value, flags, false); \

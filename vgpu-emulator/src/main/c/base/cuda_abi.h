@@ -1,7 +1,7 @@
 /*
- * The part of the CUDA driver's binary interface that the emulator speaks: types, error codes,
- * structures. Our own declarations, so that it builds without the CUDA toolkit; where the toolkit
- * is, a test compares them with its header.
+ * The part of the CUDA driver's binary interface that the emulator implements: types, error codes and structures. These
+ * are our own declarations, so that the emulator builds without the CUDA toolkit. Where the toolkit is installed, a
+ * test compares them with its header.
  */
 #ifndef EMU_CUDA_ABI_H
 #define EMU_CUDA_ABI_H
@@ -18,7 +18,7 @@ typedef struct CUctx_st *CUcontext;
 typedef struct CUgreenCtx_st *CUgreenCtx;
 typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 typedef struct CUmod_st *CUmodule;
-typedef struct CUmod_st *CUlibrary; /* here a library is a module that is loaded into no context */
+typedef struct CUmod_st *CUlibrary; /* here, a module that is not loaded into a context */
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUfunc_st *CUkernel;
 typedef struct CUstream_st *CUstream;
@@ -29,8 +29,8 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUuserObject_st *CUuserObject;
-typedef struct CUtexref_st *CUtexref; /* also a surface's */
-typedef uint64_t CUtexObject;         /* also a surface's */
+typedef struct CUtexref_st *CUtexref; /* also for surfaces */
+typedef uint64_t CUtexObject;         /* also for surfaces */
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUextMemory_st *CUexternalMemory;
 typedef uint64_t CUmemGenericAllocationHandle;
@@ -209,7 +209,7 @@ typedef struct {
     const CUmemAccessDesc *access;
     size_t access_count;
     size_t bytes;
-    CUdeviceptr address; /* what comes out */
+    CUdeviceptr address; /* output */
 } CUDA_MEM_ALLOC_NODE_PARAMS;
 
 typedef struct {
@@ -231,7 +231,7 @@ typedef struct {
     size_t height;
 } CUDA_MEMCPY2D;
 
-/* Also CUDA_MEMCPY3D_PEER, which has contexts where this has reserved fields. */
+/* Also CUDA_MEMCPY3D_PEER, which has contexts in place of the reserved fields. */
 typedef struct {
     size_t src_x;
     size_t src_y;
@@ -377,7 +377,7 @@ typedef struct {
     void *data;
 } CUDA_HOST_NODE_PARAMS;
 
-/* What a node does, in the form that all kinds share. */
+/* A node's parameters, in the form that all kinds share. */
 typedef struct {
     int type;
     int reserved0[3];
@@ -413,11 +413,11 @@ enum {
     CU_STREAM_MEM_OP_BARRIER = 6,
 };
 
-/* A wait or a write; the other operations have no fields that the emulator looks at. */
+/* A wait or a write; the emulator reads no field of the other operations. */
 typedef struct {
     int operation;
     CUdeviceptr address;
-    uint64_t value; /* of 32 bits: the lower half */
+    uint64_t value; /* a 32-bit operation uses the lower half */
     unsigned int flags;
     CUdeviceptr alias;
     uint64_t pad;
@@ -443,7 +443,7 @@ typedef struct {
     unsigned char reserved[5];
 } CUgraphEdgeData;
 
-/* A part of a device: its processors. */
+/* A part of a device: some of its processors. */
 typedef struct {
     int type;
     unsigned char internal[92];

@@ -12,8 +12,8 @@ enum { RULES = 64, NAME_SIZE = 64 };
 typedef struct {
     char function[NAME_SIZE];
     int code;
-    uint64_t nth;   /* from 1 on */
-    uint64_t every; /* 0: once; 1: from then on; more: once in so many */
+    uint64_t nth;   /* counted from 1 */
+    uint64_t every; /* 0: once; 1: from then on; n > 1: once in every n calls */
     uint64_t calls;
 } rule;
 
@@ -73,7 +73,7 @@ int emu_fail_open(void) {
     return rule_count > 0;
 }
 
-/* The name itself, or with _v2 and the like behind it. */
+/* Whether the function has that name, with or without a version suffix such as _v2. */
 static int is_named(const char *function, const char *name) {
     size_t length = strlen(name);
     if (strncmp(function, name, length) != 0) {

@@ -15,7 +15,7 @@ static void *reserve(uint64_t bytes) {
     return map == MAP_FAILED ? NULL : map;
 }
 
-/* The range itself, as memory that can be shared: what IPC handles between processes are about. */
+/* The address range itself, as memory that can be shared: IPC handles refer to it. */
 static uint64_t reserve_range(emu_heap *heap, uint64_t bytes) {
     heap->fd = emu_shared_memory_make("heap", bytes);
     void *map = heap->fd < 0 ? MAP_FAILED
@@ -28,7 +28,7 @@ static uint64_t reserve_range(emu_heap *heap, uint64_t bytes) {
         heap->fd = -1;
         return (uint64_t)(uintptr_t)reserve(bytes);
     }
-    /* A child of a fork has no driver; as private memory would, this must not become its too. */
+    /* The child of a fork has no driver, and must not share this memory with its parent. */
     madvise(map, bytes, MADV_DONTFORK);
     return (uint64_t)(uintptr_t)map;
 }
@@ -69,14 +69,14 @@ static void clear_start(emu_heap *heap, uint32_t index) {
     }
 }
 
-/* The last block that starts at or before a granule. The first granule always starts one. */
+/* The last block that starts at or before a granule. A block always starts at the first granule. */
 static uint32_t start_before(const emu_heap *heap, uint32_t index) {
     int level = 0;
     uint64_t mask = index % 64 == 63 ? UINT64_MAX : (UINT64_C(1) << (index % 64 + 1)) - 1;
     while ((heap->starts[level][index / 64] & mask) == 0) {
         index /= 64;
         level++;
-        mask = (UINT64_C(1) << (index % 64)) - 1; /* below: the word itself has been looked at */
+        mask = (UINT64_C(1) << (index % 64)) - 1; /* strictly below: the bit's own word has been searched */
     }
     uint64_t word = heap->starts[level][index / 64] & mask;
     index = index / 64 * 64 + (63 - (uint32_t)__builtin_clzll(word));
@@ -129,7 +129,7 @@ static void unlist_free(emu_heap *heap, uint32_t index) {
 static uint32_t find_free(const emu_heap *heap, uint32_t size) {
     uint32_t first = 0;
     uint32_t second = 0;
-    if (size >= 1 << SECOND_BITS) { /* from the next class on, every block fits */
+    if (size >= 1 << SECOND_BITS) { /* from the next size class on, every block is large enough */
         uint32_t step = (UINT32_C(1) << (highest_bit(size) - SECOND_BITS)) - 1;
         if (size > UINT32_MAX / 2 - step) {
             return NO_BLOCK;
@@ -180,7 +180,7 @@ bool emu_heap_open(emu_heap *heap, uint64_t bytes) {
     mark_start(heap, 0);
     set_size(heap, 0, heap->granules);
     list_free(heap, 0);
-    /* release: whoever sees the base, without a lock, sees the size */
+    /* release: a thread that reads the base without the lock also sees the size */
     __atomic_store_n(&heap->base, base, __ATOMIC_RELEASE);
     return true;
 }
@@ -205,7 +205,7 @@ void emu_heap_close(emu_heap *heap) {
     memset(heap, 0, sizeof *heap);
 }
 
-/* Cuts a free block that is in no list in two; the second is as well. */
+/* Splits a free block that is in no list; the second part is in no list either. */
 static void cut(emu_heap *heap, uint32_t index, uint32_t size) {
     uint32_t rest = heap->blocks[index].size - size;
     set_size(heap, index, size);
@@ -243,7 +243,7 @@ uint64_t emu_heap_allocate(emu_heap *heap, uint64_t bytes, uint64_t align) {
     return heap->base + (uint64_t)index * EMU_GRANULE;
 }
 
-/* Gives the pages of a block that was written back to the system. */
+/* Returns a written block's pages to the system. */
 static void release_pages(const emu_heap *heap, uint32_t index, uint32_t size) {
     uint64_t start = heap->base + (uint64_t)index * EMU_GRANULE;
     uint64_t end = start + (uint64_t)size * EMU_GRANULE;

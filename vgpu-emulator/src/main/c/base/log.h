@@ -1,5 +1,4 @@
-/* One line on stderr if VGPU_EMULATOR_LOG is set (or to the file that it names, if it is a path).
- */
+/* Logs one line to stderr if VGPU_EMULATOR_LOG is set, or to the file that it names if its value is a path. */
 #ifndef EMU_LOG_H
 #define EMU_LOG_H
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Marks a function that can be launched, in st_other; device functions have it not. */
+/* KERNEL: the bit of st_other that marks a function as launchable. Device functions do not have it. */
 enum { KERNEL = 0x10, CUDA_MACHINE = 190, WRAPPER_MAGIC = 0x466243b1 };
 static const uint32_t fat_magic = 0xba55ed50;
 
@@ -18,7 +18,7 @@ typedef struct {
     uint32_t magic;
     uint16_t version;
     uint16_t header_bytes;
-    uint64_t bytes; /* of the entries behind the header */
+    uint64_t bytes; /* of the entries that follow the header */
 } fat_header;
 
 typedef struct {
@@ -31,7 +31,7 @@ typedef struct {
 static uint32_t magic_of(const void *image) {
     uint32_t magic = 0;
     const char *text = image;
-    if (text[0] != '\0' && text[1] != '\0' && text[2] != '\0') { /* a text may end before */
+    if (text[0] != '\0' && text[1] != '\0' && text[2] != '\0') { /* a shorter text may end here */
         memcpy(&magic, image, sizeof magic);
     }
     return magic;
@@ -105,7 +105,7 @@ static bool read_elf(const char *image, emu_ptx_visitor visitor, void *data, boo
     return going;
 }
 
-/* Entries one behind the other: machine code for several kinds of GPU, PTX. All have the same names. */
+/* The entries follow one another: machine code for several kinds of GPU, and PTX. All contain the same names. */
 static bool read_fat(const char *image, emu_ptx_visitor visitor, void *data, bool *is_known) {
     fat_header header;
     memcpy(&header, image, sizeof header);

@@ -1,7 +1,7 @@
 /*
- * The part of NVML's binary interface that the emulator speaks: our own declarations. With -DEMU_VENDORS_NVML the
- * vendor's header stands in for them; that compiles as long as every function of ours has the vendor's parameters
- * (BindingTest tries it).
+ * The part of NVML's binary interface that the emulator implements: our own declarations. With -DEMU_VENDORS_NVML the
+ * vendor's header replaces them. That build compiles only if every function has the vendor's parameters (checked by
+ * BindingTest).
  */
 #ifndef EMU_NVML_ABI_H
 #define EMU_NVML_ABI_H

@@ -6,7 +6,7 @@
 
 typedef struct {
     const char *at;
-    const char *word; /* the last word read: so many characters of the text; none at the end */
+    const char *word; /* the last word read, `length` characters of the text; none at the end */
     size_t length;
 } reader;
 
@@ -34,11 +34,11 @@ static bool in_word(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%' || c == '.';
 }
 
-/* A directive, a name or number, or one character of punctuation. False at the end. */
+/* Reads a directive, a name or number, or one punctuation character. False at the end of the text. */
 static bool next_word(reader *r) {
     skip_blank(r);
     r->word = r->at;
-    if (*r->at == '"') { /* only in .file, .pragma and debug sections: the quote stands for it */
+    if (*r->at == '"') { /* only in .file, .pragma and debug sections: the quote stands for the string */
         r->at++;
         r->at += strcspn(r->at, "\"");
         r->at += *r->at == '"' ? 1 : 0;
@@ -55,7 +55,7 @@ static bool next_word(reader *r) {
     return r->length != 0;
 }
 
-/* The next word as a number; 0 if it is none. */
+/* Reads the next word as a number; 0 if it is not one. */
 static uint64_t next_number(reader *r) {
     next_word(r);
     return isdigit((unsigned char)r->word[0]) ? strtoull(r->word, NULL, 10) : 0;
@@ -79,14 +79,13 @@ static uint32_t type_size(const reader *type) {
 }
 
 typedef struct {
-    const char *name; /* NULL: none */
+    const char *name; /* NULL: no name */
     size_t name_length;
     uint32_t align;
     uint64_t bytes;
 } declaration;
 
-/* What follows .param or .global: attributes, a type, a name, and [sizes]. Stops before , ) ; or =.
- */
+/* Reads what follows .param or .global: attributes, a type, a name, and [sizes]. Stops before , ) ; or =. */
 static void read_declaration(reader *r, declaration *d) {
     uint32_t element = 0;
     uint64_t vector = 1;
@@ -153,8 +152,8 @@ static uint32_t read_threads(reader *r) {
     }
 }
 
-/* Behind .entry: name, parameters, directives; up to the body or the end of a declaration. True if
- * it has a body. */
+/* Reads what follows .entry: name, parameters and directives, up to the body or the end of the declaration. True if
+ * there is a body. */
 static bool read_kernel(reader *r, emu_ptx_item *item) {
     memset(item, 0, sizeof *item);
     item->kind = EMU_PTX_KERNEL;
@@ -181,7 +180,7 @@ static void skip_body(reader *r) {
     }
 }
 
-/* As skip_body; notes what the kernel needs of its context beside its code. */
+/* As skip_body, but also records what the kernel needs from its context besides its code. */
 static void read_body(reader *r, emu_ptx_item *item) {
     for (int depth = 1; depth > 0 && next_word(r);) {
         declaration d;

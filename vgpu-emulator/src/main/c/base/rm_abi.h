@@ -1,7 +1,7 @@
 /*
- * The part of the resource manager's ioctl interface (/dev/nvidiactl) that the emulator speaks: what
- * a CUDA driver needs to have channel groups and to schedule them. Our own declarations; numbers and
- * offsets are those of the open kernel modules 535 to 595.
+ * The part of the resource manager's ioctl interface (/dev/nvidiactl) that the emulator implements: what a CUDA driver
+ * needs to create and schedule channel groups. These are our own declarations; numbers and offsets are those of the
+ * open kernel modules 535 to 595.
  */
 #ifndef EMU_RM_ABI_H
 #define EMU_RM_ABI_H
@@ -13,7 +13,7 @@ enum { RM_IOC_MAGIC = 'F' };
 enum {
     RM_ESC_FREE = 0x29,
     RM_ESC_CONTROL = 0x2a,
-    RM_ESC_ALLOC = 0x2b, /* rm_alloc or rm_alloc_rights, told apart by size */
+    RM_ESC_ALLOC = 0x2b, /* rm_alloc or rm_alloc_rights, distinguished by size */
     RM_ESC_CHECK_VERSION = 210,
     RM_ESC_XFER = 211
 };

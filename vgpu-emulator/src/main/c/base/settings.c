@@ -34,7 +34,7 @@ static int fail(char *problem, size_t size, const char *format, ...) {
     return -1;
 }
 
-/* A whole number with one of the units, between low and high (in the smallest unit). */
+/* Parses a whole number with one of the units. low and high are in the smallest unit. */
 static bool read_number(const char *value, const unit *units, uint64_t low, uint64_t high,
                         uint64_t *result) {
     char *end = NULL;
@@ -115,7 +115,7 @@ static bool read_switch(const char *value, uint32_t *result) {
     return *result == 1 || strcmp(value, "off") == 0;
 }
 
-/* Whether modules are loaded lazily where no setting says so. */
+/* Whether modules are loaded lazily if no setting says so. */
 static uint32_t lazy_by_default(uint32_t cuda_version) {
     const char *wanted = getenv("CUDA_MODULE_LOADING");
     bool is_eager = wanted != NULL && strcmp(wanted, "EAGER") == 0;
@@ -123,7 +123,8 @@ static uint32_t lazy_by_default(uint32_t cuda_version) {
     return is_lazy || (!is_eager && cuda_version >= FIRST_LAZY_VERSION) ? 1 : 0;
 }
 
-/* How near to the real driver this process has it. False: no such setting, or a bad value. */
+/* Applies a setting that makes the emulator behave more like the real driver in this process. False: unknown setting
+ * or bad value. */
 static bool apply_fidelity(const char *name, const char *value, emu_kernel_times *times) {
     const uint64_t longest = UINT64_C(10000000000);
     const struct {
@@ -218,7 +219,7 @@ static char *trim(char *text) {
     return text;
 }
 
-/* Takes the text to pieces; changes it. */
+/* Splits the text into settings and applies them. Modifies the text. */
 static int apply_all(char *text, const char *separators, emu_settings *settings,
                      emu_kernel_times *times, char *problem, size_t size) {
     char *position = NULL;
@@ -284,7 +285,7 @@ static void set_defaults(emu_settings *settings, emu_kernel_times *times) {
     times->has_teardown = 1;
 }
 
-/* Applies what a text says, or the file that it names. */
+/* Applies the settings in a text, or in the file that it names. */
 static int apply_text(const char *text, emu_settings *settings, emu_kernel_times *times,
                       char *problem, size_t size) {
     char *copy = malloc(FILE_LIMIT);
@@ -320,7 +321,7 @@ int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_time
 }
 
 int emu_settings_cuda_version(void) {
-    static int known; /* 0: not yet */
+    static int known; /* 0: not read yet */
     int version = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (version == 0) {
         emu_settings settings;

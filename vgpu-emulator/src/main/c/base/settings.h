@@ -15,10 +15,10 @@ enum {
     EMU_KERNEL_NAME_SIZE = 120
 };
 
-/* Whether the GPUs can be cut into instances, and whether MIG mode is on when nobody has set it. */
+/* Whether the GPUs can be partitioned, and whether MIG mode is on until a process changes it. */
 enum { EMU_MIG_NONE, EMU_MIG_OFF, EMU_MIG_ON };
 
-/* What all processes that share the GPUs must agree on; lies in the state file. */
+/* The settings that all processes sharing the GPUs must agree on; stored in the state file. */
 typedef struct {
     uint32_t devices;
     uint32_t sms;
@@ -27,50 +27,48 @@ typedef struct {
     uint64_t slice_ns;
     uint32_t capability_major;
     uint32_t capability_minor;
-    uint32_t mig;        /* EMU_MIG_: what they are at the beginning */
-    uint32_t mig_slices; /* compute slices: 7, or 4 as A30 has */
+    uint32_t mig;        /* EMU_MIG_…: the initial mode */
+    uint32_t mig_slices; /* compute slices: 7, or 4 as on A30 */
     char model[EMU_MODEL_SIZE];
 } emu_settings;
 
-/* How long a kernel that the emulator does not know runs. */
+/* The duration of a kernel that the emulator does not know. */
 typedef struct {
     char name[EMU_KERNEL_NAME_SIZE];
     uint64_t duration_ns;
 } emu_kernel_time;
 
-/* What each process may have of its own. */
+/* The settings that each process may choose for itself. */
 typedef struct {
-    uint64_t module_bytes; /* what a module takes on its device */
-    uint64_t launch_cost_ns;   /* what calls cost the thread that makes them */
+    uint64_t module_bytes; /* the size of a module on its device */
+    uint64_t launch_cost_ns;   /* the …cost_ns fields: what each call costs the calling thread */
     uint64_t record_cost_ns;
     uint64_t query_cost_ns;
     uint64_t elapsed_cost_ns;
     uint64_t allocate_cost_ns;
-    uint64_t pin_cost_ns;       /* for each GiB */
-    uint64_t load_ns;           /* what loading a function takes */
-    uint64_t grain_bytes;       /* the pieces of the GPU's memory that allocations share; 0: none */
+    uint64_t pin_cost_ns;       /* per GiB */
+    uint64_t load_ns;           /* the size of a piece of GPU memory, which allocations share; 0: no pieces */
+    uint64_t grain_bytes;       /* the GPU memory granule, which several allocations may share; 0: none */
     uint64_t copy_engines;
-    uint64_t queue_entries;     /* launches that a stream takes before one waits */
-    uint32_t is_lazy;           /* functions are loaded when they are first launched */
+    uint64_t queue_entries;     /* launches that a stream queues before a launch blocks */
+    uint32_t is_lazy;           /* functions are loaded at their first launch */
     uint32_t is_growing;        /* contexts take memory for stacks, printf and malloc when a launch needs it */
-    uint32_t has_locks;         /* these calls go one at a time */
-    uint32_t has_legacy_events; /* an event in the legacy stream holds up all blocking streams */
-    uint32_t has_thread_pid;    /* NVML tells the pid of the thread that called cuInit */
-    uint32_t has_single_green;  /* a green context is current to one thread at a time */
-    uint32_t has_teardown;      /* nothing works any more once the process exits */
-    uint32_t cuda_version; /* what cuDriverGetVersion says: 12040 for 12.4 */
-    uint64_t wave_ns; /* one wave of blocks over all SMs of a kernel that is in no table */
+    uint32_t has_locks;         /* these calls are serialized */
+    uint32_t has_legacy_events; /* an event in the legacy stream delays all blocking streams */
+    uint32_t has_thread_pid;    /* NVML reports the pid of the thread that called cuInit */
+    uint32_t has_single_green;  /* a green context can be current to one thread at a time */
+    uint32_t has_teardown;      /* driver calls fail once the process is exiting */
+    uint32_t cuda_version; /* reported by cuDriverGetVersion: 12040 for 12.4 */
+    uint64_t wave_ns; /* the duration of one wave of blocks over all SMs, for a kernel in no table */
     uint64_t kernel_count;
     emu_kernel_time kernels[EMU_MAX_KERNEL_TIMES];
 } emu_kernel_times;
 
-/*
- * Reads the settings given as text (NULL: the defaults). 0, or -1 with the reason in problem.
- */
+/* Parses the settings given as text (NULL: the defaults). 0, or -1 with the reason in problem. */
 int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_times *times,
                        char *problem, size_t size);
 
-/* The version of CUDA that this process is told of; also before cuInit. */
+/* The CUDA version that this process sees; available before cuInit. */
 int emu_settings_cuda_version(void);
 
 #endif

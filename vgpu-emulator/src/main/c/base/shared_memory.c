@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* memfd_create() is newer than the glibc that we need at least. */
+/* memfd_create() is newer than the oldest supported glibc. */
 #ifndef SYS_memfd_create
 #define SYS_memfd_create 319
 #endif
@@ -46,7 +46,7 @@ int emu_shared_memory_copy(int fd) {
     return fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-/* By system call: glibc's fstat() has a symbol version that is newer than 2.17. */
+/* A direct system call, because glibc's fstat() has a symbol version newer than 2.17. */
 bool emu_shared_memory_identify(int fd, uint64_t *inode, uint64_t *bytes) {
     struct stat status;
     if (syscall(SYS_fstat, fd, &status) != 0) {

@@ -1,25 +1,25 @@
-/* Memory that other processes can map: what stands behind exported handles. */
+/* Memory that other processes can map, used behind exported handles. */
 #ifndef EMU_SHARED_MEMORY_H
 #define EMU_SHARED_MEMORY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A file without a name in any directory, of that size, all zero and without pages yet; -1: none can be had. */
+/* Creates an unnamed file of that size, all zero and without pages; -1: failed. */
 int emu_shared_memory_make(const char *what, uint64_t bytes);
 
-/* Whether a descriptor is of such a file made for the same thing. */
+/* Whether a descriptor refers to such a file, made with the same `what`. */
 bool emu_shared_memory_is(int fd, const char *what);
 
-/* Another descriptor of the same file, which ends with exec; -1: none can be had. */
+/* Another descriptor of the same file, closed on exec; -1: failed. */
 int emu_shared_memory_copy(int fd);
 
 /* The file's inode and size; false: not a file. */
 bool emu_shared_memory_identify(int fd, uint64_t *inode, uint64_t *bytes);
 
 /*
- * Maps part of it. Mappings begin at pages, so *base and *length are of the mapping, and the result is the address of
- * the first byte asked for; 0: it cannot be mapped.
+ * Maps part of the file. Mappings start at page boundaries, so *base and *length describe the whole mapping. Returns
+ * the address of the first requested byte, or 0 if mapping failed.
  */
 uint64_t emu_shared_memory_map(int fd, uint64_t offset, uint64_t bytes, uint64_t *base, uint64_t *length);
 

@@ -11,12 +11,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* By system call: glibc's lstat() has a symbol version that is newer than 2.17. */
+/* A direct system call, because glibc's lstat() has a symbol version newer than 2.17. */
 static bool look_at(const char *path, struct stat *found) {
     return syscall(SYS_newfstatat, AT_FDCWD, path, found, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* A part of a path that has no links. */
+/* Checks one component of a path that contains no links. */
 static int check(const char *part, bool is_last, char *problem, size_t size) {
     struct stat found;
     struct stat top;
@@ -70,7 +70,7 @@ int emu_trust_directory(char *path, size_t size, char *problem, size_t problem_s
         return -1;
     }
     memcpy(above, given, sizeof above);
-    /* The longest part that is there. */
+    /* The longest part of the path that exists. */
     while (realpath(above, real) == NULL) {
         char *slash = strrchr(above, '/');
         if (errno != ENOENT || slash == NULL) {

@@ -53,8 +53,8 @@ CUresult emu_capture_fail(CUstream stream, CUresult error) {
     return error;
 }
 
-/* Whether the work of all streams that joined has been joined back: each one's last node is needed
- * by another. */
+/* Whether every stream that joined the capture has been joined back: another node, or the origin, depends on each
+ * stream's last nodes. */
 static bool is_joined(const emu_capture *capture) {
     CUstream origin = capture->origin;
     for (CUstream stream = origin->context->streams; stream != NULL; stream = stream->next) {
@@ -108,7 +108,7 @@ CUresult emu_capture_end(CUstream stream, CUgraph *graph) {
     return result;
 }
 
-/* The capture in which an event was last recorded, if that still goes on. */
+/* The capture in which an event was last recorded, if that capture is still active. */
 static emu_capture *capture_of_event(CUevent event) {
     bool live = event->capture != NULL && emu_pool_has(&captures, event->capture) &&
                 event->capture->object.generation == event->capture_generation;
@@ -119,8 +119,8 @@ static CUresult take_wait(CUstream stream, CUevent event) {
     emu_capture *theirs = capture_of_event(event);
     emu_capture *ours = stream->capture;
     if (theirs == NULL) {
-        /* What happened before the capture cannot be waited for in the graph; that it is done is
-         * the caller's word. */
+        /* An event recorded outside a capture cannot become a dependency in the graph: such a wait invalidates the
+         * capture. */
         return event->capture == NULL && ours != NULL
                    ? emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_ISOLATION)
                    : CUDA_ERROR_CAPTURED_EVENT;
@@ -182,7 +182,7 @@ bool emu_capture_take(CUstream stream, const emu_operation *operation, CUresult 
     case EMU_RECORD:
         *result = take_record(stream, operation->event.event);
         break;
-    case EMU_FREE: /* only what graphs have allocated */
+    case EMU_FREE: /* only what a graph allocated */
         *result = emu_memory_find(operation->address, &freed) && freed.kind == EMU_GRAPH_MEMORY
                       ? take_node(stream, operation)
                       : emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);

@@ -1,4 +1,4 @@
-/* Capturing what is submitted to streams into a graph. */
+/* Captures the work submitted to streams into a graph. */
 #ifndef EMU_CAPTURE_H
 #define EMU_CAPTURE_H
 
@@ -10,28 +10,28 @@ struct emu_capture {
     CUstream origin;
     uint64_t id;
     int mode;
-    bool failed; /* something happened that cannot be captured */
+    bool failed; /* a call that cannot be captured was made */
 };
 
-/* With the context's lock. True: the operation is of a capture, and result says what came of it. */
+/* The caller holds the context's lock. True: the operation belongs to a capture, and *result is the outcome. */
 bool emu_capture_take(CUstream stream, const emu_operation *operation, CUresult *result);
 
-/* With the context's lock. The capture of a stream, or NULL. */
+/* The stream's capture, or NULL. The caller holds the context's lock. */
 static inline emu_capture *emu_capture_of(CUstream stream) {
     return __atomic_load_n(&stream->capture, __ATOMIC_ACQUIRE);
 }
 
-/* With the context's lock. */
+/* The caller holds the context's lock. */
 CUresult emu_capture_begin(CUstream stream, int mode, CUgraph graph);
 CUresult emu_capture_end(CUstream stream, CUgraph *graph);
 
-/* Says that a stream's capture cannot go on, and with which error the call that did that ends. */
+/* Marks a stream's capture as failed, and returns the error with which the failing call ends. */
 CUresult emu_capture_fail(CUstream stream, CUresult error);
 
-/* Whether any capture goes on in this process. Needs no lock. */
+/* Whether any capture is active in this process. Needs no lock. */
 bool emu_captures_active(void);
 
-/* Whether a stream of the context for which the legacy stream would have to wait is captured. */
+/* Whether a stream that the context's legacy stream would wait for is being captured. */
 bool emu_capture_blocks_legacy(CUcontext context);
 
 #endif

@@ -5,15 +5,15 @@
 
 enum { STACK = 0, PRINTF = 1, HEAP = 2, THREADS_PER_SM = 2048, STACK_STEP = 256, STACK_MOST = 512 * 1024 };
 
-/* What a context has room for from the beginning: the default limit. */
+/* The default stack limit: a new context has room for it. */
 enum { STACK_FIRST = 1024 };
 
-/* A context of which a green one is a part has the memory of both. */
+/* A green context uses the memory of its primary context. */
 static CUcontext owner_of(CUcontext context) {
     return context->primary != NULL ? context->primary : context;
 }
 
-/* With the context's lock. */
+/* The caller holds the context's lock. */
 static CUresult take(CUcontext context, uint64_t bytes) {
     bytes = emu_memory_pieces(bytes);
     if (!emu_gpu_charge(context->gpu, bytes)) {
@@ -23,7 +23,7 @@ static CUresult take(CUcontext context, uint64_t bytes) {
     return CUDA_SUCCESS;
 }
 
-/* With the context's lock. Stacks for as many threads as the GPU can have at a time. */
+/* Takes stacks for as many threads as the GPU can run at once. The caller holds the context's lock. */
 static CUresult take_stacks(CUcontext context, uint64_t bytes) {
     uint64_t each = (bytes + STACK_STEP - 1) / STACK_STEP * STACK_STEP;
     uint64_t has = context->stack_bytes == 0 ? STACK_FIRST : context->stack_bytes;
@@ -38,7 +38,7 @@ static CUresult take_stacks(CUcontext context, uint64_t bytes) {
     return result;
 }
 
-/* With the context's lock. A buffer of a limit's size, once. */
+/* Takes a buffer of a limit's size, once. The caller holds the context's lock. */
 static CUresult take_buffer(CUcontext context, int limit, bool *has) {
     CUresult result = *has ? CUDA_SUCCESS : take(context, context->limits[limit]);
     *has |= result == CUDA_SUCCESS;
@@ -78,7 +78,7 @@ EMU_API CUresult cuCtxGetLimit(size_t *value, int limit) {
     return CUDA_SUCCESS;
 }
 
-/* Stacks are made at once; a buffer that kernels use already keeps its size. */
+/* Stacks are resized at once. A buffer that a kernel already uses cannot be resized. */
 EMU_API CUresult cuCtxSetLimit(int limit, size_t value) {
     EMU_CONTEXT(context);
     if (limit < 0 || limit >= EMU_LIMITS) {

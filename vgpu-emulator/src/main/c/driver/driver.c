@@ -32,7 +32,7 @@ CUresult emu_not_ready(const char *function) {
                                                                  : CUDA_ERROR_NOT_INITIALIZED;
 }
 
-/* The process exits. What it has on the GPUs goes with it. */
+/* Runs when the process exits. What the process holds on the GPUs is released with it. */
 static void tear_down(void) {
     __atomic_store_n(&is_torn_down, 1, __ATOMIC_RELEASE);
     __atomic_store_n(&emu_driver.ready, 0, __ATOMIC_RELEASE);
@@ -50,7 +50,7 @@ void emu_let_go(void) {
     }
 }
 
-/* As the real driver does: short calls compute, long ones wait for the system. */
+/* Like the real driver, spins for short calls and sleeps for long ones. */
 void emu_occupy(uint64_t ns) {
     uint64_t end = emu_now_ns() + ns;
     if (ns > SPIN_NS) {
@@ -68,9 +68,8 @@ uint64_t emu_thread_id(void) {
 }
 
 /*
- * The child of a fork has no driver, as with the real one: contexts are not inherited, and cuInit
- * fails. Its copy of the state's file is closed, so that it does not hold the parent's lock when
- * the parent has died.
+ * As with the real driver, the child of a fork has no driver: contexts are not inherited, and cuInit fails. The child
+ * closes its copy of the state file, so that the copy does not hold the parent's lock after the parent's death.
  */
 static void after_fork(void) {
     if (emu_driver.ready != 0) {
@@ -96,7 +95,7 @@ static bool same_uuid(const char *text, size_t length, uint32_t index) {
     return length >= 5 && length <= strlen(name) && strncasecmp(name, text, length) == 0;
 }
 
-/* The GPU that one word of CUDA_VISIBLE_DEVICES names, or -1. */
+/* The GPU that one entry of CUDA_VISIBLE_DEVICES names, or -1. */
 static int visible_gpu(const char *text, size_t length) {
     int count = (int)emu_driver.state.settings.devices;
     if (length > 0 && length < 6 && strspn(text, "0123456789") >= length) {
@@ -107,7 +106,7 @@ static int visible_gpu(const char *text, size_t length) {
     for (int i = 0; i < count; i++) {
         if (same_uuid(text, length, (uint32_t)i)) {
             if (found >= 0) {
-                return -1; /* not clear which */
+                return -1; /* the prefix is ambiguous */
             }
             found = i;
         }
@@ -122,7 +121,8 @@ static void add_device(emu_gpu *gpu) {
     device->gpu = gpu;
 }
 
-/* All that nothing was said about: the GPUs that are not cut, else the first instance. */
+/* The devices without CUDA_VISIBLE_DEVICES: all GPUs that are not in MIG mode; if there are none, the first
+ * instance. */
 static void find_all(void) {
     int count = (int)emu_driver.state.settings.devices;
     for (int i = 0; i < count; i++) {
@@ -137,14 +137,14 @@ static void find_all(void) {
     }
 }
 
-/* A process can have one instance, and nothing else beside it. */
+/* A process can use one MIG instance, and no other device besides. */
 static void find_instance(bool chosen) {
     if (chosen) {
         add_device(&emu_driver.mig_gpu);
     }
 }
 
-/* As the real driver does: the devices in the order given, up to the first name that is none. */
+/* As in the real driver: the devices in the given order, up to the first invalid entry. */
 static void find_devices(void) {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     bool taken[EMU_MAX_DEVICES] = {false};
@@ -171,7 +171,7 @@ static void find_devices(void) {
         }
         if (gpu < 0 || taken[gpu]) {
             if (gpu >= 0) {
-                emu_driver.device_count = 0; /* named twice: none */
+                emu_driver.device_count = 0; /* a device named twice: no devices at all */
             }
             return;
         }
@@ -241,7 +241,7 @@ emu_device *emu_device_at(CUdevice device) {
 
 static const size_t default_limits[EMU_LIMITS] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0, 0, 0};
 
-/* again: the handle to use, of a context that is closed; NULL: any. */
+/* again: the handle of a closed context to reuse; NULL: any handle. */
 static CUresult open_context(CUdevice device, unsigned int flags, uint64_t bytes, CUcontext again,
                              CUcontext *result) {
     emu_gpu *gpu = emu_driver.devices[device].gpu;
@@ -252,7 +252,7 @@ static CUresult open_context(CUdevice device, unsigned int flags, uint64_t bytes
         again != NULL ? emu_pool_revive(&emu_contexts, again) : emu_pool_take(&emu_contexts);
     uint32_t index = context == NULL ? EMU_MAX_CONTEXTS : emu_gpu_add_context(gpu);
     if (index != EMU_MAX_CONTEXTS && emu_mig_chosen() && !emu_mig_is_there()) {
-        emu_gpu_remove_context(gpu, index); /* somebody destroys the instance */
+        emu_gpu_remove_context(gpu, index); /* another process is destroying the instance */
         index = EMU_MAX_CONTEXTS;
     }
     CUstream legacy = NULL;

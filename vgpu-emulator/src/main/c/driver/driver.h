@@ -1,4 +1,4 @@
-/* The driver in this process: its devices, and the contexts of each thread. */
+/* The driver in this process: its devices, and each thread's contexts. */
 #ifndef EMU_DRIVER_H
 #define EMU_DRIVER_H
 
@@ -6,7 +6,7 @@
 
 enum { EMU_STACK_DEPTH = 14 };
 
-/* Every entry point that needs cuInit starts with this. */
+/* The first statement of every entry point that needs cuInit. */
 #define EMU_INITIALIZED() \
     do { \
         if (__builtin_expect(__atomic_load_n(&emu_driver.ready, __ATOMIC_ACQUIRE) != 1, 0)) { \
@@ -17,7 +17,7 @@ enum { EMU_STACK_DEPTH = 14 };
         } \
     } while (0)
 
-/* Declares `context` as the calling thread's, or returns the error. */
+/* Declares `context` as the calling thread's current context, or returns the error. */
 #define EMU_CONTEXT(context) \
     EMU_INITIALIZED(); \
     CUcontext context = NULL; \
@@ -39,37 +39,36 @@ typedef struct {
     emu_gpu *gpu;
     pthread_mutex_t lock;
     CUcontext primary;
-    CUcontext primary_handle; /* the primary context has the same one each time it is made */
+    CUcontext primary_handle; /* reused whenever the primary context is created again */
     uint32_t primary_users;
     unsigned int primary_flags;
     CUmemoryPool default_pool;
-    CUmemoryPool pool; /* what cuMemAllocAsync takes from */
+    CUmemoryPool pool; /* the pool that cuMemAllocAsync uses */
 } emu_device;
 
 typedef struct {
-    int ready;      /* 1: initialised; 2: initialised, and some calls fail on purpose (fail.h) */
-    bool inherited; /* the parent process had initialised: as with the real driver, nothing works
-                       here */
+    int ready;      /* 1: initialised; 2: initialised, with injected errors (fail.h) */
+    bool inherited; /* this process was forked after its parent's cuInit; every call fails, as with the real driver */
     CUresult problem;
     emu_state state;
-    int device_count; /* that CUDA_VISIBLE_DEVICES leaves */
+    int device_count; /* the devices that CUDA_VISIBLE_DEVICES leaves visible */
     emu_device devices[EMU_MAX_DEVICES];
-    emu_gpu mig_gpu; /* what the one device is, if it is a MIG instance; else all zero */
+    emu_gpu mig_gpu; /* the process's only device if it is a MIG instance; otherwise all zero */
 } emu_driver_state;
 
 typedef struct {
     CUcontext context;
-    uint32_t generation; /* of the context when it was pushed; 0: a primary one, whichever it is now */
+    uint32_t generation; /* the context's when it was pushed; 0: any (a primary context) */
 } emu_stack_entry;
 
-/* The contexts of a thread; the last one is current. Small: it lies in the static TLS area. */
+/* A thread's state and context stack; the last entry is current. Kept small, because it lies in the static TLS area. */
 typedef struct {
     emu_stack_entry stack[EMU_STACK_DEPTH];
     uint32_t depth;
     uint16_t capture_mode;
-    uint16_t in_host_call;     /* 1: in a host function, which may not call the driver */
-    uint64_t id;               /* of the thread; 0: none yet */
-    emu_stack_entry stream_of; /* the context whose stream of this thread is below */
+    uint16_t in_host_call;     /* 1: the thread runs a host function, which must not call the driver */
+    uint64_t id;               /* the thread's id; 0: none yet */
+    emu_stack_entry stream_of; /* the context that `stream` belongs to */
     CUstream stream;
 } emu_thread_state;
 
@@ -81,7 +80,7 @@ static inline bool emu_is_live(CUcontext context, uint32_t generation) {
            (context->object.generation == generation || generation == 0);
 }
 
-/* The calling thread's context. */
+/* The calling thread's current context. */
 static inline CUresult emu_current(CUcontext *context) {
     if (emu_thread.depth == 0) {
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -97,12 +96,13 @@ static inline CUresult emu_current(CUcontext *context) {
     return (*context)->sticky;
 }
 
-/* The driver's lock: one call at a time, if the settings say so. What a call takes of its thread. */
+/* The driver's lock, which serializes calls if the settings say so. emu_occupy keeps the calling thread busy for a
+ * time. */
 void emu_hold(void);
 void emu_let_go(void);
 void emu_occupy(uint64_t ns);
 
-/* What a call costs the thread that makes it, and whom it holds up. */
+/* Makes the calling thread pay for a call, with the driver's lock held if the settings say so. */
 static inline void emu_cost(uint64_t ns) {
     if (__builtin_expect(ns != 0 || emu_driver.state.times.has_locks, 0)) {
         emu_hold();
@@ -111,29 +111,29 @@ static inline void emu_cost(uint64_t ns) {
     }
 }
 
-/* Why this call of an entry point cannot be served: no cuInit, or an error on purpose. */
+/* Why an entry point cannot serve this call: cuInit is missing, or an injected error. */
 CUresult emu_not_ready(const char *function);
 
-/* A number of the calling thread's, never 0. */
+/* The calling thread's id in this process, never 0. */
 uint64_t emu_thread_id(void);
 
-/* The device of that ordinal, or NULL. */
+/* The device with that ordinal, or NULL. */
 emu_device *emu_device_at(CUdevice device);
 
 CUresult emu_context_open(CUdevice device, unsigned int flags, bool primary, CUcontext *result);
-/* One that shares the primary one's memory, and has some of its processors. */
+/* Opens a green context: it shares the primary context's memory and has some of its processors. */
 CUresult emu_context_open_green(CUcontext primary, uint32_t sms, CUcontext *result);
 void emu_context_close(CUcontext context);
 
-/* The stream that a handle means in a context. per_thread: what NULL stands for. Takes and leaves
- * the context's lock. */
+/* The stream that a handle refers to in a context. per_thread: NULL means the thread's default stream, not the
+ * legacy stream. Takes and releases the context's lock. */
 CUresult emu_stream_of(CUcontext context, CUstream handle, bool per_thread, CUstream *stream);
 
 CUstream emu_stream_open(CUcontext context, unsigned int flags, int priority);
-/* With the context's lock. */
+/* The caller holds the context's lock. */
 void emu_stream_close(CUstream stream);
 
-/* Frees what else belongs to a context: modules, pools' memory is not among it. */
+/* Frees a context's modules. */
 void emu_modules_close(CUcontext context);
 
 #endif

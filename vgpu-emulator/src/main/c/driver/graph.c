@@ -157,8 +157,7 @@ static void free_steps(emu_step *steps, size_t count) {
     free(steps);
 }
 
-/* Puts the nodes in order. Nodes mostly come in order already, so going round again is seldom
- * needed. */
+/* Sorts the nodes topologically. Nodes are usually added in order, so a second pass is rare. */
 static CUresult order_nodes(CUgraph graph, bool is_spread, emu_step **result) {
     emu_step *steps = calloc(graph->count + 1, sizeof *steps);
     if (steps == NULL) {
@@ -181,7 +180,7 @@ static CUresult order_nodes(CUgraph graph, bool is_spread, emu_step **result) {
             }
         }
     }
-    if (done < graph->count) { /* a circle */
+    if (done < graph->count) { /* the graph has a cycle */
         free_steps(steps, graph->count);
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -279,7 +278,7 @@ CUresult emu_graph_exec_update(CUgraphExec exec, CUgraph graph) {
     return CUDA_SUCCESS;
 }
 
-/* All of it as one piece of work, as long as its longest way. */
+/* Submits the whole graph as one piece of work, as long as its critical path. */
 static void launch_whole(CUgraphExec exec, CUstream stream) {
     for (size_t i = 0; i < exec->count; i++) {
         if (!exec->steps[i].is_disabled) {
@@ -302,7 +301,7 @@ CUresult emu_graph_launch(CUgraphExec exec, CUstream stream) {
     }
     if (exec->is_plain && emu_stream_is_plain(stream) && !emu_stream_must_queue(stream)) {
         launch_whole(exec, stream);
-    } else { /* step by step: some wait for the host, or become nodes of another graph */
+    } else { /* step by step: some steps wait for the host, or become nodes of another graph */
         for (size_t i = 0; result == CUDA_SUCCESS && i < exec->count; i++) {
             result = exec->steps[i].is_disabled
                          ? CUDA_SUCCESS

@@ -1,4 +1,4 @@
-/* Graphs: what has been captured or put together, and what can be launched. */
+/* Graphs, captured or built explicitly, and executable graphs. */
 #ifndef EMU_GRAPH_H
 #define EMU_GRAPH_H
 
@@ -6,7 +6,7 @@
 
 enum { EMU_NODE_ATTRIBUTES = 20, EMU_NODE_ATTRIBUTE_SIZE = 64 };
 
-/* References that a graph has to an object of the program. */
+/* A graph's references to an object of the program. */
 typedef struct emu_user_references {
     struct emu_user_references *next;
     CUuserObject object;
@@ -16,14 +16,14 @@ typedef struct emu_user_references {
 struct CUgraphNode_st {
     emu_object object;
     CUgraph graph;
-    CUgraphNode next; /* in the order in which they were added */
-    emu_nodes needs;  /* must be done before */
+    CUgraphNode next; /* in the order of insertion */
+    emu_nodes needs;  /* the nodes that this node depends on */
     emu_operation operation;
-    CUgraphNode source; /* of a clone: what it was made from; only its address counts */
-    size_t mark;        /* scratch: the position in an order, from 1 on */
-    CUDA_MEMCPY3D *copy; /* of a copy that the program described; NULL: what the operation says */
-    void **params;       /* of a kernel, for who asks: where each argument lies in the operation */
-    uint8_t (*attributes)[EMU_NODE_ATTRIBUTE_SIZE]; /* of a kernel; NULL: none has been set */
+    CUgraphNode source; /* in a clone: the node it was copied from; only its address counts */
+    size_t mark;        /* scratch: the position in an order, counted from 1 */
+    CUDA_MEMCPY3D *copy; /* a copy as the program described it; NULL: the operation describes it */
+    void **params;       /* a kernel's parameters for queries: pointers into the operation's arguments */
+    uint8_t (*attributes)[EMU_NODE_ATTRIBUTE_SIZE]; /* a kernel's attributes; NULL: none has been set */
 };
 
 struct CUgraph_st {
@@ -35,15 +35,15 @@ struct CUgraph_st {
 };
 
 typedef struct {
-    CUgraphNode node; /* of the graph that it was made from; only its address counts */
+    CUgraphNode node; /* the node of the source graph; only its address counts */
     emu_operation operation;
-    uint64_t end_ns; /* from the start of the graph, along the longest way */
+    uint64_t end_ns; /* since the graph's start, along the critical path */
     size_t need_count;
-    size_t *needs; /* positions */
+    size_t *needs; /* positions of the steps that this one depends on */
     bool is_disabled;
 } emu_step;
 
-/* Steps in an order in which each comes after all that it needs. */
+/* An executable graph: steps in topological order. */
 struct CUgraphExec_st {
     emu_object object;
     pthread_mutex_t lock;
@@ -51,7 +51,7 @@ struct CUgraphExec_st {
     size_t count;
     emu_step *steps;
     emu_user_references *users;
-    bool is_plain; /* no step but kernels, copies and fills */
+    bool is_plain; /* all steps are kernels, copies or fills */
     uint64_t duration_ns;
 };
 
@@ -71,20 +71,20 @@ static inline bool emu_is_exec(CUgraphExec exec) {
     return emu_pool_has(&emu_graph_execs, exec);
 }
 
-/* Nodes that something depends on: sets that grow. False: no memory. */
+/* Sets of nodes that grow on demand. False: no memory. */
 bool emu_nodes_add(emu_nodes *set, CUgraphNode node);
 bool emu_nodes_copy(emu_nodes *set, const emu_nodes *from);
 void emu_nodes_clear(emu_nodes *set);
 
 CUgraph emu_graph_open(void);
 void emu_graph_close(CUgraph graph);
-/* A new node, which needs those given. NULL: no memory. */
+/* Adds a node that depends on the given ones. NULL: no memory. */
 CUgraphNode emu_graph_add(CUgraph graph, const emu_operation *operation, const CUgraphNode *needs,
                           size_t count);
 
-/* A copy of a graph, with copies of the graphs within it. NULL: no memory. */
+/* A copy of a graph, including its child graphs. NULL: no memory. */
 CUgraph emu_graph_clone(CUgraph graph);
-/* A copy in which graphs that were nodes are spread out. NULL: no memory. */
+/* A copy in which the child graphs are expanded into their nodes. NULL: no memory. */
 CUgraph emu_graph_spread(CUgraph graph);
 bool emu_graph_has_children(CUgraph graph);
 void emu_graph_remove(CUgraphNode node);
@@ -92,20 +92,20 @@ void emu_nodes_remove(emu_nodes *set, CUgraphNode node);
 
 CUresult emu_graph_instantiate(CUgraph graph, uint64_t flags, CUgraphExec *result);
 void emu_graph_exec_close(CUgraphExec exec);
-/* Gives an executable graph what a graph of the same shape has now. */
+/* Updates an executable graph from a graph of the same shape. */
 CUresult emu_graph_exec_update(CUgraphExec exec, CUgraph graph);
 CUresult emu_graph_launch(CUgraphExec exec, CUstream stream);
-/* api/graph_nodes.c: the arguments of a kernel's node, one pointer each; NULL: they are not kept. */
+/* api/graph_nodes.c: pointers to a kernel node's arguments; NULL: they were not kept. */
 void **emu_graph_node_params(CUgraphNode node);
-/* Keeps what the program said of a copy. */
+/* Keeps a copy as the program described it. */
 void emu_graph_node_describe(CUgraphNode node, const CUDA_MEMCPY3D *copy);
-/* api/graph.c: the operation of a kernel's node. */
+/* api/graph.c: the operation of a kernel node. */
 CUresult emu_graph_kernel(const CUDA_KERNEL_NODE_PARAMS_v1 *params, CUfunction function,
                           emu_operation *operation);
-/* driver/user_object.c: another list has the same references, or one has none any more. False: no memory. */
+/* driver/user_object.c: copies a list of references, or drops all of a list. False: no memory. */
 bool emu_users_copy(emu_user_references **users, const emu_user_references *from);
 void emu_users_drop(emu_user_references **users);
-/* Works out the times again after a step has changed. */
+/* Recomputes the times after a step has changed. */
 void emu_graph_exec_time(CUgraphExec exec);
 
 #endif

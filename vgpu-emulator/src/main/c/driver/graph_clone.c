@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Where a node of the graph that is copied begins and ends in the copy; by its mark. */
+/* The first and the last node that stand for a source node in the copy, indexed by the source node's mark. */
 typedef struct {
     CUgraphNode first;
     CUgraphNode last;
@@ -37,7 +37,7 @@ static CUgraphNode add_copy(CUgraph into, CUgraphNode node, emu_operation operat
 
 static bool copy_into(CUgraph into, CUgraph from, bool spread, place *outer);
 
-/* A graph that was a node: its nodes between two empty ones. */
+/* Expands a child graph: its nodes between two empty ones. */
 static bool spread_child(CUgraph into, CUgraphNode node, place *where) {
     emu_operation nothing = {.kind = EMU_EMPTY};
     where->first = add_copy(into, node, nothing);
@@ -47,7 +47,7 @@ static bool spread_child(CUgraph into, CUgraphNode node, place *where) {
            copy_into(into, node->operation.child, true, where);
 }
 
-/* outer: what all nodes come after and before; NULL: nothing. */
+/* outer: the nodes that come before and after all copied nodes; NULL: none. */
 static bool copy_into(CUgraph into, CUgraph from, bool spread, place *outer) {
     place *places = calloc(from->count + 1, sizeof *places);
     bool done = places != NULL;

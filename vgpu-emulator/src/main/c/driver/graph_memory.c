@@ -6,7 +6,7 @@
 
 enum { USED = 0, USED_HIGH = 1, RESERVED = 2, RESERVED_HIGH = 3, ATTRIBUTES = 4, AUTO_FREE = 1 };
 
-/* What graphs' memory grows by. */
+/* Graph memory grows in these steps. */
 #define STEP (UINT64_C(2) << 20)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -49,7 +49,8 @@ CUresult emu_graph_memory_capture(CUstream stream, emu_gpu *gpu, uint64_t bytes,
     return result;
 }
 
-/* In a block of graph memory, the owner counts nodes and steps, and what is charged says whether it is allocated. */
+/* In a block of graph memory, `owner` counts the nodes and steps that use it, and `charged` is nonzero while it is
+ * allocated. */
 static void count_user(uint64_t bytes, uint32_t *owner, uint64_t *charged, void *data) {
     int *change = data;
     (void)bytes;
@@ -71,7 +72,7 @@ void emu_graph_memory_use(const emu_operation *operation, int change) {
 
 typedef struct {
     bool allocate;
-    uint64_t changed; /* the bytes of which it is true now and was not before */
+    uint64_t changed; /* the bytes whose state changed; 0: the block was already in that state */
 } block_change;
 
 static void set_allocated(uint64_t bytes, uint32_t *owner, uint64_t *charged, void *data) {
@@ -97,12 +98,12 @@ bool emu_graph_memory_free(uint64_t address) {
     }
     pthread_mutex_lock(&lock);
     uint64_t *used = &figures[gpu->index][USED];
-    *used -= bytes < *used ? bytes : *used; /* after a reset: nothing */
+    *used -= bytes < *used ? bytes : *used; /* after a reset there is nothing left to subtract */
     pthread_mutex_unlock(&lock);
     return true;
 }
 
-/* With the lock. Takes memory so that `more` bytes beside what is in use have room. */
+/* Charges the GPU so that `more` bytes fit besides those in use. The caller holds the lock. */
 static bool grow(emu_gpu *gpu, uint64_t more) {
     uint64_t *f = figures[gpu->index];
     uint64_t needed = steps(f[USED] + more);
@@ -129,7 +130,7 @@ CUresult emu_graph_memory_prepare(CUgraphExec exec) {
         }
         uint64_t bytes = set(operation->address, true);
         if (bytes == 0) {
-            return CUDA_ERROR_INVALID_VALUE; /* it has not been freed since the last launch */
+            return CUDA_ERROR_INVALID_VALUE; /* not freed since the last launch */
         }
         pthread_mutex_lock(&lock);
         if (grow(gpu, bytes)) {
@@ -153,7 +154,7 @@ CUresult emu_graph_memory_prepare(CUgraphExec exec) {
     return result;
 }
 
-/* An allocation was made before the launch. */
+/* An allocation has already been made, before the launch. */
 void emu_graph_memory_run(const emu_operation *operation) {
     if (operation->kind == EMU_FREE) {
         emu_graph_memory_free(operation->address);
@@ -183,7 +184,7 @@ EMU_API CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, int attribute, v
     return CUDA_SUCCESS;
 }
 
-/* The high marks can be set back to what is now, by a 0. */
+/* Writing 0 resets a high-water mark to the current value. */
 EMU_API CUresult cuDeviceSetGraphMemAttribute(CUdevice ordinal, int attribute, void *value) {
     EMU_INITIALIZED();
     EMU_REQUIRE(value != NULL && (attribute == USED_HIGH || attribute == RESERVED_HIGH) &&

@@ -1,26 +1,26 @@
 /*
- * Memory of graphs' own allocations: a node's address is fixed when the node is made, its memory is taken when a
- * graph with it is launched, and what is freed stays with the device, for graphs, until it is trimmed.
+ * Memory that graphs allocate. A node's address is fixed when the node is created; its memory is taken when a graph
+ * that contains it is launched. Freed memory stays with the device for use by graphs until it is trimmed.
  */
 #ifndef EMU_GRAPH_MEMORY_H
 #define EMU_GRAPH_MEMORY_H
 
 #include "graph.h"
 
-/* An operation that allocates, with its address. */
+/* Makes an operation that allocates, and assigns its address. */
 CUresult emu_graph_memory_node(emu_gpu *gpu, uint64_t bytes, emu_operation *operation);
 
-/* An allocation in a stream that is captured. */
+/* Allocates in a stream that is being captured. */
 CUresult emu_graph_memory_capture(CUstream stream, emu_gpu *gpu, uint64_t bytes,
                                   CUdeviceptr *address);
 
-/* Another node or step has this operation (1), or one less has (-1). The last one takes the address along. */
+/* Counts one more (1) or one less (-1) node or step with this operation. The last one releases the address. */
 void emu_graph_memory_use(const emu_operation *operation, int change);
 
-/* Before a graph is launched: takes memory for all that it allocates, or says why not. */
+/* Before a graph's launch, takes the memory for all its allocations; returns an error if that is not possible. */
 CUresult emu_graph_memory_prepare(CUgraphExec exec);
 
-/* Does what an allocation or a free of a graph does. */
+/* Performs a graph's allocation or free. */
 void emu_graph_memory_run(const emu_operation *operation);
 
 #endif

@@ -7,9 +7,9 @@
 
 #include <stdlib.h>
 
-/* How long the thread sleeps at most while something is kept back; what may be waited for is not
- * all on the GPU. */
-enum { LONGEST_SLEEP_NS = 1000000, WORD_SLEEP_NS = 50000 /* a word is looked at again */ };
+/* The worker's longest sleep while operations are kept back, because not everything that it waits for happens on the
+ * GPU. */
+enum { LONGEST_SLEEP_NS = 1000000, WORD_SLEEP_NS = 50000 /* the polling interval for words */ };
 
 static struct {
     pthread_mutex_t lock;
@@ -22,13 +22,12 @@ static bool is_blocking(CUstream stream) {
     return !stream->is_legacy && (stream->flags & CU_STREAM_NON_BLOCKING) == 0;
 }
 
-/* Whether two streams wait for each other though they are not the same: one is the legacy stream.
- */
+/* Whether one stream is the legacy stream and the other one waits for it, or the reverse. */
 static bool conflict(CUstream one, CUstream other) {
     return (one->is_legacy && is_blocking(other)) || (other->is_legacy && is_blocking(one));
 }
 
-/* How many operations up to a sequence number a stream has to wait for. */
+/* The number of kept operations, up to a sequence number, that a stream must wait for. */
 static uint64_t before(CUstream stream, uint64_t sequence, bool own) {
     uint64_t count = 0;
     for (CUstream other = stream->context->streams; other != NULL; other = other->next) {
@@ -55,11 +54,12 @@ static void change_kept(CUcontext context, int64_t by) {
 }
 
 /*
- * A wait is for the last record before it, not for those that come later: such a one may itself stand behind the wait.
+ * A wait refers to the last record before it. It must not wait for a later record of the same event, which may itself
+ * stand behind the wait.
  */
 static pthread_mutex_t records_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* With records_lock. */
+/* The caller holds records_lock. */
 static void leave_record(emu_kept_record *record) {
     if (record != NULL && --record->users == 0) {
         free(record);
@@ -70,7 +70,7 @@ static bool is_awaited(const emu_kept_record *record) {
     return record != NULL && __atomic_load_n(&record->is_done, __ATOMIC_ACQUIRE) == 0;
 }
 
-/* Whether what waits for an event has to wait for a record that is kept back. */
+/* Whether a wait for an event must wait for a record that is kept back. */
 static bool has_kept_record(CUevent event) {
     pthread_mutex_lock(&records_lock);
     bool awaited = is_awaited(event->last_kept);
@@ -78,7 +78,7 @@ static bool has_kept_record(CUevent event) {
     return awaited;
 }
 
-/* An operation that is kept back makes a record, or learns for which it waits. False: no memory. */
+/* A kept operation either creates a record, or refers to the record that it waits for. False: no memory. */
 static bool join_record(emu_operation *operation) {
     emu_event_use *use = &operation->event;
     use->record = operation->kind == EMU_RECORD ? calloc(1, sizeof *use->record) : NULL;
@@ -116,7 +116,7 @@ void emu_event_destroy(CUevent event) {
     }
 }
 
-/* An operation on an event is done, or dropped. */
+/* Releases the event of an operation that has run or was dropped. */
 static void release_event(CUstream stream, const emu_operation *operation) {
     CUevent event = operation->event.event;
     if (operation->kind == EMU_RECORD) {
@@ -128,13 +128,13 @@ static void release_event(CUstream stream, const emu_operation *operation) {
     pthread_mutex_unlock(&records_lock);
     if (__atomic_sub_fetch(&event->users, 1, __ATOMIC_SEQ_CST) == 0 &&
         __atomic_load_n(&event->is_doomed, __ATOMIC_SEQ_CST) != 0) {
-        /* One of another context may be in a list there, whose lock is not held: it is left where
-         * it is. */
+        /* An event recorded in another context may be in that context's list, whose lock is not held. It stays
+         * there. */
         take_away(event, event->recorded_in == NULL || event->recorded_in == stream->context);
     }
 }
 
-/* Takes the first operation off a stream. */
+/* Removes a stream's first kept operation. */
 static void drop_first(CUstream stream) {
     emu_operation *first = stream->first_waiting;
     if (first->kind == EMU_RECORD || first->kind == EMU_WAIT) {
@@ -155,7 +155,7 @@ void emu_stream_drop_waiting(CUstream stream) {
     }
 }
 
-/* With the context's lock; without it while the function runs. */
+/* The caller holds the context's lock, which is released while the function runs. */
 static void call_host(CUcontext context, const emu_host_call *host) {
     emu_host_call call = *host;
     CUresult status = context->sticky;
@@ -184,8 +184,8 @@ static bool may_run(CUstream stream, const emu_operation *operation) {
            emu_timeline_reached(stream->context, emu_timeline_stream_end(stream->context, stream));
 }
 
-/* Runs the first operation of a stream if it may run; true if it did. With the context's lock,
- * which it lets go of. */
+/* Runs a stream's first operation if it may run now; true if it ran. The caller holds the context's lock, which is
+ * released meanwhile. */
 static bool run_first(CUstream stream) {
     CUcontext context = stream->context;
     emu_operation *first = stream->first_waiting;
@@ -204,8 +204,7 @@ static bool run_first(CUstream stream) {
     return true;
 }
 
-/* Runs what may be run in a context. wake: when a host function's turn comes, if that is earlier
- * than it says. */
+/* Runs the operations that may run in a context. Lowers *wake to the time of the next check if that is earlier. */
 static bool run_context(CUcontext context, uint64_t *wake) {
     bool any = false;
     pthread_mutex_lock(&context->lock);
@@ -255,8 +254,8 @@ static void *work(void *nothing) {
     return NULL;
 }
 
-/* Bound to the version that every glibc has, and weak: before 2.34 a program without threads does
- * not have it. */
+/* Bound to the version that every glibc has. Weak, because before glibc 2.34 a program without threads does not have
+ * it. */
 __asm__(".symver emu_pthread_create, pthread_create@GLIBC_2.2.5");
 extern int emu_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *)
     __attribute__((weak));

@@ -1,20 +1,20 @@
-/* Memory that belongs to another process or another driver, mapped here: its owner is charged. */
+/* Mapped memory of another process or another driver, which is charged for it. */
 #ifndef EMU_IMPORTED_H
 #define EMU_IMPORTED_H
 
 #include "driver.h"
 
 typedef enum {
-    IMPORTED_POINTER,  /* ends with cuMemFree or cuMemFreeAsync */
-    IMPORTED_HANDLE,   /* ends with cuIpcCloseMemHandle */
-    IMPORTED_EXTERNAL, /* ends with cuMemFree */
+    IMPORTED_POINTER,  /* released by cuMemFree or cuMemFreeAsync */
+    IMPORTED_HANDLE,   /* released by cuIpcCloseMemHandle */
+    IMPORTED_EXTERNAL, /* released by cuMemFree */
 } emu_import_kind;
 
-/* Maps part of a shared memory, and knows its address from now on. */
+/* Maps part of a shared memory and registers its address. */
 CUresult emu_imported_map(int fd, uint64_t offset, uint64_t bytes, emu_gpu *gpu,
                           emu_import_kind kind, CUdeviceptr *address);
 
-/* Unmaps what starts at that address, if it ends that way. */
+/* Unmaps the import that starts at that address, if its kind is one of `kinds` (a bit mask). */
 CUresult emu_imported_unmap(CUdeviceptr address, unsigned int kinds);
 
 #endif

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 /*
- * A row is given to the next event once its own is destroyed; the counters go on, so what is still to be done of the
- * old one is nothing new.
+ * A row is reused once its event has been destroyed. The counters are not reset, so late updates of the old event do no
+ * harm.
  */
 enum { EVENTS = 2048, EXPORTERS = 256, TABLE_BYTES = EVENTS * sizeof(emu_ipc_event) };
 #define HANDLE_MAGIC UINT64_C(0x656c646e61686567)
@@ -29,11 +29,11 @@ typedef struct {
 _Static_assert(sizeof(event_handle) == sizeof(CUipcEventHandle), "a handle's size");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static emu_ipc_event *own; /* the rows of this process */
+static emu_ipc_event *own; /* this process's rows */
 static int own_fd = -1;
 static struct {
     uint64_t inode;
-    emu_ipc_event *rows; /* stays mapped: streams may still wait there */
+    emu_ipc_event *rows; /* stays mapped, because streams may still wait there */
 } others[EXPORTERS];
 static int other_count;
 
@@ -43,7 +43,7 @@ static emu_ipc_event *map(int fd) {
     return (emu_ipc_event *)(uintptr_t)emu_shared_memory_map(fd, 0, TABLE_BYTES, &base, &length);
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static bool has_rows(void) {
     if (own != NULL) {
         return true;
@@ -127,7 +127,7 @@ EMU_API CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event) {
     return CUDA_SUCCESS;
 }
 
-/* The rows of another process, mapped once; NULL: it is gone, or they are not what they were. */
+/* The rows of another process, mapped once; NULL: the process is gone, or its rows have changed. */
 static emu_ipc_event *rows_of(const event_handle *exported) {
     char path[64];
     uint64_t inode = 0;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* What the modelled GPU does in a nanosecond, and what every kernel takes at least. */
+/* The modelled GPU's throughput per nanosecond, and the minimum duration of a kernel. */
 enum { BYTES_PER_NS = 2000, FLOPS_PER_NS = 40000, SHORTEST_NS = 2000 };
 
 static uint64_t u64_at(const uint8_t *arguments, size_t offset) {
@@ -25,7 +25,7 @@ static float f32_at(const uint8_t *arguments, size_t offset) {
     return value;
 }
 
-/* n elements of 4 bytes from an address on, all in one allocation. */
+/* Whether n elements of 4 bytes starting at an address lie in one allocation. */
 static bool usable(uint64_t address, uint64_t n, bool written) {
     if (n == 0) {
         return true;
@@ -102,7 +102,7 @@ static bool sgemm(const uint8_t *arguments) {
         float *out = c + row * n;
         memset(out, 0, n * sizeof(float));
         for (uint64_t i = 0; i < k;
-             i++) { /* along rows of B, so that the inner loop is one of vectors */
+             i++) { /* along rows of B, so that the inner loop can be vectorized */
             float factor = a[row * k + i];
             const float *in = b + i * n;
             for (uint64_t column = 0; column < n; column++) {

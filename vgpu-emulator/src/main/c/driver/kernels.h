@@ -11,20 +11,19 @@ enum { EMU_KERNEL_ARGUMENTS = 64 };
 typedef struct emu_kernel {
     const char *name;
     uint32_t argument_bytes;
-    /* Computes; false: it touches memory that is not the program's. NULL: nothing to compute. */
+    /* Computes; false: the kernel touches memory that the program does not own. NULL: nothing to compute. */
     bool (*compute)(const uint8_t *arguments);
     uint64_t (*duration_ns)(const uint8_t *arguments);
 } emu_kernel;
 
-/* The kernel of that name, or NULL. */
+/* The kernel with that name, or NULL. */
 const emu_kernel *emu_kernel_find(const char *name);
 
-/* Time for a kernel that is not known: its own in the settings' table, else by waves of blocks over
- * the SMs. */
+/* The duration of an unknown kernel: from the settings' table, otherwise by waves of blocks over the SMs. */
 uint64_t emu_kernel_modelled_ns(uint32_t sms, const emu_kernel_times *times,
                                 uint64_t blocks, uint64_t threads);
 
-/* The entry of the settings' table, or NULL. */
+/* The kernel's entry in the settings' table, or NULL. */
 const emu_kernel_time *emu_kernel_time_find(const emu_kernel_times *times, const char *name);
 
 #endif

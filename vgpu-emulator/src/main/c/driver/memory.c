@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Addresses for more than the memory, since they come in pieces; fewer where the process may not
- * have so many. */
+/* Reserves more addresses than memory, because of fragmentation; fewer if the process may not reserve that many. */
 static bool open_heap(emu_heap *heap, uint64_t memory_bytes) {
     if (emu_heap_open(heap, 2 * memory_bytes) ||
         emu_heap_open(heap, memory_bytes + memory_bytes / 8)) {
@@ -21,8 +20,7 @@ static bool open_heap(emu_heap *heap, uint64_t memory_bytes) {
 static emu_heap heaps[EMU_MAX_DEVICES];
 static pthread_mutex_t heap_locks[EMU_MAX_DEVICES]; /* all zero is PTHREAD_MUTEX_INITIALIZER */
 
-/* Sorted by start; those that may overlap (mappings in reserved addresses) are kept apart by kind.
- */
+/* Sorted by start. Ranges that may overlap (mappings in reserved addresses) are told apart by kind. */
 static struct {
     pthread_mutex_t lock;
     emu_allocation *items;
@@ -31,11 +29,11 @@ static struct {
 } ranges = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /*
- * Pieces: where the settings say so, a GPU gives its memory in pieces, which allocations share. A piece counts as
- * long as something lies in it. What is larger than half a piece begins one; what is smaller lies wherever there is
- * room.
+ * If the settings say so, a GPU hands out memory in pieces that allocations share. A piece is charged as long as any
+ * allocation lies in it. An allocation larger than half a piece starts at a piece boundary; a smaller one lies wherever
+ * there is room.
  */
-static uint32_t *piece_users[EMU_MAX_DEVICES]; /* of each piece of a heap: how many lie in it */
+static uint32_t *piece_users[EMU_MAX_DEVICES]; /* allocations in each piece of a heap */
 
 static uint64_t grain(void) {
     return emu_driver.state.times.grain_bytes;
@@ -49,7 +47,8 @@ static bool is_in_pieces(emu_memory_kind kind) {
     return grain() != 0 && (kind == EMU_DEVICE_MEMORY || kind == EMU_ARRAY_MEMORY);
 }
 
-/* One more lies in the pieces that a block covers (1), or one less (-1); the bytes of those that had, or have, none. */
+/* Adds (1) or removes (-1) a user of the pieces that a block covers. Returns the bytes of the pieces that had, or
+ * now have, no user. */
 static uint64_t use_pieces(uint32_t gpu, uint64_t start, uint64_t bytes, int change) {
     uint64_t first = (start - heaps[gpu].base) / grain();
     uint64_t last = (start - heaps[gpu].base + bytes - 1) / grain();
@@ -62,7 +61,7 @@ static uint64_t use_pieces(uint32_t gpu, uint64_t start, uint64_t bytes, int cha
     return changed;
 }
 
-/* With the heap's lock. */
+/* The caller holds the heap's lock. */
 static bool open_pieces(uint32_t gpu) {
     if (piece_users[gpu] == NULL) {
         uint64_t bytes = (uint64_t)heaps[gpu].granules * EMU_GRANULE;
@@ -71,7 +70,7 @@ static bool open_pieces(uint32_t gpu) {
     return piece_users[gpu] != NULL;
 }
 
-/* With the heap's lock. Charges the pieces that a new block begins. */
+/* Charges the pieces that a new block is the first to use. The caller holds the heap's lock. */
 static bool charge_pieces(emu_gpu *gpu, uint64_t start, uint64_t bytes) {
     if (!open_pieces(gpu->index)) {
         return false;
@@ -108,7 +107,7 @@ static CUresult place(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind, uint32
     return start == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-/* With the heap's lock. Frees a block; what is to be refunded for it. */
+/* Frees a block and returns the bytes to refund. The caller holds the heap's lock. */
 static uint64_t free_block(uint32_t gpu, const emu_block *block, uint64_t start) {
     uint64_t charged = is_in_pieces((emu_memory_kind)block->kind)
                            ? use_pieces(gpu, start, block->bytes, -1)
@@ -122,7 +121,7 @@ CUresult emu_memory_place(emu_gpu *gpu, uint64_t bytes, emu_memory_kind kind, ui
     return place(gpu, bytes, kind, owner, 0, address);
 }
 
-/* Managed memory that does not fit stays with the host: what fits is charged. */
+/* Charges the part of managed memory that fits on the GPU. The rest stays with the host. */
 static uint64_t charge_resident(emu_gpu *gpu, uint64_t bytes) {
     for (;;) {
         uint64_t capacity = gpu->state->settings.memory_bytes;
@@ -279,8 +278,8 @@ bool emu_ranges_add(const emu_allocation *allocation) {
     return room;
 }
 
-/* The index of the range of that kind in which an address lies, or count. Mappings and reservations
- * do not nest deep. */
+/* The index of the range of that kind that contains an address, or count. Mappings and reservations nest only a few
+ * levels. */
 static size_t find_range(uint64_t address, emu_memory_kind kind) {
     for (size_t i = upper(address); i-- > 0;) {
         const emu_allocation *item = &ranges.items[i];
@@ -316,7 +315,7 @@ bool emu_ranges_find(uint64_t address, emu_memory_kind kind, emu_allocation *all
     return found;
 }
 
-/* Copies what is known of the block that an address lies in; notes a write. */
+/* Copies the metadata of the block that contains an address, and marks a write. */
 static bool find_block(uint64_t address, bool written, emu_allocation *allocation) {
     int index = heap_of(address);
     if (index == EMU_HEAP_NONE) {
@@ -349,7 +348,7 @@ bool emu_memory_find(uint64_t address, emu_allocation *allocation) {
     return find(address, false, allocation);
 }
 
-/* Mappings next to each other are one range to a program. */
+/* Adjacent mappings are one range to a program. */
 static bool covers(uint64_t address, uint64_t bytes, bool written) {
     emu_allocation allocation;
     while (find(address, written, &allocation)) {

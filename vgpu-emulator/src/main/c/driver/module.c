@@ -1,4 +1,4 @@
-/* Modules and their functions: made from an image, loaded when they are used, and gone with their context. */
+/* Modules and their functions: created from an image, loaded on use, released with their context. */
 #include "base/machine_code.h"
 #include "driver/driver.h"
 #include "driver/memory.h"
@@ -99,7 +99,7 @@ static void free_module(CUmodule module) {
     emu_pool_give(&emu_modules, module);
 }
 
-/* PTX text is read, and machine code's symbols, if they can be. */
+/* Reads PTX text; reads machine code's symbols if possible. */
 static CUresult fill_module(CUmodule module, const void *image) {
     const char *text = image;
     if (emu_machine_code_is(image)) {
@@ -114,7 +114,7 @@ static CUresult fill_module(CUmodule module, const void *image) {
     return emu_ptx_read(text, add_item, module) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* What a module takes on its device. */
+/* Charges a module's memory on its device. */
 static CUresult take_memory(CUmodule module, emu_gpu *gpu) {
     uint64_t bytes = emu_driver.state.times.module_bytes;
     if (bytes == 0 || module->gpu != NULL) {
@@ -179,7 +179,7 @@ CUresult emu_module_load(CUmodule *result, const void *image, CUcontext context)
     return CUDA_SUCCESS;
 }
 
-/* With emu_modules_lock. */
+/* The caller holds emu_modules_lock. */
 static void unlink_module(CUmodule module) {
     if (module->previous != NULL) {
         module->previous->next = module->next;

@@ -10,7 +10,7 @@ typedef struct emu_variable {
     struct emu_variable *next;
     uint64_t address;
     uint64_t bytes;
-    CUtexref reference; /* of a texture or surface; NULL: nobody has asked for it */
+    CUtexref reference; /* the reference to a texture or surface; NULL: not requested yet */
     char name[];
 } emu_variable;
 
@@ -25,14 +25,14 @@ struct CUfunc_st {
     bool is_timed; /* its duration does not depend on the launch */
     uint64_t duration_ns;
     uint32_t max_threads;
-    uint64_t local_bytes; /* of each thread */
+    uint64_t local_bytes; /* per thread */
     bool has_printf;
     bool has_malloc;
     uint32_t param_count;
-    uint32_t *param_offset; /* and behind them the sizes */
+    uint32_t *param_offset; /* followed by the sizes */
     uint32_t *param_size;
     int attributes[16];
-    emu_legacy_launch *legacy; /* what cuFuncSetBlockShape and its like have set; NULL: nothing */
+    emu_legacy_launch *legacy; /* set by cuFuncSetBlockShape and similar calls; NULL: nothing set */
     char *name;
 };
 
@@ -45,12 +45,12 @@ struct CUmod_st {
     CUfunction functions;
     uint32_t function_count;
     emu_variable *variables;
-    emu_gpu *gpu; /* on which it takes memory; NULL: it takes none */
+    emu_gpu *gpu; /* the GPU that is charged for it; NULL: none */
     uint64_t held_bytes;
-    bool has_any_kernel; /* nothing to read: it has every kernel that is asked for */
+    bool has_any_kernel; /* the image was not readable: the module accepts any kernel name */
 };
 
-/* A texture's or a surface's. */
+/* A texture reference or a surface reference. */
 struct CUtexref_st {
     emu_object object;
     CUarray array;
@@ -67,21 +67,21 @@ static inline bool emu_function_is_loaded(CUfunction function) {
     return __atomic_load_n(&function->is_loaded, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Loads it into the calling thread's context, if it is not loaded: takes its module's memory, and time. */
+/* Loads a function into the calling thread's context if it is not loaded yet. Takes its module's memory, and time. */
 CUresult emu_function_load(CUfunction function);
 
-/* A reference that nothing is bound to. NULL: no memory. */
+/* A reference without a binding. NULL: no memory. */
 CUtexref emu_texture_reference_open(void);
 extern emu_pool emu_texture_references;
 
-/* Of a context, or NULL for a library. */
+/* Loads an image into a context; NULL: as a library. */
 CUresult emu_module_load(CUmodule *result, const void *image, CUcontext context);
 CUresult emu_module_unload(CUmodule module);
 /* NULL: no memory. */
 CUfunction emu_module_add_function(CUmodule module, const emu_ptx_item *item);
 
 extern emu_pool emu_modules;
-extern pthread_mutex_t emu_modules_lock; /* of what modules hold, and the list of them */
+extern pthread_mutex_t emu_modules_lock; /* protects the list of modules and their contents */
 extern emu_pool emu_functions;
 
 #endif

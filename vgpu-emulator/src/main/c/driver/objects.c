@@ -7,7 +7,7 @@ emu_pool emu_contexts = EMU_POOL(struct CUctx_st, 4096);
 emu_pool emu_streams = EMU_POOL(struct CUstream_st, 1 << 18);
 emu_pool emu_events = EMU_POOL(struct CUevent_st, 1 << 20);
 
-/* Of all pools: it also tells whose memory is whose. */
+/* Of all pools: a generation also identifies an owner of memory. */
 static uint32_t generations;
 
 static bool reserve(emu_pool *pool) {
@@ -21,7 +21,7 @@ static bool reserve(emu_pool *pool) {
     return true;
 }
 
-/* With the pool's lock. */
+/* The caller holds the pool's lock. */
 static void *begin(const emu_pool *pool, emu_object *item) {
     uint32_t generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
     memset((char *)item + sizeof(emu_object), 0, pool->item_size - sizeof(emu_object));

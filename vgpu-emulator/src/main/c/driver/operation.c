@@ -45,8 +45,8 @@ static bool same_event(const emu_event_use *use) {
            use->event->object.generation == use->generation;
 }
 
-/* Another context's event: its service says nothing here, so wait for it to happen before what
- * follows is submitted. */
+/* Waits for an event of another context, whose service cannot be compared with this one's, before anything else is
+ * submitted. */
 static void wait_elsewhere(CUevent event) {
     CUcontext other = __atomic_load_n(&event->recorded_in, __ATOMIC_ACQUIRE);
     pthread_mutex_lock(&other->lock);
@@ -106,7 +106,7 @@ bool emu_word_is_there(const emu_word *word) {
         return (seen & word->value) != 0;
     case CU_STREAM_WAIT_VALUE_NOR:
         return (~(seen | word->value) & mask) != 0;
-    default: /* cyclic: a counter may have gone round */
+    default: /* cyclic comparison: a counter may have wrapped around */
         return wide ? (int64_t)(seen - word->value) >= 0
                     : (int32_t)((uint32_t)seen - (uint32_t)word->value) >= 0;
     }

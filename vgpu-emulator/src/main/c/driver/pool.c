@@ -1,4 +1,4 @@
-/* Memory pools and allocation in stream order. */
+/* Memory pools and stream-ordered allocation. */
 #include "base/heap.h"
 #include "base/shared_memory.h"
 #include "driver.h"
@@ -20,19 +20,19 @@ enum {
     SHARED_AS_DESCRIPTOR = 1
 };
 
-/* What a pool grows by, as pools of the real driver do. */
+/* The step in which a pool grows, as in the real driver. */
 #define STEP (UINT64_C(32) << 20)
 
 /*
- * A pool takes memory of its GPU in steps, and keeps what is freed until somebody waits for the GPU; then it gives
- * back what is beyond its release threshold.
+ * A pool takes its GPU's memory in steps and keeps freed memory until a thread synchronizes with the GPU. It then gives
+ * back what exceeds its release threshold.
  */
 struct CUmemPoolHandle_st {
     emu_object object;
-    CUmemoryPool next; /* of all that have memory or a handle */
+    CUmemoryPool next; /* in the list of pools that have memory or a handle */
     emu_gpu *gpu;
     bool is_default;
-    bool is_doomed; /* destroyed, yet with memory in use */
+    bool is_doomed; /* destroyed, but its memory is still in use */
     bool is_imported;
     int fd; /* imported: the other process's memory */
     int handle_types;
@@ -42,7 +42,7 @@ struct CUmemPoolHandle_st {
 };
 
 static emu_pool pools = EMU_POOL(struct CUmemPoolHandle_st, 1 << 14);
-/* Of all pools' figures and of the list. */
+/* Protects the list of pools and their counters. */
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
 static CUmemoryPool first_pool;
 static uint32_t kept_somewhere; /* a pool may hold more than is in use */
@@ -78,7 +78,7 @@ static CUmemoryPool open_pool(emu_gpu *gpu, bool is_default) {
     return pool;
 }
 
-/* With pools_lock. */
+/* The caller holds pools_lock. */
 static void keep_only(CUmemoryPool pool, uint64_t bytes) {
     uint64_t least = steps(pool->used);
     uint64_t kept = lesser(greater(least, bytes), pool->reserved);
@@ -88,7 +88,7 @@ static void keep_only(CUmemoryPool pool, uint64_t bytes) {
     }
 }
 
-/* With pools_lock. */
+/* The caller holds pools_lock. */
 static void close_if_unused(CUmemoryPool pool) {
     if (!pool->is_doomed || pool->used > 0) {
         return;
@@ -111,7 +111,7 @@ static bool take(CUmemoryPool pool, uint64_t bytes) {
     uint64_t needed = steps(pool->used + bytes);
     if (needed > pool->reserved) {
         taken = emu_gpu_charge(pool->gpu, needed - pool->reserved);
-        if (!taken) { /* what pools keep is not needed as much */
+        if (!taken) { /* pools may keep more than they need */
             for (CUmemoryPool other = first_pool; other != NULL; other = other->next) {
                 keep_only(other, 0);
             }
@@ -226,7 +226,7 @@ EMU_API CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *prope
     return CUDA_SUCCESS;
 }
 
-/* What was allocated from it stays until it is freed. */
+/* Allocations from a destroyed pool live until they are freed. */
 EMU_API CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     EMU_INITIALIZED();
     EMU_REQUIRE(valid(pool) && !pool->is_default);
@@ -272,7 +272,7 @@ EMU_API CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *v
         pool->attributes[attribute] = *(const int *)value != 0 ? 1 : 0;
     } else {
         EMU_REQUIRE(attribute == RELEASE_THRESHOLD ||
-                    *(const uint64_t *)value == 0); /* high marks are only reset */
+                    *(const uint64_t *)value == 0); /* a high-water mark can only be reset */
         pthread_mutex_lock(&pools_lock);
         uint64_t now = attribute == USED_HIGH ? pool->used : pool->reserved;
         pool->attributes[attribute] =
@@ -380,7 +380,7 @@ EMU_API CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool poo
     EMU_INITIALIZED();
     EMU_REQUIRE(handle != NULL && valid(pool) && flags == 0 && type == SHARED_AS_DESCRIPTOR &&
                 (pool->handle_types & type) != 0);
-    uint64_t address = 0; /* any block's: the descriptor is of the whole heap */
+    uint64_t address = 0; /* any block's address: the descriptor covers the whole heap */
     uint64_t offset = 0;
     int fd = -1;
     CUresult result = emu_memory_place(pool->gpu, 1, EMU_POOL_MEMORY, 0, &address);

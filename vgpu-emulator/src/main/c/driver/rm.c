@@ -24,7 +24,7 @@ static uint32_t handle(void) {
     return __atomic_fetch_add(&rm.next_handle, 1, __ATOMIC_RELAXED);
 }
 
-/* A new object; 0 if it was refused. Three forms of the same call: the real driver has them too. */
+/* Creates an object; 0: refused. Like the real driver, the emulator uses three forms of this call. */
 static uint32_t make(uint32_t parent, uint32_t class, void *params, uint32_t size) {
     rm_alloc_rights call = {.root = rm.client,
                             .parent = parent,
@@ -55,7 +55,7 @@ static uint32_t make_client(void) {
 void emu_rm_start(int devices) {
     int kept = errno;
     rm.fd = emu_rm_open();
-    /* The real driver names its version and is refused if the kernel's is another. */
+    /* The real driver passes its version, and is refused if the kernel's differs. */
     rm_version version = {.command = 0, .version = ""};
     if (rm.fd >= 0 && CALL(rm.fd, RM_ESC_CHECK_VERSION, &version) == 0) {
         rm.client = make_client();

@@ -1,5 +1,5 @@
-/* What the emulated driver has at the resource manager: a client, and a channel group with two
- * channels for each context. Where that cannot be had, contexts work all the same. */
+/* The emulated driver's objects at the resource manager: a client, and for each context a channel group with two
+ * channels. If they cannot be created, contexts work without them. */
 #ifndef EMU_RM_DRIVER_H
 #define EMU_RM_DRIVER_H
 

@@ -19,12 +19,12 @@ static void learn(const emu_view *view, CUevent event, uint64_t known_ns,
 }
 
 /*
- * Looks at the GPU: the exact service of the context now. Events that have been reached learn their
- * times before the history moves on; those behind the first one that has not are of other streams,
- * and learn theirs later.
+ * Looks at the GPU and returns the context's exact service now. Events that have been reached get their times before
+ * the history advances. The list is ordered by recording, so events behind the first unreached one (of other streams)
+ * get theirs later.
  *
- * A process that is held up between reading the clock and asking for work asks for it in the past:
- * what others saw since was then too much. What was done stays done: to its program it was said.
+ * A process that is delayed between reading the clock and raising its demand asks for work in the past. Other processes
+ * have then computed too much service since. Service already reported to a program is never taken back.
  */
 static uint64_t look(CUcontext context, emu_view *view, emu_look_kind kind) {
     emu_gpu_look(context->gpu, view, kind);
@@ -41,7 +41,7 @@ static uint64_t look(CUcontext context, emu_view *view, emu_look_kind kind) {
     return served;
 }
 
-/* What the service cannot exceed now; exact where the context runs alone. Costs a clock reading. */
+/* An upper bound of the service now; exact if the context runs alone. Costs one clock reading. */
 static uint64_t upper_bound(CUcontext context) {
     uint64_t now = emu_now_ns();
     uint64_t passed = now > context->known_ns ? now - context->known_ns : 0;
@@ -49,7 +49,7 @@ static uint64_t upper_bound(CUcontext context) {
     return bound < context->demand_ns ? bound : context->demand_ns;
 }
 
-/* The service from which new work of the stream may run, as far as streams are concerned. */
+/* The earliest service at which the stream's new work may run, as far as other streams are concerned. */
 static uint64_t stream_start(CUcontext context, CUstream stream) {
     uint64_t start = stream->end_ns;
     if (stream->is_legacy) {
@@ -96,7 +96,7 @@ static uint64_t *entry_of(CUstream stream) {
     return &stream->queue[stream->queued % emu_driver.state.times.queue_entries];
 }
 
-/* Waits until there is room in the stream's queue. Without memory for one there is no limit. */
+/* Waits until the stream's queue has room. If the queue cannot be allocated, there is no limit. */
 static void await_entry(CUcontext context, CUstream stream) {
     if (stream->queue == NULL) {
         stream->queue = calloc(emu_driver.state.times.queue_entries, sizeof *stream->queue);
@@ -110,13 +110,13 @@ static void await_entry(CUcontext context, CUstream stream) {
     }
 }
 
-/* The first stretch of that length that the engine has free, from a service on; the copy has it then. */
+/* Reserves the engine's first free stretch of that length, starting at or after `start`. */
 static uint64_t take_engine(emu_engine *engine, uint64_t start, uint64_t length, uint64_t served) {
     uint32_t gone = 0;
     while (gone < engine->count && engine->busy[gone].end_ns <= served) {
         gone++;
     }
-    gone = gone == 0 && engine->count == EMU_ENGINE_COPIES ? 1 : gone; /* what is next to end */
+    gone = gone == 0 && engine->count == EMU_ENGINE_COPIES ? 1 : gone; /* make room: drop the stretch that ends first */
     engine->count -= gone;
     memmove(engine->busy, engine->busy + gone, engine->count * sizeof engine->busy[0]);
     uint32_t at = 0;
@@ -143,12 +143,12 @@ void emu_timeline_submit(CUcontext context, CUstream stream, uint32_t engine, ui
     emu_view view;
     uint64_t start = stream_start(context, stream);
     uint64_t bound = upper_bound(context);
-    /* Below the bound the stream may have run dry; at the context's demand the context may have. */
+    /* Below the bound, the stream may have run dry; at the context's demand, the context may have. */
     if (start < bound || bound == context->demand_ns) {
         uint64_t served = look(context, &view, EMU_LOOK);
         if (served == context->demand_ns) {
-            /* Idle. The GPU's time moves on to now before the demand is raised, or the past would
-             * be worked on. */
+            /* The context is idle. The GPU's time must advance to now before the demand is raised; otherwise the new
+             * work would run in the past. */
             served = look(context, &view, EMU_PUBLISH);
         }
         start = start < served ? served : start;
@@ -177,14 +177,13 @@ bool emu_timeline_reached(CUcontext context, uint64_t service_ns) {
     return look(context, &view, EMU_LOOK) >= service_ns;
 }
 
-/* When to look again: when the service is reached if all stays as it is, or earlier to see whether
- * it did. */
+/* When to look again: when the service will be reached if nothing changes, or earlier to check. */
 static uint64_t wake_time(CUcontext context, emu_view *view, uint64_t service_ns) {
     uint64_t now = view->schedule.now_ns;
     uint64_t missing = service_ns - context->known_service_ns;
     uint64_t slice = context->gpu->state->settings.slice_ns;
     uint64_t runnable = emu_runnable_count(&view->schedule, view->demand);
-    if (runnable <= 1) { /* others can only make it later */
+    if (runnable <= 1) { /* other contexts can only delay it */
         return now + (missing < LONGEST_SLEEP_NS ? missing : LONGEST_SLEEP_NS);
     }
     uint64_t horizon = now + (runnable / 2 > 1 ? runnable / 2 : 1) * slice;
@@ -236,7 +235,7 @@ void emu_timeline_forget(CUevent event) {
     event->previous_pending = NULL;
 }
 
-/* Whether another context has the GPU at this instant. */
+/* Whether another context occupies the GPU at this instant. */
 static bool is_taken(CUcontext context, const emu_view *view) {
     const emu_schedule *s = &view->schedule;
     return s->running && s->turn != context->index &&
@@ -244,10 +243,10 @@ static bool is_taken(CUcontext context, const emu_view *view) {
 }
 
 /*
- * An event that finds its stream idle. The GPU notes its time when it next runs the context: now,
- * or at the start of the context's next slice if another one has the GPU. So what is measured
- * between two events does not begin with a wait for others. It takes a nanosecond of service to
- * have an instant of its own.
+ * Records an event whose stream is idle. The GPU notes the time when it next runs the context: now, or at the start of
+ * the context's next slice if another context has the GPU. So a measurement between two events does not start with a
+ * wait for other contexts. In the second case the event takes one nanosecond of service, so that it has an instant of
+ * its own.
  */
 static bool happens_now(CUcontext context, CUstream stream, CUevent event) {
     emu_view view;
@@ -306,7 +305,7 @@ bool emu_timeline_event_done(CUcontext context, CUevent event) {
     if (look(context, &view, EMU_LOOK) < event->end_ns) {
         return false;
     }
-    if (event->state == EMU_EVENT_PENDING) { /* not the first in the list */
+    if (event->state == EMU_EVENT_PENDING) { /* the event was not at the head of the list */
         learn(&view, event, known_ns, known_service_ns);
     }
     return true;

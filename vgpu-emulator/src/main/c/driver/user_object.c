@@ -1,6 +1,4 @@
-/*
- * Objects of the program that graphs have references to: with the last one a function of the program takes them away.
- */
+/* The program's objects that graphs refer to. When the last reference is dropped, the program's destructor runs. */
 #include "driver.h"
 #include "graph.h"
 #include "host_calls.h"
@@ -22,7 +20,7 @@ typedef struct {
 } ending;
 
 static emu_pool user_objects = EMU_POOL(struct CUuserObject_st, 1 << 18);
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* counts, and lists of references */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects counts and lists of references */
 
 static bool is_user_object(CUuserObject object) {
     return emu_pool_has(&user_objects, object);
@@ -31,12 +29,12 @@ static bool is_user_object(CUuserObject object) {
 static void *end(void *argument) {
     ending what = *(ending *)argument;
     free(argument);
-    emu_thread.in_host_call = 1; /* it may not call the driver */
+    emu_thread.in_host_call = 1; /* a destructor must not call the driver */
     what.destroy(what.data);
     return NULL;
 }
 
-/* On a thread of the driver's: the caller may hold a lock of the program's that the function takes. */
+/* Runs the destructor on a driver thread, because the caller may hold a program lock that the destructor takes. */
 static void finish(CUuserObject object) {
     ending *what = malloc(sizeof *what);
     if (what != NULL) {

@@ -11,8 +11,8 @@ enum {
     SUSPENDED_LOOK_NS = 1000000
 };
 
-/* Advances what was read. The clock is read before the demands: whatever was asked for before `now`
- * is in them. */
+/* Advances the schedule that was read. The clock is read before the demands, so the demands include everything that
+ * was submitted before `now`. */
 static void advance_view(emu_gpu *gpu, emu_view *view) {
     uint64_t now = emu_now_ns();
     emu_schedule *s = &view->schedule;
@@ -22,7 +22,7 @@ static void advance_view(emu_gpu *gpu, emu_view *view) {
         bool suspended = owner != 0 && owner <= EMU_MAX_PROCESSES &&
                          emu_bits_get(s->suspended, (int)owner - 1);
         if (owner != 0 && (suspended || s->contexts[i].is_stopped != 0)) {
-            view->demand[i] = s->contexts[i].served_ns; /* its work waits */
+            view->demand[i] = s->contexts[i].served_ns; /* its work is held */
         }
     }
     emu_advance(s, view->demand, gpu->state->settings.slice_ns, now);
@@ -34,8 +34,8 @@ uint64_t emu_gpu_now(emu_gpu *gpu, emu_view *view) {
     return seen;
 }
 
-/* Removes contexts with work whose process is dead; true if there was one. The dead cannot come
- * back: see state_file.c */
+/* Removes contexts that have work but whose process is dead; true if there was one. A dead process cannot come back:
+ * see state_file.c. */
 static bool remove_dead(emu_gpu *gpu, emu_view *view) {
     bool found = false;
     for (uint32_t i = 0; i < view->schedule.context_count; i++) {
@@ -98,7 +98,7 @@ uint32_t emu_gpu_add_context(emu_gpu *gpu) {
         if (context == EMU_MAX_CONTEXTS) {
             return context;
         }
-        /* Nobody writes the demand of an entry that is not in use, so it cannot change under us. */
+        /* Only its owner writes an entry's demand. This entry is not in use, so its demand cannot change. */
         view.schedule.contexts[context].served_ns = emu_demand(gpu, context);
         if (emu_schedule_publish(gpu, seen, &view.schedule)) {
             return context;
@@ -154,7 +154,7 @@ void emu_gpu_kick_context(emu_gpu *gpu, uint32_t context) {
     change_context(gpu, context, CHANGE_KICK, 0);
 }
 
-/* Takes what a process held out of the ledger; true if that frees memory of the GPU. */
+/* Removes a process's memory from the ledger; true if that frees GPU memory. */
 static bool drop_from(emu_ledger *ledger, int slot) {
     bool suspended = emu_bits_get(ledger->suspended, slot);
     uint64_t bytes = suspended ? 0 : ledger->used_by[slot];

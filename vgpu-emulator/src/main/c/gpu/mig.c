@@ -18,7 +18,7 @@ enum { PAGE = 4096 };
 
 typedef struct {
     _Alignas(64) uint64_t word; /* sequence << 1 | buffer */
-    uint64_t is_set;            /* 0: nobody has changed it yet */
+    uint64_t is_set;            /* 0: never changed */
     emu_mig_table tables[2];
 } shared_table;
 
@@ -93,7 +93,7 @@ static int map_file(emu_mig *mig, const char *path) {
     return 0;
 }
 
-/* 0 if the file is open. Without `make` it stays as it is where it is not there. */
+/* Opens the file; 0 if it is open. With `make`, creates the file if it does not exist. */
 static int open_file(emu_state *state, bool make) {
     emu_mig *mig = &state->mig;
     if (__atomic_load_n(&mig->file, __ATOMIC_ACQUIRE) != NULL) {
@@ -196,7 +196,7 @@ int emu_mig_lock(emu_state *state, uint32_t device, emu_mig_table *table) {
         return -1;
     }
     emu_mig_read(state, device, table);
-    bool left = false; /* by somebody who died while destroying: it was not destroyed */
+    bool left = false; /* a process died while destroying a part, so the part still exists */
     for (uint32_t id = 0; id < EMU_MIG_IDS; id++) {
         for (uint32_t i = 0; i < EMU_MIG_SLICES; i++) {
             left |= table->instances[id].parts[i].ending != 0;

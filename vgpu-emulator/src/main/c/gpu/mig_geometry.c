@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* Profile ids, starts and greatest numbers: those of A100 to H200, and of A30. */
+/* Profile ids, starts and maximum counts of A100 to H200, and of A30. */
 static const emu_mig_profile seven[] = {
     {0, 19, 1, 1, 7, 0, 7, {4, 5, 6, 0, 1, 2, 3}, 14, 16},
     {7, 20, 1, 1, 1, 1, 7, {4, 5, 6, 0, 1, 2, 3}, 14, 16},

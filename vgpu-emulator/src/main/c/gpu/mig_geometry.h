@@ -1,7 +1,7 @@
 /*
- * What GPU instances a GPU can be cut into, and where: a pure model. The axis is the memory slices;
- * a placement takes [start, start + size) of them. Instances may coexist if these are disjoint, their
- * compute slices are not more than there are, and no profile has more instances than it may.
+ * The GPU instances that a GPU can be partitioned into, and their placements: a pure model. Positions are memory
+ * slices; a placement takes [start, start + size). Instances can coexist if their placements are disjoint, their
+ * compute slices do not exceed the GPU's, and no profile exceeds its maximum count.
  */
 #ifndef EMU_MIG_GEOMETRY_H
 #define EMU_MIG_GEOMETRY_H
@@ -16,11 +16,11 @@ typedef struct {
     uint32_t id;     /* the profile id that nvidia-smi shows */
     uint32_t slices; /* compute slices */
     uint32_t size;   /* memory slices */
-    uint32_t most;   /* instances at once */
+    uint32_t most;   /* the maximum number of instances */
     uint32_t has_media;
     uint32_t start_count;
-    uint32_t starts[EMU_MIG_STARTS]; /* as the driver tries them where it chooses */
-    uint32_t sms_108;                /* the SMs of an instance, on GPUs with so many */
+    uint32_t starts[EMU_MIG_STARTS]; /* in the order in which the driver tries them */
+    uint32_t sms_108;                /* the SMs of an instance on a GPU with 108 (132) SMs */
     uint32_t sms_132;
 } emu_mig_profile;
 
@@ -34,21 +34,21 @@ typedef struct {
 /* A compute instance: a part of its GPU instance's compute slices. */
 typedef struct {
     uint32_t slices; /* 0: there is none */
-    uint32_t area;   /* where its time is kept: 0 to EMU_MIG_SLICES - 1 */
-    uint32_t ending; /* 1: somebody destroys it just now */
+    uint32_t area;   /* the area that holds its time: 0 to EMU_MIG_SLICES - 1 */
+    uint32_t ending; /* 1: a process is destroying it */
     uint32_t profile_id;
 } emu_mig_part;
 
-/* A GPU instance. Its place in the table is its id; a compute instance's is its first slice. */
+/* A GPU instance. Its id is its index in the table; a compute instance's id is its first slice. */
 typedef struct {
     uint32_t slices; /* 0: there is none */
     uint32_t size;
-    uint32_t start; /* also names where its memory is kept */
+    uint32_t start; /* also the number of the area that holds its memory */
     uint32_t profile_id;
     emu_mig_part parts[EMU_MIG_SLICES];
 } emu_mig_instance;
 
-/* All of one GPU. Only 32-bit fields, in pairs: it is copied as 64-bit words. */
+/* A GPU's instances. Only 32-bit fields, in pairs, because it is copied as 64-bit words. */
 typedef struct {
     uint32_t current; /* 1: MIG mode is on */
     uint32_t pending;
@@ -61,27 +61,27 @@ const emu_mig_geometry *emu_mig_geometry_of(uint32_t compute_slices);
 const emu_mig_profile *emu_mig_profile_by_id(const emu_mig_geometry *geometry, uint32_t id);
 const emu_mig_profile *emu_mig_profile_by_number(const emu_mig_geometry *geometry, uint32_t number);
 
-/* Whether an instance may be made there, beside those that are. */
+/* Whether an instance may be placed there besides the existing ones. */
 bool emu_mig_legal(const emu_mig_geometry *geometry, const emu_mig_table *table,
                    const emu_mig_profile *profile, uint32_t start);
 
-/* The id of an instance of so many memory slices at that start. */
+/* The id of an instance with that many memory slices at that start. */
 uint32_t emu_mig_id_of(const emu_mig_geometry *geometry, uint32_t size, uint32_t start);
 
-/* How many more there may be. */
+/* The number of instances that can still be created. */
 uint32_t emu_mig_remaining(const emu_mig_geometry *geometry, const emu_mig_table *table,
                            const emu_mig_profile *profile);
 
-/* The SMs of so many of an instance's compute slices. */
+/* The SMs of that many of an instance's compute slices. */
 uint32_t emu_mig_sms(const emu_mig_geometry *geometry, const emu_mig_profile *profile,
                      uint32_t slices, uint32_t sms);
 
 uint64_t emu_mig_bytes(const emu_mig_geometry *geometry, uint32_t size, uint64_t memory_bytes);
 
-/* Whether a compute instance of so many slices may begin at that one. */
+/* Whether a compute instance of that many slices may start there. */
 bool emu_mig_part_legal(const emu_mig_instance *instance, uint32_t slices, uint32_t start);
 
-/* A free place for a compute instance's time; EMU_MIG_SLICES if there is none. */
+/* A free area for a compute instance's time; EMU_MIG_SLICES if there is none. */
 uint32_t emu_mig_free_area(const emu_mig_table *table);
 
 #endif

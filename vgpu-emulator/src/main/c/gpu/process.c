@@ -1,4 +1,4 @@
-/* Who takes part, and whether it is still there. */
+/* The participating processes, and whether they are alive. */
 #include "state_layout.h"
 
 #include <dirent.h>
@@ -34,7 +34,7 @@ static bool read_status(uint64_t pid, process_status *status) {
         return false;
     }
     text[length] = '\0';
-    char *after = strrchr(text, ')'); /* the name may contain anything */
+    char *after = strrchr(text, ')'); /* the process name may contain any character */
     if (after == NULL) {
         return false;
     }
@@ -66,7 +66,7 @@ uint64_t emu_pid_namespace(void) {
     return namespace_of("self");
 }
 
-/* The number that a process has in its own namespace: the last of those in its status. 0: it has none. */
+/* A process's pid in its own namespace: the last number of NSpid in its status. 0: it has none. */
 static uint64_t inner_number(const char *process) {
     char path[64];
     char line[256];
@@ -84,8 +84,8 @@ static uint64_t inner_number(const char *process) {
 }
 
 /*
- * The resource manager tells processes by their numbers in the caller's namespace; those that have none there it
- * leaves out (os_find_ns_pid of the kernel module).
+ * The resource manager reports processes by their pids in the caller's namespace, and omits processes that have none
+ * there (os_find_ns_pid in the kernel module).
  */
 uint64_t emu_process_told(const emu_state *state, int slot) {
     emu_process process = emu_process_at(state, slot);
@@ -132,7 +132,7 @@ emu_process emu_process_at(const emu_state *state, int slot) {
 bool emu_process_alive(const emu_state *state, int slot) {
     emu_process process = emu_process_at(state, slot);
     if (process.pid == 0 || process.pid_namespace != state->pid_namespace) {
-        return false; /* from here it cannot be told: its lock alone counts */
+        return false; /* not visible from this namespace: only its lock counts */
     }
     process_status status = {0};
     if (!read_status(process.pid, &status) || status.start_time != process.start_time) {

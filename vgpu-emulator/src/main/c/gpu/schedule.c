@@ -4,8 +4,7 @@ static bool has_work(const emu_schedule *s, const uint64_t *demand, uint32_t i) 
     return s->contexts[i].owner != 0 && s->contexts[i].served_ns < demand[i];
 }
 
-/* The first context with work behind `after`, going round to it as the last one; EMU_MAX_CONTEXTS
- * if there is none. */
+/* The first context with work after `after`, wrapping around to `after` itself; EMU_MAX_CONTEXTS if there is none. */
 static uint32_t next_with_work(const emu_schedule *s, const uint64_t *demand, uint32_t after) {
     for (uint32_t i = after + 1; i < s->context_count; i++) {
         if (has_work(s, demand, i)) {
@@ -63,8 +62,8 @@ static uint64_t slice_of(const emu_schedule *s, uint32_t context, uint64_t slice
 }
 
 /*
- * Jumps over whole rounds in which every runnable context uses its full slice, when nobody has
- * looked for long. Leaves enough rounds to be simulated one by one to fill the history.
+ * After a long time without a look, skips whole rounds in which every runnable context uses its full slice. Leaves
+ * enough rounds for step-by-step simulation to fill the history.
  */
 static void skip_rounds(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns,
                         uint64_t now_ns) {
@@ -132,7 +131,7 @@ void emu_advance(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uin
         uint64_t dry_ns = s->now_ns + (demand[s->turn] - s->contexts[s->turn].served_ns);
         uint64_t until = dry_ns < now_ns ? dry_ns : now_ns;
         uint32_t other = next_with_work(s, demand, s->turn);
-        if (other == s->turn) { /* alone: runs on, whatever the slice */
+        if (other == s->turn) { /* the only one with work: continues past its slice */
             run_turn(s, until);
             continue;
         }
@@ -151,8 +150,7 @@ void emu_advance(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uin
     }
 }
 
-/* A point on the line from (t0, s0) to (t1, s1). Doubles keep 53 bits: exact to a nanosecond for
- * 100 days. */
+/* Interpolates between (t0, s0) and (t1, s1). Doubles have 53 bits: exact to a nanosecond for 100 days. */
 static uint64_t interpolate(uint64_t t0, uint64_t s0, uint64_t t1, uint64_t s1,
                             uint64_t service_ns) {
     if (service_ns >= s1 || t1 <= t0) {

@@ -1,11 +1,9 @@
 /*
- * The time of one emulated GPU: who has run, for how long, and what will run next. A pure model: no
- * clock, no memory but what is passed in, so that every process that computes it from the same
- * state gets the same answer.
+ * The time of one emulated GPU: which context has run, for how long, and which runs next. A pure model: it uses no
+ * clock and no memory except its arguments, so that every process computes the same result from the same state.
  *
- * A context owes its GPU work as *demand*: the cumulative service (ns on the GPU) at which it runs
- * dry. It is runnable while its service is below its demand. One context runs at a time; those that
- * are runnable take turns of one slice.
+ * A context's *demand* is the cumulative service (ns on the GPU) at which it runs out of work. It is runnable while its
+ * service is below its demand. One context runs at a time; runnable contexts take turns of one slice.
  */
 #ifndef EMU_GPU_SCHEDULE_H
 #define EMU_GPU_SCHEDULE_H
@@ -17,7 +15,7 @@ enum { EMU_MAX_CONTEXTS = 256, EMU_HISTORY = 128, EMU_PROCESS_WORDS = 4 };
 
 #define EMU_NEVER UINT64_MAX
 
-/* One stretch of time during which one context had the GPU. */
+/* A stretch of time during which one context ran. */
 typedef struct {
     uint64_t start_ns;
     uint32_t length_ns;
@@ -27,25 +25,24 @@ typedef struct {
 typedef struct {
     uint64_t served_ns;
     uint32_t owner;      /* process slot + 1; 0: not in use */
-    uint32_t generation; /* tells the users of one entry apart */
-    uint32_t is_stopped; /* 1: its channels are disabled, so its work waits, in the middle of a
-                            kernel if need be */
+    uint32_t generation; /* distinguishes successive users of an entry */
+    uint32_t is_stopped; /* 1: its channels are disabled; its work waits, in the middle of a kernel if necessary */
     uint32_t slice_us;   /* its own time slice; 0: the GPU's */
 } emu_gpu_context;
 
-/* Only 64-bit and pairs of 32-bit fields: it is copied as 64-bit words. The used part of contexts
+/* Only 64-bit fields and pairs of 32-bit fields, because it is copied as 64-bit words. The used part of `contexts`
  * comes last. */
 typedef struct {
-    uint64_t now_ns; /* all that happened before is decided */
+    uint64_t now_ns; /* everything before this instant is decided */
     uint64_t slice_start_ns;
     uint64_t busy_ns;
-    uint64_t reaped_ns; /* when somebody last looked for dead processes */
+    uint64_t reaped_ns; /* when a process last looked for dead processes */
     uint64_t history_count;
-    uint32_t turn;    /* the context that runs, or ran last */
+    uint32_t turn;    /* the context that runs or ran last */
     uint32_t running; /* 1: `turn` had work at now_ns */
     uint32_t context_count;
-    uint32_t generations; /* the number of contexts that there have been */
-    uint64_t suspended[EMU_PROCESS_WORDS]; /* a bit for each process whose work waits */
+    uint32_t generations; /* the number of contexts ever created */
+    uint64_t suspended[EMU_PROCESS_WORDS]; /* a bit for each process whose work is held */
     emu_slice history[EMU_HISTORY];
     emu_gpu_context contexts[EMU_MAX_CONTEXTS];
 } emu_schedule;
@@ -59,32 +56,31 @@ static inline void emu_bits_set(uint64_t *words, int bit, bool value) {
     words[bit / 64] = value ? words[bit / 64] | mask : words[bit / 64] & ~mask;
 }
 
-/* Takes the GPU from a context, if it has it and another one has work. */
+/* Preempts a context if it is running and another one has work. */
 void emu_kick(emu_schedule *s, const uint64_t *demand, uint32_t context);
 
-/* Moves s on to now_ns. demand has context_count entries. */
+/* Advances *s to now_ns. demand has context_count entries. */
 void emu_advance(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uint64_t now_ns);
 
-/* The contexts that have work. */
+/* The number of contexts that have work. */
 uint32_t emu_runnable_count(const emu_schedule *s, const uint64_t *demand);
 
 /*
- * When the service of a context reached `service_ns`, which must not be above its service now.
- * known_ns is an instant at which the service was known_service_ns; it serves to interpolate where
- * the history has been overwritten.
+ * When a context's service reached `service_ns`, which must not exceed its current service. At known_ns the service was
+ * known_service_ns: a point to interpolate from where the history has been overwritten.
  */
 uint64_t emu_time_of_service(const emu_schedule *s, uint32_t context, uint64_t service_ns,
                              uint64_t known_ns, uint64_t known_service_ns);
 
 /*
- * When the service of a context will reach service_ns if no new work comes, or EMU_NEVER if not
- * before horizon_ns. Uses *s as scratch.
+ * When a context's service will reach service_ns if no new work arrives; EMU_NEVER if not before horizon_ns. Uses *s as
+ * scratch.
  */
 uint64_t emu_predict(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uint32_t context,
                      uint64_t service_ns, uint64_t horizon_ns);
 
-/* Takes a free entry for a process, or returns EMU_MAX_CONTEXTS. The caller has to set its service
- * to its demand. */
+/* Takes a free entry for a process; EMU_MAX_CONTEXTS if there is none. The caller must set its service to its
+ * demand. */
 uint32_t emu_context_add(emu_schedule *s, uint32_t owner);
 
 void emu_context_remove(emu_schedule *s, uint32_t context);

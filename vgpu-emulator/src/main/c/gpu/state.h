@@ -1,11 +1,10 @@
 /*
- * The state that all processes share, in one mapped file of the emulator's directory.
+ * The state that all processes share: one mapped file in the emulator's directory.
  *
- * Nothing in it is guarded by a lock that a dead or stopped process could keep. Each GPU has two
- * values, its schedule and its ledger of memory, that change copy on write: whoever changes one
- * copies it, works out the next value, writes that into one of two buffers of its own, and swings
- * the value's word (sequence and buffer) over to it by compare-and-swap. A process that dies or
- * stops at any instruction leaves the last complete value.
+ * No part of it is protected by a lock that a dead or stopped process could keep. Each GPU has two values, its schedule
+ * and its memory ledger, which are updated copy-on-write. A writer copies the value, computes the next one, stores that
+ * in one of its own two buffers, and switches the value's word (sequence and buffer) to that buffer by
+ * compare-and-swap. A process that dies or stops at any instruction leaves the last complete value.
  */
 #ifndef EMU_STATE_H
 #define EMU_STATE_H
@@ -22,10 +21,9 @@ enum { EMU_MAX_PROCESSES = 256, EMU_NO_PROCESS = -1 };
 /* The memory of one GPU, in bytes. */
 typedef struct {
     uint64_t used_bytes;
-    uint64_t process_count; /* entries in use, from the first on */
+    uint64_t process_count; /* the entries from the first to the last used one */
     uint64_t
-        suspended[EMU_PROCESS_WORDS]; /* a bit for each process whose memory is off the GPU: what it
-                                         holds is not in used_bytes */
+        suspended[EMU_PROCESS_WORDS]; /* a bit for each process whose memory is off the GPU and not in used_bytes */
     uint64_t used_by[EMU_MAX_PROCESSES];
 } emu_ledger;
 
@@ -34,13 +32,13 @@ _Static_assert(EMU_MAX_PROCESSES == 64 * EMU_PROCESS_WORDS, "a bit for each proc
 typedef struct {
     uint64_t pid;
     uint64_t
-        start_time; /* ticks since boot, as /proc says; tells processes with the same pid apart */
+        start_time; /* ticks since boot, as in /proc; distinguishes processes with the same pid */
     uint64_t pid_namespace; /* inode */
-    uint64_t told_pid;      /* what NVML tells: the process's, or that of the thread that began */
+    uint64_t told_pid;      /* the pid that NVML reports: the process's, or that of the thread that called cuInit */
     char name[40];
 } emu_process;
 
-/* What tells one process from the next in its slot. */
+/* Distinguishes successive processes in a slot. */
 typedef struct {
     uint64_t pid, start_time;
 } emu_identity;
@@ -54,15 +52,15 @@ typedef struct {
     emu_state *state;
     uint32_t index;
     emu_shared_gpu *shared;
-    emu_shared_gpu *memory;       /* whose ledger is its own: `shared`, but for a MIG instance */
-    pthread_mutex_t publish_lock; /* this process's two buffers */
+    emu_shared_gpu *memory;       /* owns the ledger: the same as `shared`, except for a MIG instance */
+    pthread_mutex_t publish_lock; /* protects this process's two buffers */
 } emu_gpu;
 
-/* The file of MIG instances as this process has it open; see mig.h. */
+/* The MIG instance file as this process has it open; see mig.h. */
 typedef struct {
-    struct emu_mig_file *file; /* NULL: there is none, or it was not looked for yet */
+    struct emu_mig_file *file; /* NULL: does not exist, or not opened yet */
     int fd;
-    void *areas[EMU_MAX_DEVICES][EMU_MIG_SLICES]; /* mapped when first used */
+    void *areas[EMU_MAX_DEVICES][EMU_MIG_SLICES]; /* mapped on first use */
     pthread_mutex_t lock;
 } emu_mig;
 
@@ -70,7 +68,7 @@ struct emu_state {
     emu_shared_header *header;
     size_t size;
     int fd;
-    int slot; /* of this process, or EMU_NO_PROCESS: it only looks */
+    int slot; /* this process's; EMU_NO_PROCESS: it only looks */
     uint64_t pid_namespace;
     emu_settings settings;
     emu_kernel_times times;
@@ -79,22 +77,21 @@ struct emu_state {
     emu_mig mig;
 };
 
-/* Where the state of the emulated GPUs is. -1 if the path does not fit. */
+/* The directory of the emulated GPUs' state. -1 if the path does not fit. */
 int emu_state_directory(char *path, size_t size);
 
-/* Opens the state, making it if it is not there. 0, or -1 with the reason in problem. */
+/* Opens the state, creating it if necessary. 0, or -1 with the reason in problem. */
 int emu_state_open(emu_state *state, char *problem, size_t size);
 
-/* Makes this process a participant: it may have contexts and memory. 0, or -1 with the reason in
- * problem. */
+/* Makes this process a participant, which may have contexts and memory. 0, or -1 with the reason in problem. */
 int emu_state_join(emu_state *state, char *problem, size_t size);
 
 void emu_state_close(emu_state *state);
 
-/* Whether the process that has a slot is there, judged by its pid and start time alone. */
+/* Whether a slot's process is alive, judged only by its pid and start time. */
 bool emu_process_alive(const emu_state *state, int slot);
 
-/* Whether that process is stopped, by a signal or a debugger. */
+/* Whether a slot's process is stopped by a signal or a debugger. */
 bool emu_process_stopped(const emu_state *state, int slot);
 
 /* Whether a process holds the slot's lock. */
@@ -103,38 +100,39 @@ bool emu_slot_locked(int fd, int slot);
 /* Writes this process into its slot. */
 void emu_process_enter(emu_state *state, int slot);
 
-/* The number by which NVML tells a process to this one; 0: it tells nothing of it. */
+/* The pid by which NVML reports a process to this one; 0: not reported. */
 uint64_t emu_process_told(const emu_state *state, int slot);
 
 uint64_t emu_pid_namespace(void);
 
-/* Whether the process that had this slot is gone. */
+/* Whether a slot's process is dead: it holds no lock and is not alive. */
 bool emu_process_dead(const emu_state *state, int slot);
 
-/* The process in a slot. Its slot is cleared before it comes; what is read before that is not its own. */
+/* The process in a slot. A slot is cleared before its new process enters, so fields read before that belong to the
+ * previous process. */
 emu_identity emu_process_identity(const emu_state *state, int slot);
 emu_process emu_process_at(const emu_state *state, int slot);
 
-/* 16 bytes that name the GPU; stable for a directory. */
+/* The GPU's UUID (16 bytes); stable for a directory. */
 void emu_gpu_uuid(const emu_state *state, uint32_t index, uint8_t uuid[16]);
 
-/* Copies the schedule as it was last published; the result names it to emu_schedule_publish. */
+/* Copies the last published schedule. The result is the `seen` argument of emu_schedule_publish. */
 uint64_t emu_schedule_read(emu_gpu *gpu, emu_schedule *schedule);
 
-/* Makes this the schedule, unless somebody else has changed it since `seen` was read. */
+/* Publishes the schedule, unless another process has changed it since `seen` was read. */
 bool emu_schedule_publish(emu_gpu *gpu, uint64_t seen, const emu_schedule *schedule);
 
 uint64_t emu_ledger_read(emu_gpu *gpu, emu_ledger *ledger);
 bool emu_ledger_publish(emu_gpu *gpu, uint64_t seen, const emu_ledger *ledger);
 
-/* The demand of a context: written by its owner only. */
+/* A context's demand. Only the context's owner writes it. */
 uint64_t emu_demand(emu_gpu *gpu, uint32_t context);
 void emu_set_demand(emu_gpu *gpu, uint32_t context, uint64_t service_ns);
 
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t emu_now_ns(void);
 
-/* Sleeps until that instant, or a little less long. Wakes within a few microseconds of it. */
+/* Sleeps until an instant, or slightly less. Wakes within a few microseconds of it. */
 void emu_sleep_until(uint64_t time_ns);
 
 #endif

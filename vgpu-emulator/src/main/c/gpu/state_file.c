@@ -1,4 +1,4 @@
-/* Finding, making and opening the state file; joining it. */
+/* Finding, creating, opening and joining the state file. */
 #include "base/log.h"
 #include "base/trusted.h"
 #include "gpu.h"
@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Bytes of the file whose locks say something; bytes 0 to EMU_MAX_PROCESSES - 1 are the slots. */
+/* Bytes of the file that are used as locks. Bytes 0 to EMU_MAX_PROCESSES - 1 are the slots. */
 enum { PRESENT_BYTE = 4096, REPLACE_BYTE = 4097, OPEN_TRIES = 200 };
 
 static int fail(char *problem, size_t size, const char *format, ...) {
@@ -29,8 +29,8 @@ static int fail(char *problem, size_t size, const char *format, ...) {
     return -1;
 }
 
-/* Locks of the open file, not of the process (F_OFD_SETLK): the kernel drops them when the last
- * holder is gone. */
+/* Locks of the open file description, not of the process (F_OFD_SETLK): the kernel drops them when its last holder
+ * is gone. */
 static int file_lock(int fd, int command, short type, off_t start, off_t length, short *found) {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
     int result = fcntl(fd, command, &lock);
@@ -68,7 +68,7 @@ int emu_state_directory(char *path, size_t size) {
     return length < 0 || (size_t)length >= size ? -1 : 0;
 }
 
-/* By system call: glibc's fstat() and stat() have symbol versions that are newer than 2.17. */
+/* A direct system call, because glibc's fstat() and stat() have symbol versions newer than 2.17. */
 static bool identify(int fd, const char *path, struct stat *result) {
     long failed = path == NULL ? syscall(SYS_fstat, fd, result)
                                : syscall(SYS_newfstatat, AT_FDCWD, path, result, 0);
@@ -111,12 +111,11 @@ static uint64_t layout_hash(void) {
                         offsetof(emu_schedule, contexts),
                         sizeof(emu_settings),
                         EMU_HISTORY,
-                        4 /* raise when the meaning of a field changes */};
+                        4 /* increase when the meaning of a field changes */};
     return mix(UINT64_C(0xcbf29ce484222325), sizes, sizeof sizes);
 }
 
-/* From the directory's real path, so that a directory's GPUs keep their names when the state is
- * made anew. */
+/* Derived from the directory's real path, so that a directory's GPUs keep their UUIDs when the state is recreated. */
 static void make_seed(const char *directory, uint8_t seed[16]) {
     char real[PATH_MAX];
     const char *name = realpath(directory, real) != NULL ? real : directory;
@@ -128,7 +127,7 @@ static void make_seed(const char *directory, uint8_t seed[16]) {
 
 void emu_gpu_uuid(const emu_state *state, uint32_t index, uint8_t uuid[16]) {
     const uint8_t *seed = state->header->uuid_seed;
-    /* The index goes in first, so that it changes all that follows: names are often shortened. */
+    /* The index is hashed first, so that it affects all later bytes: UUIDs are often shortened. */
     uint64_t first = mix(UINT64_C(0xcbf29ce484222325) + index, seed, 16);
     uint64_t second = mix(first, seed, 16);
     memcpy(uuid, &first, 8);
@@ -148,7 +147,7 @@ static bool same_file(int fd, const char *path) {
            ours.st_dev == now.st_dev;
 }
 
-/* A new state under a name of its own, complete before anybody can see it. */
+/* Creates a new state under a temporary name, complete before any process can see it. */
 static int make_file(const emu_state *state, const char *path, char *problem, size_t size) {
     size_t length = file_size(state->settings.devices);
     unlink(path);
@@ -159,7 +158,7 @@ static int make_file(const emu_state *state, const char *path, char *problem, si
     }
     emu_shared_header *header = NULL;
     bool complete = ftruncate(fd, (off_t)length) == 0;
-    /* A hole in a mapped file on a full disk is a SIGBUS later, so take the space now. */
+    /* A hole in a mapped file on a full disk would later cause a SIGBUS, so the space is allocated now. */
     for (uint32_t i = 0; complete && i < state->settings.devices; i++) {
         off_t start = (off_t)(EMU_GPUS_OFFSET + i * sizeof(emu_shared_gpu));
         complete = fallocate(fd, 0, start, offsetof(emu_shared_gpu, schedules)) == 0 ||
@@ -188,8 +187,7 @@ static int make_file(const emu_state *state, const char *path, char *problem, si
     return fd;
 }
 
-/* Puts a new state in the place of `path`: where nothing is, or where `broken` is. 0: look again;
- * -1: a problem. */
+/* Puts a new state at `path`: where there is no file, or in place of `broken`. 0: try again; -1: a problem. */
 static int install(const emu_state *state, const char *path, int broken, char *problem,
                    size_t size) {
     char fresh[640];
@@ -202,7 +200,7 @@ static int install(const emu_state *state, const char *path, int broken, char *p
         }
         if (file_lock(broken, F_OFD_SETLK, F_WRLCK, REPLACE_BYTE, 1, NULL) != 0 ||
             !same_file(broken, path)) {
-            return 0; /* another process replaces it */
+            return 0; /* another process is replacing it */
         }
         emu_log("the emulator's state is damaged; starting anew: file=%s", path);
     }
@@ -229,7 +227,7 @@ static bool valid(const emu_shared_header *header, size_t length) {
            header->settings.model[EMU_MODEL_SIZE - 1] == '\0';
 }
 
-/* Maps an open state file. 0: done, 1: not a valid state, -1: a problem. */
+/* Maps an open state file. 0: done; 1: not a valid state; -1: a problem. */
 static int map_file(emu_state *state, int fd, char *problem, size_t size) {
     struct stat status;
     if (!identify(fd, NULL, &status)) {
@@ -254,7 +252,7 @@ static int map_file(emu_state *state, int fd, char *problem, size_t size) {
     return 0;
 }
 
-/* One try. 0: open, 1: look again, -1: a problem. */
+/* Tries once. 0: open; 1: try again; -1: a problem. */
 static int try_open(emu_state *state, const char *path, char *problem, size_t size) {
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 && errno == ENOENT) {
@@ -266,8 +264,7 @@ static int try_open(emu_state *state, const char *path, char *problem, size_t si
     }
     int mapped = map_file(state, fd, problem, size);
     if (mapped == 0) {
-        /* A read lock says that somebody uses this file; then see whether it was replaced
-         * meanwhile. */
+        /* The read lock marks the file as in use. Then check that it has not been replaced meanwhile. */
         file_lock(fd, F_OFD_SETLK, F_RDLCK, PRESENT_BYTE, 1, NULL);
         if (same_file(fd, path)) {
             return 0;
@@ -319,7 +316,7 @@ int emu_state_open(emu_state *state, char *problem, size_t size) {
         return fail(problem, size, "the path of the emulator's directory is too long");
     }
     char reason[PATH_MAX + 100];
-    /* Looked at before anything is made in it, and as it is then. */
+    /* Checked before anything is created in it, and again afterwards. */
     if (emu_trust_directory(state->directory, sizeof state->directory, reason, sizeof reason) !=
         0) {
         return fail(problem, size, "the emulator's directory cannot be used: %s", reason);
@@ -350,7 +347,7 @@ int emu_state_open(emu_state *state, char *problem, size_t size) {
     return result;
 }
 
-/* What a process that had the slot before has left on the GPUs. */
+/* Clears what a slot's previous process left on the GPUs. */
 static void clear_slot(emu_state *state, int slot) {
     for (uint32_t i = 0; i < state->settings.devices; i++) {
         emu_gpu_drop_process(&state->gpus[i], slot);
@@ -384,7 +381,7 @@ int emu_state_join(emu_state *state, char *problem, size_t size) {
         }
         if (emu_process_alive(
                 state,
-                slot)) { /* it has closed our file: programs that make themselves daemons do */
+                slot)) { /* alive, but it has closed the file, as daemonizing programs do */
             file_lock(state->fd, F_OFD_SETLK, F_UNLCK, slot, 1, NULL);
             continue;
         }

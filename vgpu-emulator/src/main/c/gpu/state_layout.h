@@ -1,4 +1,4 @@
-/* What lies where in the state file. */
+/* The layout of the state file. */
 #ifndef EMU_STATE_LAYOUT_H
 #define EMU_STATE_LAYOUT_H
 
@@ -6,14 +6,14 @@
 
 #define EMU_STATE_MAGIC UINT64_C(0x31304d4555504756) /* "VGPUEM01" */
 
-/* The word of a value that nobody has changed yet; its buffer is all zero. */
+/* The word of a value that has never changed; its buffer is all zero. */
 #define EMU_INITIAL_BUFFER UINT64_C(0xffff)
 
 struct emu_shared_header {
     uint64_t magic;
     uint64_t file_size;
-    uint64_t layout;       /* a hash of what the structs look like */
-    uint8_t uuid_seed[16]; /* the GPUs' UUIDs are made from it */
+    uint64_t layout;       /* a hash of the structures' layout */
+    uint8_t uuid_seed[16]; /* the source of the GPUs' UUIDs */
     emu_settings settings;
     _Alignas(64) emu_process processes[EMU_MAX_PROCESSES];
     _Alignas(64) uint32_t checkpoints[EMU_MAX_PROCESSES]; /* by slot; see suspend.c */

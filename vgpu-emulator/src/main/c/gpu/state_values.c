@@ -1,4 +1,4 @@
-/* The values in the state that change copy on write, and the demands. */
+/* The copy-on-write values of the state, and the demands. */
 #include "state_layout.h"
 
 #include <string.h>
@@ -10,8 +10,7 @@ uint64_t emu_now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Another process may be writing the source: whole words, each once, so that the copy is at worst a
- * mixture. */
+/* Another process may be writing the source. Each word is read once and whole, so the copy is at worst a mixture. */
 static void copy_from_shared(void *to, const void *from, size_t size) {
     uint64_t *target = to;
     const uint64_t *source = from;
@@ -29,14 +28,14 @@ static void copy_to_shared(void *to, const void *from, size_t size) {
 }
 
 static bool unchanged(const uint64_t *word, uint64_t seen) {
-    /* Pairs with the fence in pick_buffer: who reads what a later writer stored also sees that the
-     * word has moved on. */
+    /* Pairs with the fence in pick_buffer: a reader that sees a later writer's data also sees that the word has
+     * changed. */
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return __atomic_load_n(word, __ATOMIC_RELAXED) == seen;
 }
 
-/* The one of this process's two buffers that is not the value now; or -1 if the word has moved on
- * from `seen`. */
+/* The one of this process's two buffers that does not hold the current value; -1 if the word has changed since
+ * `seen`. */
 static int pick_buffer(const emu_gpu *gpu, const uint64_t *word, uint64_t seen) {
     if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != seen) {
         return -1;
@@ -140,7 +139,6 @@ uint64_t emu_demand(emu_gpu *gpu, uint32_t context) {
 }
 
 void emu_set_demand(emu_gpu *gpu, uint32_t context, uint64_t service_ns) {
-    /* release: pairs with emu_demand; whoever sees the demand also sees the schedule published
-     * before it */
+    /* release: pairs with emu_demand; a process that sees the demand also sees the schedule published before it */
     __atomic_store_n(&gpu->shared->demand[context].service_ns, service_ns, __ATOMIC_RELEASE);
 }

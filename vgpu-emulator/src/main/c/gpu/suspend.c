@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-#define COPY_BYTES_PER_US UINT64_C(25000) /* as copies between host and device */
+#define COPY_BYTES_PER_US UINT64_C(25000) /* the speed of copies between host and device */
 #define LOOK_NS UINT64_C(1000000)
 #define FOREVER UINT64_MAX
 
@@ -22,7 +22,7 @@ int emu_slot_of(const emu_state *state, uint64_t pid) {
     return EMU_NO_PROCESS;
 }
 
-/* Holds the work of a process, or lets it run. What runs until now is decided before. */
+/* Holds a process's work, or lets it continue. Service up to now is decided first. */
 static void hold_work(emu_gpu *gpu, int slot, bool hold) {
     emu_view view;
     uint64_t seen = 0;
@@ -32,7 +32,7 @@ static void hold_work(emu_gpu *gpu, int slot, bool hold) {
     } while (!emu_schedule_publish(gpu, seen, &view.schedule));
 }
 
-/* Takes the memory of a process off one GPU. */
+/* Removes a process's memory from one GPU. */
 static void move_out(emu_gpu *gpu, int slot) {
     emu_ledger ledger;
     uint64_t seen = 0;
@@ -49,7 +49,7 @@ static void move_out(emu_gpu *gpu, int slot) {
     } while (!emu_ledger_publish(gpu, seen, &ledger));
 }
 
-/* Puts it back. False: there is no room. */
+/* Puts a process's memory back on one GPU. False: there is no room. */
 static bool move_in(emu_gpu *gpu, int slot) {
     emu_ledger ledger;
     for (;;) {
@@ -73,10 +73,10 @@ static bool move_in(emu_gpu *gpu, int slot) {
     }
 }
 
-/* ---- where a process stands: a word of its slot */
+/* ---- a process's checkpoint state: a word of its slot */
 
 emu_checkpoint emu_checkpoint_of(const emu_state *state, int slot) {
-    /* acquire: pairs with the release in step; whoever sees it running sees its memory back */
+    /* acquire: pairs with the release in step; a process that sees it running sees its memory back */
     return (emu_checkpoint)(__atomic_load_n(&state->header->checkpoints[slot], __ATOMIC_ACQUIRE) &
                             STATE_MASK);
 }
@@ -90,7 +90,7 @@ void emu_checkpoint_hinder(emu_state *state, unsigned int what) {
                       __ATOMIC_RELAXED);
 }
 
-/* From one state to another; false: it is in a third. */
+/* Changes the state; false: it was not `from`. */
 static bool step(emu_state *state, int slot, emu_checkpoint from, emu_checkpoint to) {
     uint32_t *word = &state->header->checkpoints[slot];
     uint32_t seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
@@ -105,7 +105,7 @@ static bool step(emu_state *state, int slot, emu_checkpoint from, emu_checkpoint
 
 /* ---- the driver's steps */
 
-/* What the process holds of all GPUs. */
+/* The process's memory on all GPUs. */
 static uint64_t held_bytes(emu_state *state, int slot) {
     uint64_t bytes = 0;
     emu_ledger ledger;
@@ -116,7 +116,7 @@ static uint64_t held_bytes(emu_state *state, int slot) {
     return bytes;
 }
 
-/* Waits as long as a copy takes, and while the process is stopped. */
+/* Waits as long as a copy takes, and longer while the process is stopped. */
 static CUresult copy(const emu_state *state, int slot, uint64_t bytes, uint64_t deadline_ns) {
     uint64_t done_ns = emu_now_ns() + bytes / COPY_BYTES_PER_US * 1000;
     for (;;) {
@@ -155,7 +155,7 @@ static bool move_all_in(emu_state *state, int slot) {
     return false;
 }
 
-/* It died meanwhile: nothing of this may be left to who has the slot next. */
+/* The process died meanwhile. The slot's next process must not inherit anything. */
 static CUresult gone(emu_state *state, int slot) {
     bool moved = move_all_in(state, slot);
     (void)moved;
@@ -217,7 +217,7 @@ CUresult emu_checkpoint_unlock(emu_state *state, int slot) {
     if (emu_checkpoint_of(state, slot) != EMU_LOCKED) {
         return CUDA_ERROR_ILLEGAL_STATE;
     }
-    /* Whoever was killed while it took a checkpoint may have moved some of it already. */
+    /* A caller that was killed during a checkpoint may already have moved some memory. */
     if (!move_all_in(state, slot)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }

@@ -1,13 +1,11 @@
 /*
- * Suspending processes, as the driver's checkpoint functions do. A process is running, locked,
- * checkpointed, or has failed for good. The work of a locked one waits, and so does what it
- * allocates; that of a checkpointed one does too, and its memory is off the GPUs: it is in the
- * host's, where the emulator keeps it anyway, and counts as used on no GPU.
+ * Suspending processes, like the driver's checkpoint functions. A process is running, locked, checkpointed, or has
+ * failed for good. The work and the allocations of a locked process wait. The same holds for a checkpointed process,
+ * and its memory is off the GPUs: it counts as used on no GPU. (The emulator keeps it in host memory in any case.)
  *
- * It is done from outside, by whoever may use the GPUs; each step is complete, or can be taken
- * again, wherever the one who takes it is killed. A process that is stopped cannot take part, as
- * with the real driver: it is waited for. Unlike there, what a process has submitted already is
- * held too, instead of being awaited: it ends after the unlocking.
+ * Any process that may use the GPUs can suspend another one. If the suspending process is killed, each step is either
+ * complete or can be repeated. A stopped process cannot take part, as with the real driver, so the caller waits for it.
+ * Unlike the real driver, submitted work is held instead of awaited; it completes after the process is unlocked.
  */
 #ifndef EMU_SUSPEND_H
 #define EMU_SUSPEND_H
@@ -15,48 +13,49 @@
 #include "base/cuda_abi.h"
 #include "state.h"
 
-/* As the driver numbers them. */
+/* The driver's numbers. */
 typedef enum {
     EMU_RUNNING,
     EMU_LOCKED,
     EMU_CHECKPOINTED,
-    EMU_FAILED /* nothing brings it back */
+    EMU_FAILED /* permanent */
 } emu_checkpoint;
 
-/* Why a process cannot be checkpointed: it has used this. */
+/* Features whose use prevents a checkpoint of the process. */
 enum { EMU_USED_MANAGED = 1, EMU_USED_IPC = 2, EMU_USED_MIG = 4 };
 
-/* Notes that this process has used something of that; for good. */
+/* Records that this process has used such features. This cannot be undone. */
 void emu_checkpoint_hinder(emu_state *state, unsigned int what);
 
-/* What hinders: EMU_USED_. */
+/* The features that prevent a checkpoint: EMU_USED_… bits. */
 unsigned int emu_checkpoint_hindrances(const emu_state *state, int slot);
 
 emu_checkpoint emu_checkpoint_of(const emu_state *state, int slot);
 
-/* Whether this process may not begin anything now. */
+/* Whether this process must not start anything now. */
 static inline bool emu_checkpoint_holds(const emu_state *state) {
     return emu_checkpoint_of(state, state->slot) != EMU_RUNNING;
 }
 
-/* Each of these wants the state before it, else CUDA_ERROR_ILLEGAL_STATE. */
+/* Each of the following steps requires the state named; otherwise it returns CUDA_ERROR_ILLEGAL_STATE. */
 
-/* From running. Not within the time (0: any): CUDA_ERROR_NOT_READY, and it runs. */
+/* Requires running. If the timeout (0: none) expires: CUDA_ERROR_NOT_READY, and the process runs. */
 CUresult emu_checkpoint_lock(emu_state *state, int slot, uint64_t timeout_ns);
 
-/* From locked. If it has used what hinders: CUDA_ERROR_NOT_SUPPORTED, and it is locked still. */
+/* Requires locked. If the process has used a feature that prevents it: CUDA_ERROR_NOT_SUPPORTED, and it stays
+ * locked. */
 CUresult emu_checkpoint_take(emu_state *state, int slot);
 
-/* From checkpointed to locked. No room on a GPU: CUDA_ERROR_OUT_OF_MEMORY, checkpointed still. */
+/* Requires checkpointed; locked afterwards. No room on a GPU: CUDA_ERROR_OUT_OF_MEMORY, and it stays checkpointed. */
 CUresult emu_checkpoint_restore(emu_state *state, int slot);
 
-/* From locked. */
+/* Requires locked. */
 CUresult emu_checkpoint_unlock(emu_state *state, int slot);
 
-/* It is lost: its work and its calls wait for ever. */
+/* Marks a process as failed: its work and its calls wait forever. */
 void emu_checkpoint_fail(emu_state *state, int slot);
 
-/* The slot of another process that is there, or EMU_NO_PROCESS. */
+/* The slot of another, living process, or EMU_NO_PROCESS. */
 int emu_slot_of(const emu_state *state, uint64_t pid);
 
 #endif

@@ -1,8 +1,7 @@
 /*
- * A stand-in for nvidia-cuda-mps-control: the daemon (-d) and its commands on standard input. It
- * knows the commands that vgpu gives; its servers are processes that do nothing, and its clients
- * are the processes in whose environment its pipe directory stands. How the GPU is shared is not
- * emulated by it.
+ * A stand-in for nvidia-cuda-mps-control: the daemon (-d), and a client that passes commands from standard input. It
+ * knows the commands that vgpu uses. Its servers are processes that do nothing. Its clients are the processes whose
+ * environment names its pipe directory. It does not emulate how MPS shares the GPU.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -32,7 +31,7 @@ static double server_percent = 100.0;
 static char default_limit[64] = "0";
 static char server_limit[64] = "0";
 
-/* What is answered to the command in hand. */
+/* The answer to the current command. */
 static char answer[MOST_TEXT];
 static size_t answer_length;
 
@@ -90,7 +89,7 @@ static bool is_client(const char *pid) {
     return false;
 }
 
-/* Whether it is the daemon, a server, or a process that gives commands. */
+/* Whether a process is the daemon, a server, or a command client. */
 static bool is_tool(const char *pid) {
     char path[64];
     char name[32] = "";
@@ -209,7 +208,7 @@ static void processes(void) {
     }
 }
 
-/* Whether the daemon goes on. */
+/* Executes a command. False: the daemon quits. */
 static bool command(char *line) {
     char *rest = NULL;
     char *word = strtok_r(line, " \t\r\n", &rest);
@@ -261,7 +260,7 @@ static bool command(char *line) {
     return true;
 }
 
-/* Whether the daemon goes on. */
+/* Serves one connection. False: the daemon quits. */
 static bool serve(int with) {
     char text[MOST_TEXT];
     size_t length = 0;

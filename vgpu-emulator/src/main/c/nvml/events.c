@@ -1,6 +1,6 @@
 /*
- * NVML: events. They are lines of the file "nvml.events" in the emulator's directory, INDEX TYPE DATA each; who wants
- * one to happen appends a line. A set tells what was appended after it was made.
+ * NVML events. They are lines "INDEX TYPE DATA" in the file "nvml.events" in the emulator's directory; appending a line
+ * triggers an event. A set delivers the lines that were appended after its creation.
  */
 #include "mig.h"
 
@@ -15,7 +15,7 @@
 
 enum { LOOK_EVERY_NS = 20000000, LOOK_LATEST_MS = 250, LINE_SIZE = 96 };
 #define NS_PER_MS UINT64_C(1000000)
-/* Single and double bit errors of the memory, critical errors (XID), clocks. */
+/* Single-bit and double-bit ECC errors, critical errors (XID), clock changes. */
 #define SUPPORTED UINT64_C(0x1b)
 
 struct emu_nvml_events {
@@ -68,7 +68,7 @@ EMU_API nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long
     return NVML_SUCCESS;
 }
 
-/* The next whole line that this set wants; false if there is none. */
+/* Reads the set's next complete matching line; false if there is none. */
 static bool next(nvmlEventSet_t set, int fd, nvmlEventData_t *data) {
     char line[LINE_SIZE];
     for (;;) {
@@ -94,7 +94,7 @@ static bool next(nvmlEventSet_t set, int fd, nvmlEventData_t *data) {
     }
 }
 
-/* An error if one of the GPUs of a set is gone, as with the real one. */
+/* Like the real NVML, returns an error if one of the set's GPUs is gone. */
 static nvmlReturn_t presence(nvmlEventSet_t set) {
     nvmlReturn_t result = emu_nvml_enter("nvmlEventSetWait_v2");
     for (uint32_t i = 0; result == NVML_SUCCESS && i < emu_nvml_devices(); i++) {
@@ -105,7 +105,7 @@ static nvmlReturn_t presence(nvmlEventSet_t set) {
     return result;
 }
 
-/* Tells of changes in the emulator's directory; below 0: cannot. */
+/* Watches the emulator's directory for changes; negative: failed. */
 static int open_changes(void) {
     int changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     uint32_t kinds = IN_CREATE | IN_MODIFY | IN_MOVED_TO | IN_DELETE;
@@ -116,7 +116,7 @@ static int open_changes(void) {
     return changes;
 }
 
-/* Waits for a change, but not for long: not every change of the GPUs is one of a file's content. */
+/* Waits for a change, for at most LOOK_LATEST_MS, because not every change of a GPU changes a file. */
 static void await_change(int changes, uint64_t until) {
     uint64_t now = emu_now_ns();
     uint64_t left_ms = until > now ? (until - now) / NS_PER_MS + 1 : 1;
@@ -128,7 +128,7 @@ static void await_change(int changes, uint64_t until) {
     char events[4096];
     while (changes >= 0 && read(changes, events, sizeof events) > 0) {
     }
-    struct timespec look = {.tv_nsec = LOOK_EVERY_NS}; /* many changes are no reason to look often */
+    struct timespec look = {.tv_nsec = LOOK_EVERY_NS}; /* limits the polling rate when many changes occur */
     nanosleep(&look, NULL);
 }
 

@@ -1,4 +1,4 @@
-/* NVML: how a GPU is, how it is connected, how it may be used. Every number may be changed by a setting. */
+/* NVML: GPU health, connection and modes. A setting can change every number. */
 #include "nvml.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned int 
     EMU_NVML_NUMBER(device, cores, "cores", gpu->state->settings.sms * 128);
 }
 
-/* The numbers that go with a compute capability. */
+/* The architecture number for a compute capability. */
 static unsigned int architecture(const emu_settings *settings) {
     unsigned int major = settings->capability_major;
     unsigned int minor = settings->capability_minor;
@@ -61,7 +61,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device,
     EMU_NVML_NUMBER(device, milliwatts, "power_limit", 700 * MILLI);
 }
 
-/* 0: graphics, 1: SM, 2: memory, 3: video; MHz */
+/* 0: graphics, 1: SM, 2: memory, 3: video; in MHz */
 static bool is_clock(nvmlClockType_t type) {
     return (int)type >= 0 && (int)type <= 3;
 }
@@ -161,7 +161,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigne
     EMU_NVML_NUMBER(device, width, "pcie_width", 16);
 }
 
-/* 0: the memory of this NUMA node alone; 1: of the socket */
+/* scope 0: only this NUMA node's memory; 1: the socket's memory */
 EMU_API nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int size,
                                                  unsigned long *nodes, unsigned int scope) {
     EMU_NVML_GPU(device, nodes != NULL && size > 0 && scope <= 1);
@@ -188,7 +188,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, nv
     return NVML_SUCCESS;
 }
 
-/* Links go round to all other GPUs in turn; where there is one GPU there are none. */
+/* Links connect to all other GPUs in turn. A single GPU has no links. */
 static nvmlReturn_t check_link(const emu_gpu *gpu, unsigned int link) {
     uint64_t links = emu_nvml_devices() > 1 ? LINKS : 0;
     links = emu_nvml_number("nvlinks", (int)gpu->index, links);

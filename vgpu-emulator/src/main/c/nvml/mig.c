@@ -10,8 +10,8 @@ enum { ALL_PROFILES = 64, MEBIBYTE_SHIFT = 20 };
 static struct emu_nvml_gpu_instance handles[EMU_MAX_DEVICES][EMU_MIG_IDS];
 
 /*
- * As the kernel driver decides by the rights of a process; a test may take them from itself, for all
- * that needs them or for some functions.
+ * The kernel driver decides by the process's privileges. A test can drop them, for all privileged functions or for
+ * some.
  */
 bool emu_nvml_mig_allowed(const char *function) {
     char denied[160];
@@ -77,7 +77,7 @@ static bool has_contexts(emu_gpu *gpu) {
     return false;
 }
 
-/* Where the GPU is used it stays as it is for now; the mode is pending. */
+/* While the GPU is in use, the current mode stays and the new one is pending. */
 EMU_API nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode,
                                           nvmlReturn_t *activation) {
     emu_gpu *gpu = NULL;
@@ -135,7 +135,7 @@ static void describe(const emu_gpu *gpu, const emu_mig_geometry *geometry,
     memcpy(info->name, "MIG ", 4);
 }
 
-/* Profiles can be asked for while MIG mode is off. */
+/* Profiles can be queried while MIG mode is off. */
 static nvmlReturn_t profile_of(nvmlDevice_t device, unsigned int number,
                                nvmlGpuInstanceProfileInfo_v2_t *info) {
     emu_gpu *gpu = NULL;
@@ -187,7 +187,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, un
     return result;
 }
 
-/* All places of a profile, whether or not they are free; also while MIG mode is off. */
+/* All placements of a profile, free or not; also while MIG mode is off. */
 EMU_API nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(
     nvmlDevice_t device, unsigned int id, nvmlGpuInstancePlacement_t *placements,
     unsigned int *count) {
@@ -308,7 +308,7 @@ EMU_API nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(
                              : create(device, profile_id, placement, instance);
 }
 
-/* The table of an instance's GPU; else the error. */
+/* Reads the table of an instance's GPU; otherwise returns the error. */
 static nvmlReturn_t look_up(nvmlGpuInstance_t handle, emu_state **state, emu_mig_table *table) {
     *state = emu_nvml_state();
     if (*state == NULL) {
@@ -351,7 +351,7 @@ EMU_API nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t handle) {
     return result;
 }
 
-/* Those of one profile; the array has room for as many as there can be. */
+/* The instances of one profile. The caller's array must have room for the profile's maximum count. */
 EMU_API nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int profile_id,
                                                nvmlGpuInstance_t *instances, unsigned int *count) {
     emu_gpu *gpu = NULL;

@@ -1,4 +1,4 @@
-/* NVML: the devices that compute instances are. */
+/* NVML: MIG devices, one for each compute instance. */
 #include "mig.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ enum { MEBIBYTE_SHIFT = 20 };
 struct mig_device {
     struct emu_nvml_device device; /* first: its address is the handle */
     emu_mig_name name;
-    emu_state *seen_as; /* the GPUs' state, but with the instance's size */
+    emu_state *seen_as; /* the GPUs' state, with the instance's size */
     emu_gpu gpu;
 };
 
@@ -120,7 +120,7 @@ uint64_t emu_nvml_mig_used(emu_gpu *gpu) {
     uint64_t used = 0;
     uint32_t last = EMU_MIG_IDS;
     if (gpu->memory != gpu->state->gpus[gpu->index].memory) {
-        return 0; /* an instance itself */
+        return 0; /* is an instance itself */
     }
     emu_mig_read(gpu->state, gpu->index, &table);
     for (; emu_mig_next(&table, &name); name.part++) {

@@ -5,7 +5,7 @@
 
 enum { PROFILES = 9 };
 
-/* By NVML_COMPUTE_INSTANCE_PROFILE_*, which are their ids too; 0: none such here. */
+/* By NVML_COMPUTE_INSTANCE_PROFILE_*, which are also the profile ids; 0: not available here. */
 static const uint32_t slices_of[PROFILES] = {1, 2, 3, 4, 7, 0, 0, 0, 0};
 
 typedef struct emu_nvml_compute_instance part_handle;
@@ -226,7 +226,7 @@ EMU_API nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t han
                : handle_at(&name, instance);
 }
 
-/* The table of a compute instance's GPU, and its name; else the error. */
+/* The table of a compute instance's GPU; otherwise the error. */
 static nvmlReturn_t look_up_part(nvmlComputeInstance_t handle, emu_state **state,
                                  emu_mig_table *table) {
     *state = emu_nvml_state();
@@ -247,8 +247,8 @@ static nvmlReturn_t look_up_part(nvmlComputeInstance_t handle, emu_state **state
 }
 
 /*
- * Marks it first, and looks at who uses it then: a process that begins to use it looks at the mark
- * after it can be seen.
+ * Marks the instance before checking for users. A process that starts to use it checks the mark after it has become
+ * visible, so one of the two always notices the other.
  */
 EMU_API nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t handle) {
     emu_state *state = NULL;

@@ -1,6 +1,6 @@
 /*
- * NVML: what monitors ask for beside the readings of nvml/health.c. Some of them, as nvtop, show no GPU at all where
- * one of these functions is missing. Every number may be changed by a setting.
+ * NVML: what monitors query besides the readings of nvml/health.c. Some, such as nvtop, show no GPU at all if one of
+ * these functions is missing. A setting can change every number.
  */
 #include "nvml.h"
 
@@ -44,7 +44,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUt
     EMU_NVML_NUMBER(device, kilobytes, counter == 0 ? "pcie_sent" : "pcie_received", 0);
 }
 
-/* Shutdown, slowdown, the memory's most, the GPU's most. */
+/* The thresholds of shutdown, slowdown, maximum memory temperature and maximum GPU temperature. */
 EMU_API nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device,
                                                        nvmlTemperatureThresholds_t kind,
                                                        unsigned int *celsius) {
@@ -72,7 +72,7 @@ extern nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t 
 extern nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type,
                                               unsigned int *clock);
 
-/* As if the machine had idled since it started: it never falls. Millijoules. */
+/* In millijoules, as if the machine had been idle since boot, so it never decreases. */
 EMU_API nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
                                                          unsigned long long *energy) {
     EMU_NVML_GPU(device, energy != NULL);
@@ -83,7 +83,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
     return NVML_SUCCESS;
 }
 
-/* 0: current, 1 and 2: of applications, 3: the most for customers */
+/* id 0: current, 1 and 2: application clocks, 3: customer boost maximum */
 EMU_API nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, nvmlClockType_t type, nvmlClockId_t id,
                                         unsigned int *clock) {
     if ((int)id < 0 || (int)id > 3) {
@@ -137,7 +137,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Me
     return NVML_SUCCESS;
 }
 
-/* Any processor of the machine. */
+/* Every processor of the machine. */
 EMU_API nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int size,
                                               unsigned long *processors) {
     EMU_NVML_GPU(device, processors != NULL && size > 0);
@@ -187,7 +187,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetFanSpeed_v2(nvmlDevice_t device, unsigned int 
                                               unsigned int *speed) {
     (void)fan;
     EMU_NVML_GPU(device, speed != NULL);
-    return NVML_ERROR_NOT_SUPPORTED; /* it has none */
+    return NVML_ERROR_NOT_SUPPORTED; /* not available on this GPU */
 }
 
 EMU_API nvmlReturn_t nvmlUnitGetCount(unsigned int *count) {
@@ -196,7 +196,7 @@ EMU_API nvmlReturn_t nvmlUnitGetCount(unsigned int *count) {
     return NVML_SUCCESS;
 }
 
-/* One field of nvmlDeviceGetFieldValues, as the numbers of nvml.h name them. */
+/* One field of nvmlDeviceGetFieldValues, by its number in nvml.h. */
 static nvmlReturn_t field_value(nvmlDevice_t device, nvmlFieldValue_t *field) {
     field->valueType = FIELD_UNSIGNED_LONG_LONG;
     switch (field->fieldId) {

@@ -16,9 +16,9 @@ static unsigned int users;
 static emu_state state;
 static struct emu_nvml_device devices[EMU_MAX_DEVICES];
 
-static uint64_t generation; /* of the driver, when NVML was initialized */
+static uint64_t generation; /* the driver's, read when NVML was initialized */
 
-/* What the whole driver answers with. */
+/* The state of the whole driver: an error, or NVML_SUCCESS. */
 static nvmlReturn_t driver_presence(void) {
     return (nvmlReturn_t)emu_nvml_number("driver", -1, NVML_SUCCESS);
 }
@@ -95,7 +95,7 @@ emu_state *emu_nvml_state(void) {
     return initialized() ? &state : NULL;
 }
 
-/* What a call is to end with on purpose. */
+/* The error to inject into a call. */
 static nvmlReturn_t failure(const char *function, int index) {
     char name[96];
     snprintf(name, sizeof name, "fail.%s", function);
@@ -143,7 +143,7 @@ nvmlReturn_t emu_nvml_gpu(const char *function, nvmlDevice_t device, emu_gpu **g
     return result != NVML_SUCCESS ? result : failure(function, (int)(*gpu)->index);
 }
 
-/* The numbers of the GPUs that are there, in the order in which NVML counts them; how many. */
+/* Lists the indexes of the present GPUs in NVML's order; returns their number. */
 static uint32_t ordered(uint32_t order[EMU_MAX_DEVICES]) {
     char named[160] = "";
     char *position = NULL;
@@ -184,7 +184,7 @@ nvmlReturn_t emu_nvml_give_text(char *target, unsigned int size, const char *tex
         return NVML_ERROR_INVALID_ARGUMENT;
     }
     if (emu_nvml_number("garbage", -1, 0) == 1) {
-        memset(target, 'x', size); /* no end */
+        memset(target, 'x', size); /* not null-terminated */
         return NVML_SUCCESS;
     }
     if (size < strlen(text) + 1) {
@@ -326,7 +326,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t 
     return NVML_SUCCESS;
 }
 
-/* The older forms end with four reserved words instead of the longer text. */
+/* In the older form, four reserved words follow instead of the longer text. */
 EMU_API nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *info) {
     EMU_NVML_GPU(device, info != NULL);
     nvmlPciInfo_t full;

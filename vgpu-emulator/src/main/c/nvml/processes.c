@@ -1,12 +1,12 @@
-/* NVML: memory, utilisation, and who uses a GPU. */
+/* NVML: memory, utilization, and the processes on a GPU. */
 #include "mig.h"
 
 #include <string.h>
 
-/* Real ones sample over a sixth of a second to a second. */
+/* The real NVML samples over 1/6 to 1 second. */
 #define WINDOW_NS UINT64_C(200000000)
 
-/* What a GPU has, and what is taken of it; each may be told otherwise, for example as -1. */
+/* A GPU's total and used memory. A setting can replace each value, for example by -1. */
 static void read_memory(emu_gpu *gpu, nvmlMemory_v2_t *memory) {
     int index = (int)gpu->index;
     memory->total = emu_nvml_number("memory_total", index, gpu->state->settings.memory_bytes);
@@ -36,12 +36,11 @@ EMU_API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_
     return NVML_SUCCESS;
 }
 
-/* The nanoseconds that a context (or all: EMU_MAX_CONTEXTS) ran in the window before now; and how
- * long that is. */
+/* The nanoseconds that a context (EMU_MAX_CONTEXTS: all) ran in the window before now, and the window's length. */
 static uint64_t ran(const emu_schedule *s, uint32_t context, uint64_t *window_ns) {
     uint64_t from = s->now_ns > WINDOW_NS ? s->now_ns - WINDOW_NS : 0;
     uint64_t known = s->history_count < EMU_HISTORY ? s->history_count : EMU_HISTORY;
-    if (known == EMU_HISTORY) { /* older slices have been forgotten */
+    if (known == EMU_HISTORY) { /* older slices are no longer in the history */
         uint64_t oldest = s->history[s->history_count % EMU_HISTORY].start_ns;
         from = oldest > from ? oldest : from;
     }
@@ -75,7 +74,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device,
     return NVML_SUCCESS;
 }
 
-/* More than real ones, that settings make up. */
+/* Settings can add made-up processes to the real ones. */
 enum { MADE_UP = 1024, MADE_UP_PID = 4000000, ITEMS = EMU_MAX_PROCESSES + MADE_UP, MOST_TRIES = 64 };
 
 typedef struct {
@@ -97,8 +96,8 @@ static void add(process_list *list, unsigned int pid, uint64_t bytes, uint64_t r
 }
 
 /*
- * The processes with a context or memory that are alive. False if one came into another's place meanwhile: then it is
- * not known whose the memory is.
+ * Lists the living processes with a context or memory. False if a slot changed hands meanwhile, because the owner of
+ * its memory is then unknown.
  */
 static bool try_list(emu_gpu *gpu, process_list *list) {
     emu_identity before[EMU_MAX_PROCESSES];
@@ -149,7 +148,7 @@ static void list_processes(emu_gpu *gpu, process_list *list) {
     }
 }
 
-/* Says how many there are where the caller has no room for them, as NVML does. */
+/* As in NVML, returns the number of items if the caller's array is too small. */
 static nvmlReturn_t check_room(const emu_gpu *gpu, unsigned int *count, const void *items,
                                uint32_t found) {
     unsigned int room = *count;
@@ -226,8 +225,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, 
     return no_processes(device, count);
 }
 
-/* One sample per process that ran since the given time (microseconds of the same clock as the
- * samples' own). */
+/* Returns one sample for each process that ran since the given time, which is in microseconds of the samples' clock. */
 EMU_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
                                                      nvmlProcessUtilizationSample_t *samples,
                                                      unsigned int *count,

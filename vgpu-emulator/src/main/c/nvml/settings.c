@@ -75,7 +75,7 @@ static bool same(const struct stat *a, const struct stat *b) {
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* By system call, as in state_file.c. */
+/* A direct system call, as in state_file.c. */
 static void refresh(void) {
     struct stat now;
     memset(&now, 0, sizeof now);

@@ -1,8 +1,8 @@
 /*
- * What NVML says beside the state: readings, and what goes wrong. From the file "nvml" in the emulator's directory,
- * one name=value a line, # comments; it is read anew whenever it changes, so that a running program's GPU can be lost
- * and come back. And from VGPU_EMULATOR_NVML=name=value,…, which goes before the file. A name with .INDEX at its end
- * is of that GPU alone; see README.md.
+ * What NVML reports besides the state: readings and faults. The file "nvml" in the emulator's directory has one
+ * name=value per line and # comments. It is read again whenever it changes, so that a running program's GPU can be lost
+ * and come back. VGPU_EMULATOR_NVML=name=value,… takes precedence over the file. A name that ends in .INDEX applies to
+ * that GPU only; see README.md.
  */
 #ifndef EMU_NVML_SETTINGS_H
 #define EMU_NVML_SETTINGS_H
@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Begins to look into a directory. */
+/* Starts to use a directory. */
 void emu_nvml_settings_open(const char *directory);
 
-/* The value of a setting, of a GPU (or of all: -1); false if it is not set. */
+/* The value of a setting for a GPU (-1: for all); false if it is not set. */
 bool emu_nvml_text(const char *name, int index, char *value, size_t size);
 
 /* The same as a number, which may be negative or 0x…; `otherwise` if it is not set. */

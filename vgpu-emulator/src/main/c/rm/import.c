@@ -1,7 +1,6 @@
 /*
- * Puts emu_rm_ioctl behind this library's import of `ioctl`, when it is loaded: before anybody can
- * redirect that import once more. The import is a real one, with a slot in the relocated part of
- * the library that is read-only afterwards, as in the real driver.
+ * Binds this library's import of `ioctl` to emu_rm_ioctl at load time, before other code can redirect the import again.
+ * As in the real driver, the import has a slot in the library's relocated part, which is read-only afterwards.
  */
 #include "model.h"
 

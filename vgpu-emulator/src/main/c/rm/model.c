@@ -45,7 +45,7 @@ int emu_rm_open(void) {
     return fd;
 }
 
-/* With the lock: the file's inode, or 0 if it is none of ours. */
+/* The file's inode, or 0 if it is not one of ours. The caller holds the lock. */
 static ino_t our_file(int fd) {
     ino_t inode = fd < 0 ? 0 : inode_of(fd);
     for (int i = 0; i < MAX_FILES && inode != 0; i++) {
@@ -56,7 +56,7 @@ static ino_t our_file(int fd) {
     return 0;
 }
 
-/* A bad pointer is an error of the call, not a fault. */
+/* Like the kernel, fails the call on a bad pointer instead of faulting. */
 bool emu_rm_copy_in(void *to, uint64_t from, size_t size) {
     struct iovec local = {.iov_base = to, .iov_len = size};
     struct iovec remote = {.iov_base = (void *)(uintptr_t)from, .iov_len = size};
@@ -69,7 +69,7 @@ bool emu_rm_copy_out(uint64_t to, const void *from, size_t size) {
     return process_vm_writev(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
-/* ---- how it misbehaves ---- */
+/* ---- configured misbehaviour ---- */
 
 static void read_behaviour(void) {
     const char *text = getenv("VGPU_EMULATOR_RM");
@@ -158,7 +158,7 @@ static int call_control(ino_t file, size_t size, uint64_t argument) {
     return emu_rm_copy_out(argument, &call, size) ? 0 : fail(EFAULT);
 }
 
-/* The version is the same on both sides here: it is told, whatever is asked. */
+/* Both sides have the same version here, so it is returned whatever the caller asks. */
 static int call_version(size_t size, uint64_t argument) {
     rm_version call;
     if (size != sizeof call) {
@@ -232,7 +232,7 @@ bool emu_rm_bind(uint32_t client, uint32_t group, emu_gpu *gpu, uint32_t context
     return found;
 }
 
-/* Closing the last file takes all clients that it made. */
+/* Closing a file releases all clients that were created through it. */
 void emu_rm_close(int fd) {
     pthread_mutex_lock(&lock);
     ino_t file = our_file(fd);

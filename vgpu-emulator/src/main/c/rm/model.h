@@ -1,34 +1,32 @@
 /*
- * The resource manager, emulated in the process: there can be no /dev/nvidiactl here. Handles and
- * files are checked as the real one does: a client is taken only with the file that made it, an
- * object only with its client.
+ * The resource manager, emulated inside the process, because /dev/nvidiactl cannot be provided here. It checks handles
+ * and files like the real one: a client is accepted only from the file that created it, an object only with its client.
  *
- * The emulated driver calls `ioctl` through its import table as the real one does, so that whoever
- * redirects that import sees what it would see there. rm/import.c puts emu_rm_ioctl behind it.
+ * The emulated driver calls `ioctl` through its import table, as the real one does, so code that redirects that import
+ * sees the same calls. rm/import.c binds the import to emu_rm_ioctl.
  *
- * VGPU_EMULATOR_RM=word,…  how it misbehaves, for tests: version=TEXT, refuse=COMMAND (hexadecimal;
- * may be repeated), slow=MICROSECONDS (each control call), stuck (what is stopped says so and runs
- * on).
+ * VGPU_EMULATOR_RM=word,… configures misbehaviour for tests: version=TEXT, refuse=COMMAND (hexadecimal; may be
+ * repeated), slow=MICROSECONDS (each control call), stuck (a stop request reports success, but the work continues).
  */
 #ifndef EMU_RM_MODEL_H
 #define EMU_RM_MODEL_H
 
 #include "gpu/gpu.h"
 
-/* A file to talk to it through, or -1. */
+/* Opens a file to the resource manager, or returns -1. */
 int emu_rm_open(void);
 void emu_rm_close(int fd);
 
-/* What `ioctl` is in the emulated driver: the model for its files, the C library's for all others. */
+/* The emulated driver's `ioctl`: the model for the model's files, the C library's for all others. */
 int emu_rm_ioctl(int fd, unsigned long request, ...);
 
-/* Says which context a channel group is. False: there is no such group. */
+/* Assigns a context to a channel group. False: there is no such group. */
 bool emu_rm_bind(uint32_t client, uint32_t group, emu_gpu *gpu, uint32_t context);
 
-/* In the child of a fork: it has nothing of its parent's, and closes its copy of the file. */
+/* In the child of a fork: drops everything of the parent's, and closes the child's copy of the file. */
 void emu_rm_forget(int fd);
 
-/* The objects that there are, for tests. */
+/* The number of objects, for tests. */
 uint32_t emu_rm_object_count(void);
 
 #endif

@@ -11,9 +11,9 @@ typedef struct {
     uint32_t handle;
     uint32_t parent;
     uint32_t class;
-    ino_t file; /* clients: that made them */
+    ino_t file; /* of a client: the file that created it */
     bool is_disabled;
-    emu_gpu *gpu; /* groups: whose context they are */
+    emu_gpu *gpu; /* of a group: its context's GPU */
     uint32_t context;
     uint64_t timeslice_us;
 } rm_object;
@@ -41,14 +41,13 @@ static rm_object *free_object(void) {
     return NULL;
 }
 
-/* A client is taken only with the file that made it: being another process, or root, does not
- * help. */
+/* A client is accepted only from the file that created it; not even root may use another file. */
 static bool owns(ino_t file, uint32_t client) {
     const rm_object *root = find(client, client);
     return root != NULL && root->file == file;
 }
 
-/* Stops the context of a group, or lets it go on, as the group and its channels say. */
+/* Stops or resumes a group's context according to the group and its channels. */
 static void apply(const rm_object *group) {
     bool stopped = group->is_disabled;
     for (int i = 0; i < MAX_OBJECTS; i++) {
@@ -75,7 +74,7 @@ static uint32_t make_root(ino_t file, uint32_t *made) {
     if (object == NULL) {
         return RM_ERR_NO_MEMORY;
     }
-    /* Not the same in two processes, nor for two clients of one. */
+    /* Differs between processes, and between the clients of a process. */
     uint32_t handle = 0xc1d00000u | ((uint32_t)getpid() << 6 & 0xfffc0u) | (clients_made++ & 0x3fu);
     *object = (rm_object){.client = handle, .handle = handle, .class = RM_CLASS_ROOT, .file = file};
     *made = handle;
@@ -114,14 +113,14 @@ uint32_t emu_rm_allocate(ino_t file, rm_alloc_rights *call) {
     return RM_OK;
 }
 
-/* Takes an object with all below it. */
+/* Frees an object with all its descendants. */
 static void drop(uint32_t client, uint32_t handle) {
     for (int i = 0; i < MAX_OBJECTS; i++) {
         if (objects[i].client == client && objects[i].handle != client &&
             objects[i].parent == handle) {
             uint32_t child = objects[i].handle;
             uint32_t parent = objects[i].parent;
-            objects[i].parent = 0; /* however they were made: no circles */
+            objects[i].parent = 0; /* breaks any cycle */
             drop(client, child);
             rm_object *group = find(client, parent);
             if (group != NULL && group->class == RM_CLASS_CHANNEL_GROUP) {
@@ -159,7 +158,7 @@ static uint32_t set_timeslice(rm_object *group, uint64_t timeslice_us) {
     return RM_OK;
 }
 
-/* GPFIFO_SCHEDULE has one more byte from 575 on (bSkipEnable); a size that is not exact is refused. */
+/* GPFIFO_SCHEDULE has one more byte since 575 (bSkipEnable). Any other size is refused. */
 static uint32_t schedule_size(void) {
     unsigned long branch = strtoul(emu_rm_behaviour_now.version, NULL, 10);
     return branch != 0 && branch < 575 ? 2 : 3;
@@ -210,7 +209,7 @@ static uint32_t disable_channels(const rm_control *call) {
     }
     for (uint32_t i = 0; i < params.count; i++) {
         const rm_object *channel = find(params.clients[i], params.channels[i]);
-        /* Whether the real one looks at the clients is not known; here it does. */
+        /* It is unknown whether the real resource manager checks the clients; the emulator does. */
         if (params.clients[i] != call->client) {
             return RM_ERR_INVALID_CLIENT;
         }

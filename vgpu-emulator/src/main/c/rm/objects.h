@@ -1,6 +1,6 @@
 /*
- * What clients have made at the emulated resource manager, and what they ask of it. All with the model's lock, which
- * rm/model.c takes.
+ * The objects that clients have created at the emulated resource manager, and their requests. The caller holds the
+ * model's lock, which rm/model.c takes.
  */
 #ifndef EMU_RM_OBJECTS_H
 #define EMU_RM_OBJECTS_H
@@ -12,7 +12,7 @@
 
 enum { RM_MAX_REFUSED = 8 };
 
-/* How it misbehaves. */
+/* The configured misbehaviour. */
 typedef struct {
     bool read;
     bool stuck;
@@ -28,18 +28,18 @@ bool emu_rm_is_refused(uint32_t command);
 bool emu_rm_copy_in(void *to, uint64_t from, size_t size);
 bool emu_rm_copy_out(uint64_t to, const void *from, size_t size);
 
-/* What a call from a file does; its status. */
+/* Executes a call from a file; returns its status. */
 uint32_t emu_rm_allocate(ino_t file, rm_alloc_rights *call);
 uint32_t emu_rm_release(ino_t file, const rm_free *call);
 uint32_t emu_rm_control(ino_t file, const rm_control *call);
 
-/* Says which context a channel group is. */
+/* Assigns a context to a channel group. */
 bool emu_rm_objects_bind(uint32_t client, uint32_t group, emu_gpu *gpu, uint32_t context);
 
-/* Takes all clients that a file made. */
+/* Frees all clients that were created through a file. */
 void emu_rm_objects_close(ino_t file);
 
-/* Forgets all, and leaves the contexts as they are. */
+/* Forgets all objects, without changing the contexts. */
 void emu_rm_objects_forget(void);
 uint32_t emu_rm_objects_count(void);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The driver's ioctl interface (/dev/nvidiactl): facts of the open kernel modules 535 to 595. Requests are parsed by offset,
- * never through a struct of ours. Names are those of the hook's parser (vgpu-cuda, region/rm_abi.h), which this one is to
- * replace.
+ * The driver's ioctl interface (/dev/nvidiactl): facts of the open kernel modules 535 to 595. Requests are parsed by
+ * offset, never through a struct. Names match those of the hook's parser (vgpu-cuda, region/rm_abi.h).
  */
 #ifndef VGPU_RM_ABI_H
 #define VGPU_RM_ABI_H
@@ -22,7 +21,7 @@ enum {
   RM_XFER = 211,
 };
 
-/* Sizes; an allocation's two forms are told apart by theirs. */
+/* Request sizes. The two forms of an allocation are distinguished by their size. */
 enum {
   RM_ALLOC_MEMORY_SIZE = 56,
   RM_ALLOC_OBJECT_SIZE = 20,
@@ -36,7 +35,7 @@ enum {
   RM_XFER_SIZE = 16,
   RM_VERSION_SIZE = 72,
   RM_DISABLE_SIZE = 536,
-  RM_MOST_CHANNELS = 64, /* in one call */
+  RM_MOST_CHANNELS = 64, /* per call */
 };
 
 enum {
@@ -65,42 +64,48 @@ enum {
 #define RM_CHANNEL_SET_INTERLEAVE 0xa06f0109u
 #define RM_DISABLE_CHANNELS 0x2080110bu
 #define RM_SET_SCHED_POLICY 0x20801115u
-#define RM_FB_GET_INFO 0x20801301u /* 535 alone: a list behind a pointer */
+#define RM_FB_GET_INFO 0x20801301u /* 535 only: a list behind a pointer */
 #define RM_FB_GET_INFO_V2 0x20801303u
 
 /* Functions of RM_HEAP. */
-enum { RM_HEAP_ALLOC_SIZE = 2, RM_HEAP_FREE = 3, RM_HEAP_INFO = 5, RM_HEAP_GET_ALIGNMENT = 18, RM_HEAP_OS_DESCRIPTOR = 27 };
+enum {
+  RM_HEAP_ALLOC_SIZE = 2,
+  RM_HEAP_FREE = 3,
+  RM_HEAP_INFO = 5,
+  RM_HEAP_GET_ALIGNMENT = 18,
+  RM_HEAP_OS_DESCRIPTOR = 27
+};
 #define RM_HEAP_FLAG_VIRTUAL 0x00080000u
 
 /* KEPLER_CHANNEL_GPFIFO_A and its successors, up to Blackwell's. */
 static inline int vgpu__rm_is_channel(uint32_t class_number) {
   switch (class_number) {
-    case 0xa06fu: case 0xa16fu: case 0xb06fu: case 0xc06fu: case 0xc36fu: case 0xc46fu: case 0xc56fu: case 0xc86fu: case 0xc96fu:
-    case 0xca6fu:
+    case 0xa06fu: case 0xa16fu: case 0xb06fu: case 0xc06fu: case 0xc36fu:
+    case 0xc46fu: case 0xc56fu: case 0xc86fu: case 0xc96fu: case 0xca6fu:
       return 1;
     default:
       return 0;
   }
 }
 
-/* What depends on the driver's version. */
+/* The version-dependent part of the interface. */
 struct vgpu_rm_abi {
-  unsigned branch;        /* 0: not known */
+  unsigned branch;        /* 0: unknown */
   unsigned schedule_size; /* of GPFIFO_SCHEDULE's parameters */
 };
-/* The layout of a branch (580 of 580.95.05); branch 0 where it was never compared. */
+/* The layout of a branch (for example 580 of 580.95.05). Its branch is 0 if that branch has not been verified. */
 struct vgpu_rm_abi vgpu__rm_abi(unsigned branch);
-/* "580.95.05": 580 << 16 | 95; 0 where the text is none. */
+/* Parses "580.95.05" to 580 << 16 | 95; 0 if the text is not a version. */
 uint32_t vgpu__rm_version(const char *text, size_t size);
 
-/* How the caller's memory is reached: 0, or another value where it is not there. */
+/* Access to the caller's memory: 0, or another value if the address is not accessible. */
 struct vgpu_rm_io {
   int (*read)(void *self, void *into, uint64_t from, size_t size);
   int (*write)(void *self, uint64_t into, const void *from, size_t size);
   void *self;
 };
 
-/* A call, taken out of its form; what the form lacks is 0. */
+/* A decoded call. Fields that its form lacks are 0. */
 enum vgpu_rm_kind {
   RM_KIND_OTHER,
   RM_KIND_ALLOC,
@@ -113,27 +118,29 @@ enum vgpu_rm_kind {
 };
 struct vgpu_rm_call {
   enum vgpu_rm_kind kind;
-  uint64_t at; /* where its fields are: behind an XFER not where the request says */
+  uint64_t at; /* the address of its fields; behind an XFER not the request's argument */
   uint32_t client, parent, object, class_number, command, params_size, status;
   uint64_t params;
   uint32_t status_offset;
   uint32_t version;
-  uint32_t number, size;       /* of the ioctl, behind an XFER the inner one's */
-  uint32_t source, source_object; /* DUP: what is duplicated */
+  uint32_t number, size;       /* of the ioctl; behind an XFER the inner ioctl's */
+  uint32_t source, source_object; /* DUP: the object to duplicate */
   uint32_t function;           /* of RM_HEAP */
   int32_t fd;                  /* REGISTER_FD */
-  uint64_t bytes_at;           /* where the size of an allocation is; 0: none in the call */
-  uint64_t bytes;              /* of RM_ALLOC_MEMORY and RM_HEAP; else vgpu__rm_bytes reads it */
+  uint64_t bytes_at;           /* the address of an allocation's size; 0: the call has none */
+  uint64_t bytes;              /* of RM_ALLOC_MEMORY and RM_HEAP; otherwise vgpu__rm_bytes reads it */
 };
 
 /*
- * Takes a request apart; believes nothing that it reads, and reads nothing but through io. As in the driver, only the number
- * and the size of the ioctl's word count. kind OTHER for all that is not followed.
+ * Decodes a request. Does not trust anything that it reads, and reads only through io. As in the driver, only the
+ * number and the size in the ioctl's word count. kind is OTHER for every call that the ledger does not follow.
  */
 void vgpu__rm_decode(const struct vgpu_rm_io *io, uint32_t word, uint64_t argument, struct vgpu_rm_call *into);
-/* The bytes that an allocation of a memory class asks for, or got: 0, or -1 where they cannot be read. */
+/* The bytes that an allocation of a memory class requests, or received. Returns 0, or -1 if they cannot be read. */
 int vgpu__rm_bytes(const struct vgpu_rm_io *io, const struct vgpu_rm_call *call, uint64_t *bytes);
-/* The word of a call of our own. */
-static inline uint32_t vgpu__rm_word(uint32_t number, uint32_t size) { return 3u << 30 | size << 16 | 0x46u << 8 | number; }
+/* The ioctl word of a call that this code makes itself. */
+static inline uint32_t vgpu__rm_word(uint32_t number, uint32_t size) {
+  return 3u << 30 | size << 16 | 0x46u << 8 | number;
+}
 
 #endif

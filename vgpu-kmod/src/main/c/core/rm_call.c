@@ -5,7 +5,7 @@
 
 enum charge { NOTHING, DEVICE_MEMORY, HOST_MEMORY, DENIED };
 
-/* One call on its way. */
+/* A call in progress. */
 struct request {
   struct vgpu_rm_book *book;
   const struct vgpu_rm_host *host;
@@ -13,19 +13,19 @@ struct request {
   struct vgpu_rm_io io;
   uint64_t file, argument;
   uint32_t word;
-  struct vgpu_rm_call call, after; /* before the driver had it, and after */
+  struct vgpu_rm_call call, after; /* before and after the driver's part */
   enum charge charge;
   uint64_t bytes, bytes_after;
-  uint64_t stamp;                /* of its admission; 0: what is in the book already is never taken for gone */
-  struct vgpu_rm_tenant *tenant; /* held */
+  uint64_t stamp;                /* at its admission; 0: never assume that an object in the book is gone */
+  struct vgpu_rm_tenant *tenant; /* a reference is held */
   uint64_t reserved;
-  uint64_t target;               /* the stamp of what is freed or scheduled; 0: nothing that we know */
-  struct vgpu_rm_block *shared;  /* DUP: held */
+  uint64_t target;               /* the stamp of the object that is freed or scheduled; 0: not an object in the book */
+  struct vgpu_rm_block *shared;  /* DUP: a reference is held */
   struct vgpu_rm_tie *tie;
-  /* Made before the lock is taken, and dropped at the end where they were not used. */
+  /* Allocated before the lock is taken; dropped at the end if unused. */
   struct vgpu_rm_object *object, *client;
   struct vgpu_rm_block *block;
-  uint64_t most, left; /* for answers that tell sizes */
+  uint64_t most, left; /* for answers that contain sizes */
   uint32_t weight;
   uint32_t answer;
   int wanted; /* SCHEDULE: on or off */
@@ -43,28 +43,28 @@ static enum charge vgpu__charge_of(const struct vgpu_rm_host *host, uint32_t cla
     case 0x42u: /* extended */
       return DEVICE_MEMORY;
     case RM_CLASS_HOST_MEMORY: return HOST_MEMORY;
-    case 0x82u: /* video memory by its address */
+    case 0x82u: /* video memory by address */
     case 0xc2u:
-    case 0xf8u: /* fabric memory: its size is told in another form */
+    case 0xf8u: /* fabric memory: its size is in another form */
       return DENIED;
     default: return class_number != 0 && class_number == host->further_class ? DEVICE_MEMORY : NOTHING;
   }
 }
 
-/* Functions of RM_HEAP that tell or describe; the others allocate in forms that no program of today uses. */
+/* Functions of RM_HEAP that only query or describe. The other ones allocate in forms that no current program uses. */
 static int vgpu__heap_passes(uint32_t function) {
   return function == RM_HEAP_INFO || function == RM_HEAP_GET_ALIGNMENT || function == RM_HEAP_OS_DESCRIPTOR;
 }
 
-/* ---- before: what needs the caller's memory, or ours ---- */
+/* ---- before admission: steps that access the caller's memory, or allocate ---- */
 
 static int vgpu__write32(const struct request *request, uint64_t at, uint32_t value) {
   return request->io.write(request->io.self, at, &value, sizeof value);
 }
 
 /*
- * Device memory is allocated only where the driver tells afterwards how much it took, in a place that it does not write over:
- * not by the old forms, and not with parameters that lie over the call itself.
+ * An allocation of device memory is accepted only if the driver afterwards reports its size in a place that it does not
+ * overwrite. That excludes the old forms, and parameters that overlap the call itself.
  */
 static int vgpu__size_is_hidden(const struct vgpu_rm_call *call) {
   if (call->number != RM_ALLOC) return call->number != RM_HEAP;
@@ -75,7 +75,7 @@ static int vgpu__schedules(const struct vgpu_rm_call *call) {
   return call->kind == RM_KIND_CONTROL && (call->command == RM_GROUP_SCHEDULE || call->command == RM_CHANNEL_SCHEDULE);
 }
 
-/* Memory that a call may need once the driver has done it: then it is too late to have none. */
+/* Allocates what the call may need after the driver has executed it, when a failure could no longer be handled. */
 static int vgpu__prepare(struct request *request) {
   const struct vgpu_rm_heap *heap = &request->book->heap;
   const struct vgpu_rm_call *call = &request->call;
@@ -84,7 +84,7 @@ static int vgpu__prepare(struct request *request) {
     return request->tie != NULL ? 0 : -1;
   }
   if (vgpu__schedules(call)) {
-    unsigned char enable = 1; /* where it cannot be read, the driver cannot either */
+    unsigned char enable = 1; /* if this process cannot read it, neither can the driver */
     if (request->io.read(request->io.self, &enable, call->params, sizeof enable) == 0) request->wanted = enable != 0;
   }
   if (call->kind != RM_KIND_ALLOC && call->kind != RM_KIND_DUP) return 0;
@@ -96,12 +96,12 @@ static int vgpu__prepare(struct request *request) {
   if (request->charge != DEVICE_MEMORY && request->charge != HOST_MEMORY) return 0;
   if (request->charge == DEVICE_MEMORY && vgpu__size_is_hidden(call)) request->charge = DENIED;
   request->block = heap->make(sizeof *request->block);
-  /* What cannot be read here cannot be read by the driver. */
+  /* If this process cannot read it, neither can the driver. */
   if (vgpu__rm_bytes(&request->io, call, &request->bytes) != 0) request->bytes = 0;
   return request->block != NULL ? 0 : -1;
 }
 
-/* Whether anything of the call is ours to look at: for most there is no lock, and no memory. */
+/* Whether the core must handle the call. Most calls are forwarded without a lock or an allocation. */
 static int vgpu__concerns(const struct vgpu_rm_call *call) {
   if (call->kind == RM_KIND_OTHER || call->kind == RM_KIND_VERSION) return 0;
   if (call->kind != RM_KIND_CONTROL) return 1;
@@ -120,7 +120,7 @@ static int vgpu__concerns(const struct vgpu_rm_call *call) {
   }
 }
 
-/* ---- admission: with the lock, and without any of the caller's memory ---- */
+/* ---- admission: with the lock held, without access to the caller's memory ---- */
 
 static int vgpu__refuse(struct request *request, uint32_t status) {
   request->answer = status;
@@ -148,12 +148,13 @@ static int vgpu__admit_alloc(struct request *request) {
   return 0;
 }
 
-/* A copy of memory of a tenant: the memory stays the tenant's that allocated it, and nobody else gets at it. */
+/* Duplicates memory. It stays charged to the tenant that allocated it, and only that tenant may duplicate it. */
 static int vgpu__admit_dup(struct request *request, struct vgpu_rm_tenant *tenant) {
   uint32_t count;
   struct vgpu_rm_object *root = vgpu__client_named(request->book, request->call.source, &count);
-  const struct vgpu_rm_object *source = root != NULL ? vgpu__object_find(request->book, root, request->call.source_object) : NULL;
-  if (root != NULL ? root->tenant != tenant : count != 0) { /* another's, or not known whose */
+  const struct vgpu_rm_object *source =
+      root != NULL ? vgpu__object_find(request->book, root, request->call.source_object) : NULL;
+  if (root != NULL ? root->tenant != tenant : count != 0) { /* another tenant's, or an unknown tenant's */
     if (root != NULL) root->tenant->filtered++;
     else if (tenant != NULL) tenant->filtered++;
     return vgpu__refuse(request, RM_INVALID_CLIENT);
@@ -162,7 +163,8 @@ static int vgpu__admit_dup(struct request *request, struct vgpu_rm_tenant *tenan
     tenant->refused++;
     return vgpu__refuse(request, RM_INSUFFICIENT_RESOURCES);
   }
-  if (tenant != NULL && tenant->yields && source != NULL && source->class_number == RM_CLASS_GROUP) { /* it would get a second name */
+  /* A duplicate would be a second name of the group. */
+  if (tenant != NULL && tenant->yields && source != NULL && source->class_number == RM_CLASS_GROUP) {
     tenant->filtered++;
     return vgpu__refuse(request, RM_INSUFFICIENT_PERMISSIONS);
   }
@@ -189,7 +191,7 @@ static int vgpu__admit_control(struct request *request) {
   switch (request->call.command) {
     case RM_GROUP_SET_TIMESLICE:
       if (tenant->weight == 0) return 0;
-      tenant->filtered++; /* its time slices are set by its weight */
+      tenant->filtered++; /* the tenant's weight sets its time slices */
       return vgpu__refuse(request, RM_OK);
     case RM_GROUP_SET_INTERLEAVE:
     case RM_GROUP_MAKE_REALTIME:
@@ -205,7 +207,7 @@ static void vgpu__note_sizes(struct request *request) {
   request->left = tenant->used < tenant->limit ? tenant->limit - tenant->used : 0;
 }
 
-/* 0: the driver gets it; else `answer` is what the caller gets. */
+/* 0: forward the call to the driver; otherwise `answer` is the caller's result. */
 static int vgpu__admit(struct request *request) {
   struct vgpu_rm_book *book = request->book;
   const struct vgpu_rm_call *call = &request->call;
@@ -234,13 +236,14 @@ static int vgpu__admit(struct request *request) {
   }
 }
 
-/* Each channel's client must be one of the same tenant: the driver itself does not look. In parts, for a small stack. */
+/* Whether the list names a channel of another tenant. The driver itself does not check that. Reads the list in
+ * parts, to keep the stack small. */
 static int vgpu__names_others(struct request *request) {
   const struct vgpu_rm_call *call = &request->call;
   struct vgpu_rm_book *book = request->book;
   uint32_t count, clients[RM_MOST_CHANNELS];
   int foreign = 0;
-  if (call->params_size != RM_DISABLE_SIZE) return 0; /* which the driver refuses */
+  if (call->params_size != RM_DISABLE_SIZE) return 0; /* the driver refuses it */
   if (request->io.read(request->io.self, &count, call->params + 4, sizeof count) != 0) return 0;
   if (request->io.read(request->io.self, clients, call->params + 24, sizeof clients) != 0) return 0;
   if (count > RM_MOST_CHANNELS) count = RM_MOST_CHANNELS;
@@ -256,7 +259,7 @@ static int vgpu__names_others(struct request *request) {
   return foreign;
 }
 
-/* A file is tied before the driver does it, so that no client made meanwhile is taken for one of the file alone. */
+/* Ties a file before the driver does, so that a client created meanwhile is not attributed to the file alone. */
 static void vgpu__tie(struct request *request) {
   struct vgpu_rm_tie *tie = request->tie;
   if (tie->owner == 0 || vgpu__file_owner(request->book, request->file) != request->file) return;
@@ -265,12 +268,14 @@ static void vgpu__tie(struct request *request) {
   request->tie = NULL;
 }
 
-/* ---- after: what the driver answered ---- */
+/* ---- after the driver's answer ---- */
 
-/* Whether the driver may have done it. Where it could not write its answer it has, and the caller has only not been told. */
+/* Whether the driver may have executed the call. If it could not write its answer, it has executed the call although
+ * the caller sees an error. */
 static int vgpu__done(const struct request *request, long result) {
   int creates = request->call.kind == RM_KIND_ALLOC && vgpu__is_root(request->call.class_number);
-  if ((creates ? request->after.object : request->call.client) == 0 && request->call.kind != RM_KIND_REGISTER) return 0; /* no client has it */
+  /* No client has handle 0. */
+  if ((creates ? request->after.object : request->call.client) == 0 && request->call.kind != RM_KIND_REGISTER) return 0;
   return (result >= 0 || result == VGPU_RM_FAULT) && request->after.status == RM_OK;
 }
 
@@ -279,8 +284,8 @@ static int vgpu__done(const struct request *request, long result) {
 static void vgpu__look_again(struct request *request, long result) {
   const struct vgpu_rm_call *call = &request->call;
   vgpu__rm_decode(&request->io, vgpu__rm_word(call->number, call->size), call->at, &request->after);
-  if (result == VGPU_RM_FAULT || request->after.kind != call->kind) { /* taken for what keeps the charge */
-    request->after = *call; /* with the handle that was asked for */
+  if (result == VGPU_RM_FAULT || request->after.kind != call->kind) { /* assume the outcome that keeps the charge */
+    request->after = *call; /* with the requested handle */
     request->after.status = call->kind == RM_KIND_FREE ? RM_OBJECT_NOT_FOUND : RM_OK;
     request->stamp = 0;
     request->lost = 1;
@@ -289,15 +294,18 @@ static void vgpu__look_again(struct request *request, long result) {
   if (request->block != NULL && vgpu__rm_bytes(&request->io, &request->call, &request->bytes_after) != 0) {
     request->bytes_after = request->bytes;
   }
-  /* With its answer this form loses the size as well: it counts as if it were rounded up to the largest pages. */
+  /* This form carries the size in its answer, so a lost answer loses the size too. Assume rounding up to the largest
+   * page. */
   if (request->lost && call->number == RM_HEAP) {
-    request->bytes_after = request->bytes > VGPU_RM_NO_LIMIT - LARGEST_PAGE ? VGPU_RM_NO_LIMIT : (request->bytes + LARGEST_PAGE - 1) & ~(LARGEST_PAGE - 1);
+    request->bytes_after = request->bytes > VGPU_RM_NO_LIMIT - LARGEST_PAGE
+                               ? VGPU_RM_NO_LIMIT
+                               : (request->bytes + LARGEST_PAGE - 1) & ~(LARGEST_PAGE - 1);
   }
-  /* The driver rounds up. A smaller number is not the driver's. */
+  /* The driver rounds up, so a smaller number is not the driver's. */
   if (request->bytes_after < request->bytes) request->bytes_after = request->bytes;
 }
 
-/* Whether a field differs that the driver leaves alone: another thread has written to the call. */
+/* Whether a field changed that the driver does not modify: another thread has written to the call. */
 static int vgpu__changed(const struct request *request) {
   const struct vgpu_rm_call *before = &request->call, *after = &request->after;
   int creates = before->kind == RM_KIND_ALLOC && vgpu__is_root(before->class_number);
@@ -305,12 +313,14 @@ static int vgpu__changed(const struct request *request) {
          (before->object != 0 && after->object != before->object);
 }
 
-/* The client of a call: the known one, or one that was made before we looked, or by a call that is not settled yet. */
+/* The client of a call. If it is not known, enters one: it was created before the module was attached, or by a call
+ * that is not settled yet. */
 static struct vgpu_rm_object *vgpu__home(struct request *request) {
   struct vgpu_rm_book *book = request->book;
   struct vgpu_rm_object *root = vgpu__client_find(book, request->file, request->call.client);
   if (root != NULL) return root;
-  root = vgpu__client_enter(book, request->client, request->tenant, request->call.client, request->file, request->stamp, 0);
+  root = vgpu__client_enter(book, request->client, request->tenant, request->call.client, request->file,
+                            request->stamp, 0);
   request->client = NULL;
   return root;
 }
@@ -318,15 +328,18 @@ static struct vgpu_rm_object *vgpu__home(struct request *request) {
 static void vgpu__enter(struct request *request, struct vgpu_rm_block *block, uint32_t class_number) {
   struct vgpu_rm_object *root = vgpu__home(request);
   uint32_t handle = request->call.object != 0 ? request->call.object : request->after.object;
-  vgpu__object_enter(request->book, request->object, root, request->call.parent, handle, class_number, block, request->stamp);
+  vgpu__object_enter(request->book, request->object, root, request->call.parent, handle, class_number, block,
+                     request->stamp);
   request->object = NULL;
 }
 
-/* Commits an allocation. What the driver took beyond what was asked for is reserved now, or the allocation is undone. */
+/* Commits an allocation. If the driver took more than requested, reserves the difference or marks the allocation for
+ * undoing. */
 static void vgpu__settle_alloc(struct request *request) {
   struct vgpu_rm_tenant *tenant = request->tenant;
   if (vgpu__is_root(request->call.class_number)) {
-    vgpu__client_enter(request->book, request->client, tenant, request->after.object, request->file, request->stamp, !request->lost);
+    vgpu__client_enter(request->book, request->client, tenant, request->after.object, request->file, request->stamp,
+                       !request->lost);
     request->client = NULL;
     return;
   }
@@ -345,7 +358,8 @@ static void vgpu__settle_alloc(struct request *request) {
       request->reserved += vgpu__force(tenant, more);
       tenant->over++;
     }
-    *block = (struct vgpu_rm_block){.tenant = tenant, .bytes = on_host + request->reserved, .refs = 1, .on_host = request->charge == HOST_MEMORY};
+    *block = (struct vgpu_rm_block){.tenant = tenant, .bytes = on_host + request->reserved, .refs = 1,
+                                    .on_host = request->charge == HOST_MEMORY};
     vgpu__tenant_hold(tenant);
     tenant->allocations++;
     request->block = NULL;
@@ -359,20 +373,22 @@ static void vgpu__settle_free(struct request *request, int done) {
   struct vgpu_rm_object *freed = root != NULL ? vgpu__object_find(request->book, root, request->call.object) : NULL;
   if (freed == NULL || freed->stamp != request->target) return;
   if (done) vgpu__object_remove(request->book, freed, request->stamp);
-  else if (request->lost) freed->sure = 0; /* it may be gone */
+  else if (request->lost) freed->sure = 0; /* the object may be gone */
 }
 
-/* A client of nobody's has the file and the number of one in the book: that one has gone without our seeing it. */
+/* A client without a tenant has received the file and handle of a client in the book. The client in the book must
+ * have gone unnoticed. */
 static void vgpu__forget_namesake(struct request *request) {
   if (request->call.kind != RM_KIND_ALLOC || !vgpu__is_root(request->call.class_number)) return;
   struct vgpu_rm_object *there = vgpu__client_find(request->book, request->file, request->after.object);
   if (there != NULL && there->stamp <= request->stamp) vgpu__object_remove(request->book, there, request->stamp);
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void vgpu__settle(struct request *request, long result) {
   int done = vgpu__done(request, result);
-  if (request->call.kind == RM_KIND_REGISTER && result < 0 && request->tie == NULL) vgpu__file_tie_failed(request->book, request->file);
+  if (request->call.kind == RM_KIND_REGISTER && result < 0 && request->tie == NULL)
+    vgpu__file_tie_failed(request->book, request->file);
   if (request->tenant == NULL) {
     if (done) vgpu__forget_namesake(request);
     return;
@@ -392,7 +408,8 @@ static void vgpu__settle(struct request *request, long result) {
       break;
     case RM_KIND_CONTROL: {
       struct vgpu_rm_object *group = done && vgpu__schedules(&request->call) ? vgpu__group_named(request) : NULL;
-      if (group != NULL && group->stamp == request->target) vgpu__group_scheduled(request->book, group, request->wanted);
+      if (group != NULL && group->stamp == request->target)
+        vgpu__group_scheduled(request->book, group, request->wanted);
       break;
     }
     default: break;
@@ -400,13 +417,14 @@ static void vgpu__settle(struct request *request, long result) {
   vgpu__note_sizes(request);
 }
 
-/* ---- calls of our own, through the caller's memory: the driver takes no other ---- */
+/* ---- our own calls, made through the caller's memory because the driver accepts no other ---- */
 
 /*
- * Carries out a call of ours whose fields lie where the caller's are, and puts those back. Returns the driver's status, or
- * UINT32_MAX. At most 48 bytes, and never more than the caller's own call has.
+ * Executes one of our own calls in place of the caller's fields, and restores those. Returns the driver's status, or
+ * UINT32_MAX. `size` is at most RM_CONTROL_SIZE, and at most the size of the caller's own call.
  */
-static uint32_t vgpu__own(struct request *request, uint32_t number, const unsigned char *fields, size_t size, size_t status_at) {
+static uint32_t vgpu__own(struct request *request, uint32_t number, const unsigned char *fields, size_t size,
+                          size_t status_at) {
   unsigned char kept[RM_CONTROL_SIZE];
   uint32_t status = ~(uint32_t)0;
   uint64_t at = request->call.at;
@@ -420,9 +438,11 @@ static uint32_t vgpu__own(struct request *request, uint32_t number, const unsign
   return status;
 }
 
-static void vgpu__put32(unsigned char *bytes, size_t offset, uint32_t value) { __builtin_memcpy(bytes + offset, &value, sizeof value); }
+static void vgpu__put32(unsigned char *bytes, size_t offset, uint32_t value) {
+  __builtin_memcpy(bytes + offset, &value, sizeof value);
+}
 
-/* An allocation that came out larger than there was room for goes back, and the caller is told that there is no memory. */
+/* Frees an allocation that became larger than the remaining quota, and reports out of memory to the caller. */
 static void vgpu__undo(struct request *request) {
   unsigned char fields[RM_FREE_SIZE] = {0};
   uint32_t handle = request->call.object != 0 ? request->call.object : request->after.object;
@@ -444,7 +464,7 @@ static void vgpu__undo(struct request *request) {
 
 enum { DRIVERS_SLICE_US = 1024, LEAST_SLICE_US = 50 };
 
-/* A new channel group gets the time slice of its tenant's weight. Its parameters have 20 bytes, of which this takes 8. */
+/* Gives a new channel group the time slice of its tenant's weight. Uses 8 of the 20 bytes of the group's parameters. */
 static void vgpu__weigh(struct request *request) {
   unsigned char fields[RM_CONTROL_SIZE] = {0};
   uint64_t kept, us = (uint64_t)DRIVERS_SLICE_US * request->weight / 100, at = request->call.params;
@@ -468,9 +488,9 @@ static void vgpu__weigh(struct request *request) {
   request->host->unlock(request->book);
 }
 
-/* ---- what the caller is told ---- */
+/* ---- the sizes that the caller sees ---- */
 
-/* The sizes in KiB among FB_GET_INFO's: of the whole, or of what is free. 0: none of them. */
+/* The limit for an entry of FB_GET_INFO (in bytes; the entry is in KiB): of total memory, of free memory, or none. */
 static uint64_t vgpu__size_shown(const struct request *request, uint32_t index) {
   switch (index) {
     case 0x07: case 0x08: case 0x09: case 0x0a: case 0x20: case 0x33: return request->most;
@@ -506,7 +526,8 @@ static void vgpu__scale_heap(const struct request *request) {
 
 static void vgpu__scale(const struct request *request, long result) {
   const struct vgpu_rm_call *call = &request->call;
-  if (request->tenant == NULL || request->most == VGPU_RM_NO_LIMIT || result < 0 || request->after.status != RM_OK) return;
+  if (request->tenant == NULL || request->most == VGPU_RM_NO_LIMIT || result < 0 || request->after.status != RM_OK)
+    return;
   if (call->kind == RM_KIND_CONTROL && call->params_size >= 4 &&
       (call->command == RM_FB_GET_INFO || call->command == RM_FB_GET_INFO_V2)) {
     vgpu__scale_info(request);
@@ -515,7 +536,7 @@ static void vgpu__scale(const struct request *request, long result) {
   }
 }
 
-/* ---- the whole way ---- */
+/* ---- the complete call ---- */
 
 static void vgpu__finish(struct request *request) {
   struct vgpu_rm_book *book = request->book;
@@ -534,7 +555,7 @@ static void vgpu__drop_spares(struct request *request) {
   if (request->tie != NULL) drop(request->tie);
 }
 
-/* Everything between admission and the end. */
+/* Executes an admitted call. */
 static long vgpu__carry_out(struct request *request) {
   const struct vgpu_rm_call *call = &request->call;
   long result = request->host->forward(request->self, request->word, request->argument);
@@ -544,15 +565,16 @@ static long vgpu__carry_out(struct request *request) {
   request->host->unlock(request->book);
   if (request->undo) {
     vgpu__undo(request);
-  } else if (call->kind == RM_KIND_ALLOC && call->class_number == RM_CLASS_GROUP && request->tenant != NULL && request->weight != 0 &&
-             result >= 0 && request->after.status == RM_OK) {
+  } else if (call->kind == RM_KIND_ALLOC && call->class_number == RM_CLASS_GROUP && request->tenant != NULL &&
+             request->weight != 0 && result >= 0 && request->after.status == RM_OK) {
     vgpu__weigh(request);
   }
   vgpu__scale(request, result);
   return result;
 }
 
-long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, void *self, uint64_t file, uint32_t word, uint64_t argument) {
+long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, void *self, uint64_t file,
+                    uint32_t word, uint64_t argument) {
   struct request request = {.book = book, .host = host, .self = self, .file = file, .word = word, .argument = argument};
   long result = VGPU_RM_NO_LEDGER_MEMORY;
   request.io = (struct vgpu_rm_io){.read = host->read, .write = host->write, .self = self};
@@ -564,13 +586,16 @@ long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, 
     int refused = vgpu__admit(&request);
     if (!refused && request.call.kind == RM_KIND_REGISTER) vgpu__tie(&request);
     host->unlock(book);
-    if (!refused && request.call.kind == RM_KIND_CONTROL && request.call.command == RM_DISABLE_CHANNELS && vgpu__names_others(&request)) {
+    if (!refused && request.call.kind == RM_KIND_CONTROL && request.call.command == RM_DISABLE_CHANNELS &&
+        vgpu__names_others(&request)) {
       refused = vgpu__refuse(&request, RM_INVALID_CLIENT);
     }
     if (!refused) {
       result = vgpu__carry_out(&request);
     } else {
-      result = vgpu__write32(&request, request.call.at + request.call.status_offset, request.answer) == 0 ? 0 : VGPU_RM_FAULT;
+      result = vgpu__write32(&request, request.call.at + request.call.status_offset, request.answer) == 0
+                   ? 0
+                   : VGPU_RM_FAULT;
     }
     vgpu__finish(&request);
   }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The way of one ioctl: decode, reserve or refuse, forward, then commit, give back or scale. The order is here alone; the
- * kernel module and the tests bring what a host has.
+ * The sequence of one ioctl: decode, reserve or refuse, forward, then commit, release or scale. This file alone defines
+ * the order; the kernel module and the tests supply the host's functions.
  */
 #ifndef VGPU_RM_CALL_H
 #define VGPU_RM_CALL_H
@@ -14,21 +14,22 @@ struct vgpu_rm_host {
   int (*write)(void *self, uint64_t into, const void *from, size_t size);
   void (*lock)(struct vgpu_rm_book *book);
   void (*unlock)(struct vgpu_rm_book *book);
-  /* The tenant of the process that calls, or NULL. With the lock. */
+  /* The calling process's tenant, or NULL. Called with the lock held. */
   struct vgpu_rm_tenant *(*tenant)(void *self, struct vgpu_rm_book *book);
-  /* The driver's own ioctl: a negative error, or what it returns. */
+  /* The driver's own ioctl: a negative error, or its return value. */
   long (*forward)(void *self, uint32_t word, uint64_t argument);
-  /* The file behind a descriptor of the process that calls; 0: none of the driver's. */
+  /* The open file behind a descriptor of the calling process; 0: not a file of the driver. */
   uint64_t (*file_of)(void *self, int32_t fd);
-  /* A class that is charged besides the known ones, with their parameters; 0: none. */
+  /* An additional class that is charged as device memory, with its parameters; 0: none. */
   uint32_t further_class;
 };
 
-/* Results, as the kernel has them: memory of the caller's was not there; the ledger has none. */
+/* Results, as in the kernel: the caller's memory is not accessible; the ledger has no memory. */
 #define VGPU_RM_FAULT (-14L)
 #define VGPU_RM_NO_LEDGER_MEMORY (-12L)
 
-/* An ioctl on `file`, a number that no other open file has. `self` goes to the host's functions. */
-long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, void *self, uint64_t file, uint32_t word, uint64_t argument);
+/* Handles an ioctl on `file`, a number that is unique among open files. `self` is passed to the host's functions. */
+long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, void *self, uint64_t file,
+                    uint32_t word, uint64_t argument);
 
 #endif

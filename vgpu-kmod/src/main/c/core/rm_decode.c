@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
-/*
- * Taking the driver's ioctls apart: the only place where a layout of another's is read. Its input is believed in nothing.
- */
+/* Decoding of the driver's ioctls: the only place that reads layouts defined elsewhere. The input is not trusted. */
 #include "rm_abi.h"
 
 /*
- * The branches whose sources were compared, with github.com/NVIDIA/open-gpu-kernel-modules. What changed between them of all
- * that is used here: the parameters of GPFIFO_SCHEDULE have a third byte from 575 on (bSkipEnable of
+ * The branches whose sources have been compared (github.com/NVIDIA/open-gpu-kernel-modules). Among everything used
+ * here, three things differ between them. GPFIFO_SCHEDULE's parameters have a third byte since 575 (bSkipEnable of
  * NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS). NV_MEMORY_ALLOCATION_PARAMS grew at its end (550), as did FB_GET_INFO_V2's list.
  */
 struct vgpu_rm_abi vgpu__rm_abi(unsigned branch) {
@@ -25,7 +23,7 @@ struct vgpu_rm_abi vgpu__rm_abi(unsigned branch) {
   }
 }
 
-/* Digits, up to five of them. */
+/* Reads up to five digits. */
 static uint32_t vgpu__number(const char **at, const char *end) {
   uint32_t number = 0;
   for (int digits = 0; *at < end && **at >= '0' && **at <= '9' && digits < 5; digits++, (*at)++) {
@@ -55,7 +53,7 @@ static uint64_t vgpu__u64(const unsigned char *bytes, size_t offset) {
   return value;
 }
 
-/* The handles that most forms begin with. */
+/* The handles at the start of most forms. */
 static void vgpu__handles(const unsigned char *bytes, struct vgpu_rm_call *into) {
   into->client = vgpu__u32(bytes, 0);
   into->parent = vgpu__u32(bytes, 4);
@@ -70,7 +68,7 @@ static void vgpu__decode_alloc(const unsigned char *bytes, struct vgpu_rm_call *
   into->params = vgpu__u64(bytes, 16);
   into->params_size = vgpu__u32(bytes, old ? 24 : 32);
   into->status_offset = old ? 28 : 40;
-  if (into->params != 0) into->bytes_at = into->params + 64; /* NV_MEMORY_ALLOCATION_PARAMS.size, if it is that */
+  if (into->params != 0) into->bytes_at = into->params + 64; /* NV_MEMORY_ALLOCATION_PARAMS.size, for a memory class */
 }
 
 static void vgpu__decode_alloc_memory(const unsigned char *bytes, struct vgpu_rm_call *into) {
@@ -92,7 +90,7 @@ static void vgpu__decode_control(const unsigned char *bytes, struct vgpu_rm_call
   into->status_offset = 28;
 }
 
-/* One call with functions of its own; an allocation and a free among them are those of the other forms. */
+/* RM_HEAP has functions of its own. Its allocation and its free are decoded like those of the other forms. */
 static void vgpu__decode_heap(const unsigned char *bytes, struct vgpu_rm_call *into) {
   into->kind = RM_KIND_HEAP;
   into->client = vgpu__u32(bytes, 0);
@@ -103,12 +101,12 @@ static void vgpu__decode_heap(const unsigned char *bytes, struct vgpu_rm_call *i
     into->kind = RM_KIND_FREE;
     into->object = vgpu__u32(bytes, 44);
   } else if (into->function == RM_HEAP_ALLOC_SIZE) {
-    uint32_t place = vgpu__u32(bytes, 56) >> 25 & 3; /* attr: 0 video memory, 1 the host's, 3 either */
+    uint32_t place = vgpu__u32(bytes, 56) >> 25 & 3; /* attr: 0 video memory, 1 host memory, 3 either */
     into->kind = RM_KIND_ALLOC;
     into->object = vgpu__u32(bytes, 44);
     into->class_number = place == 1 ? RM_CLASS_HOST_MEMORY : RM_CLASS_LOCAL_MEMORY;
     into->bytes_at = into->at + 88;
-    if ((vgpu__u32(bytes, 52) & RM_HEAP_FLAG_VIRTUAL) != 0) { /* addresses alone */
+    if ((vgpu__u32(bytes, 52) & RM_HEAP_FLAG_VIRTUAL) != 0) { /* only addresses */
       into->class_number = 0x50a0;
       into->bytes_at = 0;
     }
@@ -175,7 +173,7 @@ void vgpu__rm_decode(const struct vgpu_rm_io *io, uint32_t word, uint64_t argume
     into->number = vgpu__u32(bytes, 0);
     into->size = vgpu__u32(bytes, 4);
     argument = vgpu__u64(bytes, 8);
-    if (into->number == RM_XFER) return; /* the driver has one level of it */
+    if (into->number == RM_XFER) return; /* the driver accepts one level of nesting */
   }
   uint32_t wanted = vgpu__size_of(into->number, into->size);
   if (wanted == 0 || into->size != wanted || io->read(io->self, bytes, argument, wanted) != 0) return;

@@ -64,11 +64,14 @@ uint64_t vgpu__force(struct vgpu_rm_tenant *tenant, uint64_t bytes) {
   return added;
 }
 
-void vgpu__refund(struct vgpu_rm_tenant *tenant, uint64_t bytes) { tenant->used -= bytes < tenant->used ? bytes : tenant->used; }
+void vgpu__refund(struct vgpu_rm_tenant *tenant, uint64_t bytes) {
+  tenant->used -= bytes < tenant->used ? bytes : tenant->used;
+}
 
 void vgpu__block_release(struct vgpu_rm_book *book, struct vgpu_rm_block *block) {
   if (--block->refs != 0) return;
-  if (block->on_host) block->tenant->host_used -= block->bytes < block->tenant->host_used ? block->bytes : block->tenant->host_used;
+  if (block->on_host)
+    block->tenant->host_used -= block->bytes < block->tenant->host_used ? block->bytes : block->tenant->host_used;
   else vgpu__refund(block->tenant, block->bytes);
   vgpu__tenant_release(book, block->tenant);
   book->heap.drop(block);
@@ -83,12 +86,13 @@ static uint32_t vgpu__bucket(const struct vgpu_rm_book *book, uint64_t of, uint3
   return (uint32_t)(mixed >> 32 ^ mixed) & book->mask;
 }
 
-/* An object's client is known by its stamp, which no other has. */
+/* An object is hashed by its client's stamp, which is unique. */
 static struct vgpu_rm_object **vgpu__place(const struct vgpu_rm_book *book, const struct vgpu_rm_object *object) {
   return &book->table[vgpu__bucket(book, object->root == object ? object->owner : object->root->stamp, object->handle)];
 }
 
-struct vgpu_rm_object *vgpu__object_find(const struct vgpu_rm_book *book, struct vgpu_rm_object *root, uint32_t handle) {
+struct vgpu_rm_object *vgpu__object_find(const struct vgpu_rm_book *book, struct vgpu_rm_object *root,
+                                         uint32_t handle) {
   if (handle == 0 || handle == root->handle) return handle == 0 ? NULL : root;
   for (struct vgpu_rm_object *at = book->table[vgpu__bucket(book, root->stamp, handle)]; at != NULL; at = at->chain) {
     if (at->root == root && at->handle == handle) return at;
@@ -169,7 +173,7 @@ static void vgpu__unhang(struct vgpu_rm_object *object) {
   object->parent = NULL;
 }
 
-/* An object without children. */
+/* Removes an object that has no children. */
 static void vgpu__discard(struct vgpu_rm_book *book, struct vgpu_rm_object *object) {
   struct vgpu_rm_tenant *tenant = object->root->tenant;
   vgpu__unhang(object);
@@ -192,7 +196,7 @@ static void vgpu__discard(struct vgpu_rm_book *book, struct vgpu_rm_object *obje
 void vgpu__object_remove(struct vgpu_rm_book *book, struct vgpu_rm_object *object, uint64_t stamp) {
   struct vgpu_rm_object *root = object->root, *at = object;
   int kept = 0;
-  for (;;) { /* no recursion: others choose how deep it is */
+  for (;;) { /* not recursive, because tenants choose the depth */
     struct vgpu_rm_object *child = at->child, *above = at->parent;
     if (child != NULL && child->stamp <= stamp) {
       at = child;
@@ -200,7 +204,7 @@ void vgpu__object_remove(struct vgpu_rm_book *book, struct vgpu_rm_object *objec
       vgpu__unhang(child);
       if (object != root) {
         vgpu__hang(child, root);
-      } else { /* aside for now: the client is not gone through again */
+      } else { /* set aside, so that the loop does not visit it again */
         child->next = root->next;
         root->next = child;
         kept = 1;
@@ -216,15 +220,16 @@ void vgpu__object_remove(struct vgpu_rm_book *book, struct vgpu_rm_object *objec
     vgpu__discard(book, object);
     return;
   }
-  while (root->next != NULL) { /* a client has no siblings; its `next` held what stays */
+  while (root->next != NULL) { /* a client has no siblings, so its `next` held the children to keep */
     struct vgpu_rm_object *child = root->next;
     root->next = child->next;
     vgpu__hang(child, root);
   }
 }
 
-struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, struct vgpu_rm_tenant *tenant, uint32_t client,
-                                          uint64_t file, uint64_t stamp, int sure) {
+struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made,
+                                          struct vgpu_rm_tenant *tenant, uint32_t client, uint64_t file,
+                                          uint64_t stamp, int sure) {
   struct vgpu_rm_object *there = vgpu__client_find(book, file, client), *other;
   uint32_t count;
   if (there != NULL && there->stamp <= stamp) {
@@ -235,7 +240,8 @@ struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu
     book->heap.drop(made);
     return there;
   }
-  /* The driver has a handle once: this one may be gone already, or the other's end is about to be seen. */
+  /* The driver has a handle only once. Either this client is already gone, or the end of the other one is about to
+   * be seen. */
   other = vgpu__client_named(book, client, &count);
   made->root = made;
   made->client = made->handle = client;
@@ -255,8 +261,9 @@ struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu
   return made;
 }
 
-void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, struct vgpu_rm_object *root, uint32_t parent, uint32_t handle,
-                        uint32_t class_number, struct vgpu_rm_block *block, uint64_t stamp) {
+void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, struct vgpu_rm_object *root,
+                        uint32_t parent, uint32_t handle, uint32_t class_number, struct vgpu_rm_block *block,
+                        uint64_t stamp) {
   struct vgpu_rm_object *there = vgpu__object_find(book, root, handle);
   if (there != NULL && there != root && there->stamp <= stamp) {
     vgpu__object_remove(book, there, stamp);
@@ -265,7 +272,8 @@ void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, 
   struct vgpu_rm_object *above = vgpu__object_find(book, root, parent);
   made->root = root;
   made->client = root->client;
-  made->handle = there == NULL ? handle : 0; /* which of two is in the driver now is not known: both are charged */
+  /* It is unknown which of the two the driver has now, so both stay charged. */
+  made->handle = there == NULL ? handle : 0;
   made->class_number = class_number;
   made->block = block;
   root->tenant->objects++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The types of C11, in the kernel and outside of it. The core uses nothing else of either. */
+/* C11's types, inside and outside of the kernel. The core uses nothing else of either. */
 #ifndef VGPU_RM_PORT_H
 #define VGPU_RM_PORT_H
 

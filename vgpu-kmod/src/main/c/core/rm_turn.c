@@ -5,7 +5,9 @@
 
 enum { MOST_TRIES = 50 };
 
-static int vgpu__is_held(const struct vgpu_rm_book *book, const struct vgpu_rm_tenant *tenant) { return book->held && tenant->yields; }
+static int vgpu__is_held(const struct vgpu_rm_book *book, const struct vgpu_rm_tenant *tenant) {
+  return book->held && tenant->yields;
+}
 
 void vgpu__group_forget(struct vgpu_rm_object *group) {
   if (group->at_group == NULL) return;
@@ -37,7 +39,7 @@ int vgpu__turn_next(struct vgpu_rm_book *book, struct vgpu_rm_turn *turn) {
     int held = vgpu__is_held(book, tenant);
     struct vgpu_rm_object *group = held ? tenant->running : tenant->stopped;
     if (group == NULL) continue;
-    if (!held && group->tries > book->pass) { /* those that failed least often come first */
+    if (!held && group->tries > book->pass) { /* groups with the fewest failures come first */
       later = 1;
       continue;
     }
@@ -49,8 +51,13 @@ int vgpu__turn_next(struct vgpu_rm_book *book, struct vgpu_rm_turn *turn) {
     }
     group->ours = 1;
     vgpu__note(book, tenant);
-    *turn = (struct vgpu_rm_turn){.file = group->root->file != 0 ? group->root->file : group->root->owner, .root = group->root->stamp,
-                                  .stamp = group->stamp, .client = group->root->handle, .group = group->handle, .enable = !held && group->wanted, .stops = held};
+    *turn = (struct vgpu_rm_turn){.file = group->root->file != 0 ? group->root->file : group->root->owner,
+                                  .root = group->root->stamp,
+                                  .stamp = group->stamp,
+                                  .client = group->root->handle,
+                                  .group = group->handle,
+                                  .enable = !held && group->wanted,
+                                  .stops = held};
     return 1;
   }
   book->pass = later ? book->pass + 1 : 0;
@@ -87,7 +94,7 @@ int vgpu__group_asked(struct vgpu_rm_book *book, struct vgpu_rm_object *group, i
   int held = vgpu__is_held(book, group->root->tenant);
   if (!group->ours && !held) return 0;
   group->wanted = wanted;
-  if (!group->ours && group->at_group == NULL) { /* never scheduled: there is nothing to stop */
+  if (!group->ours && group->at_group == NULL) { /* never scheduled, so there is nothing to stop */
     group->ours = 1;
     vgpu__list(group, &group->root->tenant->stopped);
   }

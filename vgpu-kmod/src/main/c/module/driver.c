@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 /*
- * The driver's own file operations: three slots are replaced, and put back. A file keeps its operations and its device number,
- * which the driver compares, so that nothing of it sees a difference.
+ * Replaces three slots of the driver's own file operations, and restores them. A file keeps its operations table and
+ * its device number, which the driver compares, so the driver sees no difference.
  */
 #include <linux/atomic.h>
 #include <linux/cdev.h>
@@ -20,10 +20,10 @@
 #define VGPU_MAJOR 195
 #define VGPU_CONTROL_MINOR 255
 
-static struct file_operations *driver;	/* of the driver; its slots are changed in place */
-static struct module *owner;		/* held, so that it stays while its slots are ours */
-static struct file_operations kept;	/* what the slots held */
-static atomic_t inside = ATOMIC_INIT(0);	/* calls that are in this module */
+static struct file_operations *driver;	/* the driver's table; its slots are changed in place */
+static struct module *owner;		/* referenced, so that it stays loaded while its slots are replaced */
+static struct file_operations kept;	/* the slots' original content */
+static atomic_t inside = ATOMIC_INIT(0);	/* calls inside this module */
 
 static void vgpu_leave(void)
 {
@@ -53,13 +53,13 @@ static long vgpu_ioctl(struct file *file, unsigned int word, unsigned long argum
 	return vgpu_call(file, word, argument, kept.unlocked_ioctl);
 }
 
-/* The way of 32-bit system calls, which a 64-bit process may take as well. */
+/* The path of 32-bit system calls, which a 64-bit process can use as well. */
 static long vgpu_compat_ioctl(struct file *file, unsigned int word, unsigned long argument)
 {
 	return vgpu_call(file, word, argument, kept.compat_ioctl);
 }
 
-/* Also of files that were opened before; and a file whose opening failed never comes here. */
+/* Also runs for files that were opened before. It never runs for a file whose open failed. */
 static int vgpu_release(struct inode *inode, struct file *file)
 {
 	int result;
@@ -93,7 +93,7 @@ bool vgpu_driver_has(const struct file *file)
 	return file->f_op == driver;
 }
 
-/* Whether the structure lies in what the driver's module itself may write. */
+/* Whether the structure lies in the writable data of the driver's module. */
 static bool vgpu_writable(const struct module *module, const void *at, size_t size)
 {
 	unsigned long from = (unsigned long)at, base, end;
@@ -108,7 +108,7 @@ static bool vgpu_writable(const struct module *module, const void *at, size_t si
 	return from >= base && size <= end - base && from <= end - size;
 }
 
-/* Refuses whatever is not a driver of the table, as it was built: 0, or why. */
+/* Returns why a file is not the control device of a known, unmodified driver; NULL if it is. */
 static const char *vgpu_unknown(const struct file *file)
 {
 	const struct file_operations *found = file->f_op;
@@ -164,8 +164,8 @@ int vgpu_driver_attach(const char *path)
 }
 
 /*
- * Open files do not keep this module. A task that has read a slot and is not yet counted, or that is on its way out and not
- * counted any more, has not slept meanwhile: that is what the grace periods wait for.
+ * Open files do not pin this module. A task may have read a slot without being counted yet, or may be leaving and no
+ * longer be counted. Such a task does not sleep, so the grace periods wait for it.
  */
 void vgpu_driver_detach(void)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
-/* What the core needs of the kernel. */
+/* The kernel's functions for the core. */
 #include <linux/cgroup.h>
 #include <linux/file.h>
 #include <linux/mm.h>
@@ -15,10 +15,10 @@
 struct vgpu_rm_book vgpu_book;
 DEFINE_MUTEX(vgpu_lock);
 
-/* Pieces of memory that the ledger has. */
+/* Live allocations of the ledger. */
 static atomic_long_t pieces;
 
-/* What a process makes the ledger remember counts as memory of its cgroup. */
+/* Ledger memory is charged to the cgroup of the process that causes it. */
 void *vgpu_make(size_t size)
 {
 	void *memory = kvzalloc(size, GFP_KERNEL_ACCOUNT);
@@ -54,7 +54,7 @@ static void vgpu_unlock_book(struct vgpu_rm_book *book)
 	mutex_unlock(&vgpu_lock);
 }
 
-/* The tenant of the process's cgroup, or of the nearest one above that has a tenant. */
+/* The tenant of the process's cgroup, or of its nearest ancestor that has a tenant. */
 static struct vgpu_rm_tenant *vgpu_tenant(void *self, struct vgpu_rm_book *book)
 {
 	struct vgpu_rm_tenant *tenant = NULL;

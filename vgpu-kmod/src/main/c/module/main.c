@@ -43,7 +43,7 @@ no_turns:
 	return error;
 }
 
-/* Not reached while there are tenants: their directories hold the module, as does whoever has the device open. */
+/* Not reached while there are tenants or the device is open: both pin the module. */
 static void __exit vgpu_end(void)
 {
 	vgpu_turns_withdraw();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 /*
- * Tenants are directories: mkdir makes one, its files set and tell, rmdir ends it. A tenant's processes are those of the cgroup
- * (v2) whose number is in its file `cgroup`, and of all below that have no tenant of their own.
+ * Tenants are directories: mkdir creates one, its files set and show values, rmdir removes it. A tenant's processes are
+ * those of the cgroup (v2) whose number is in its file `cgroup`, and of all descendants without a tenant of their own.
  */
 #include <linux/configfs.h>
 #include <linux/kernel.h>
@@ -70,7 +70,7 @@ static ssize_t vgpu_limit_store(struct config_item *item, const char *page, size
 	return size;
 }
 
-/* Any written number starts the peak anew from what is used now. */
+/* Writing any number resets the peak to the current use. */
 static ssize_t vgpu_peak_store(struct config_item *item, const char *page, size_t size)
 {
 	struct vgpu_rm_tenant *tenant = vgpu_directory(item)->tenant;
@@ -217,7 +217,7 @@ static struct config_item *vgpu_make_directory(struct config_group *group, const
 
 static void vgpu_drop_directory(struct config_group *group, struct config_item *item)
 {
-	/* What was taken from it is given back before nobody finds it any more. */
+	/* Stopped groups are given back before the tenant can no longer be found. */
 	mutex_lock(&vgpu_lock);
 	vgpu_directory(item)->tenant->yields = 0;
 	mutex_unlock(&vgpu_lock);

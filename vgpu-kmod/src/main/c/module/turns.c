@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 /*
- * /dev/vgpu: whoever reads it is told what has happened to which tenant, and may poll for it. Who has it open for writing is
- * the scheduler, of which there is one: it says for how long online tenants have work, and meanwhile the channel groups of
- * offline tenants are stopped. They are given back when that time is over, or when the scheduler's file is closed, whatever has
- * become of the process.
+ * /dev/vgpu. A reader is told which tenants have changed, and can poll. The only process that has the device open for
+ * writing is the scheduler: it says for how long online tenants have work. Meanwhile the channel groups of offline
+ * tenants are stopped. They are given back when that time is over, or when the scheduler's file is closed, however the
+ * process ended.
  *
- * The driver takes its arguments from a process's memory alone. They lie in a page of the scheduler's, whose memory is kept
- * until everything is given back. One worker makes all calls, through the tenants' own files: the driver looks at those.
+ * The driver accepts arguments only from a process's memory. They lie in a page of the scheduler, whose memory is kept
+ * until everything has been given back. One worker makes all calls, through the tenants' own files, because the driver
+ * checks the file.
  */
 #include <linux/delay.h>
 #include <linux/err.h>
@@ -33,17 +34,17 @@
 #define VGPU_LINE (NAME_MAX + 160)
 
 static DECLARE_WAIT_QUEUE_HEAD(watchers);
-static DEFINE_MUTEX(scheduler);		/* of what follows; taken before vgpu_lock, and never by the worker */
+static DEFINE_MUTEX(scheduler);		/* protects the following; taken before vgpu_lock, and never by the worker */
 static bool taken;
 static struct mm_struct *memory;	/* the scheduler's */
-static unsigned long page;		/* in it */
+static unsigned long page;		/* in that memory */
 static struct workqueue_struct *queue;
 
 static void vgpu_work(struct work_struct *unused);
 static void vgpu_time_is_over(struct work_struct *unused);
 static DECLARE_DELAYED_WORK(work, vgpu_work);
 static DECLARE_DELAYED_WORK(watchdog, vgpu_time_is_over);
-static unsigned long until;		/* in jiffies, while the book is held; with vgpu_lock */
+static unsigned long until;		/* in jiffies, while the book is held; protected by vgpu_lock */
 
 void vgpu_turns_wake(void)
 {
@@ -73,7 +74,7 @@ static bool vgpu_has_stopped(const struct vgpu_rm_tenant *tenant)
 	return has;
 }
 
-/* The worker tries each group often, and not for ever. */
+/* Returns after a limited time: the core gives up on a group after a number of failed tries. */
 void vgpu_turns_give_back(const struct vgpu_rm_tenant *tenant)
 {
 	vgpu_turns_settle();
@@ -83,7 +84,8 @@ void vgpu_turns_give_back(const struct vgpu_rm_tenant *tenant)
 	}
 }
 
-/* A control of the driver with `size` bytes of parameters: its status, or ~0. In the scheduler's memory. */
+/* Makes a control call to the driver with `size` bytes of parameters, through the scheduler's memory. Returns the
+ * driver's status, or ~0. */
 static u32 vgpu_control(struct file *file, const struct vgpu_rm_turn *turn, u32 command, const void *params, u32 size)
 {
 	struct {
@@ -103,7 +105,7 @@ static u32 vgpu_control(struct file *file, const struct vgpu_rm_turn *turn, u32 
 
 static bool vgpu_carry_out(const struct vgpu_rm_turn *turn, struct file *file)
 {
-	static const u8 wait[8] = { 1 };	/* bWait, and the driver's own bound */
+	static const u8 wait[8] = { 1 };	/* bWait, with the driver's own timeout */
 	u8 schedule[4] = { turn->enable };
 	bool failed;
 
@@ -113,7 +115,8 @@ static bool vgpu_carry_out(const struct vgpu_rm_turn *turn, struct file *file)
 	return failed;
 }
 
-/* A file of the book: its memory is there as long as the book has it, yet it may be on its way out. With vgpu_lock. */
+/* References a file in the book. Its structure is valid while the book has it, but the file may already be closing.
+ * The caller holds vgpu_lock. */
 static struct file *vgpu_hold_file(uint64_t number)
 {
 	struct file *file = (struct file *)(uintptr_t)number;
@@ -171,7 +174,7 @@ static void vgpu_hold(unsigned int ms)
 static void vgpu_time_is_over(struct work_struct *unused)
 {
 	mutex_lock(&vgpu_lock);
-	if (!time_before(jiffies, until)) /* and has not begun anew */
+	if (!time_before(jiffies, until)) /* and it has not been extended */
 		vgpu_book.held = 0;
 	mutex_unlock(&vgpu_lock);
 	vgpu_turns_kick();
@@ -179,7 +182,7 @@ static void vgpu_time_is_over(struct work_struct *unused)
 
 /* ---- the scheduler ---- */
 
-/* "online MS": online tenants have work for so long from now, at most; 0: they have none. */
+/* "online MS": online tenants have work for at most MS ms from now; 0: they have none. */
 static ssize_t vgpu_device_write(struct file *file, const char __user *from, size_t size, loff_t *at)
 {
 	char text[32];
@@ -215,7 +218,7 @@ static int vgpu_become_scheduler(void)
 		mutex_unlock(&scheduler);
 		return -EBUSY;
 	}
-	/* Shared: what is private goes where the process is killed for memory. */
+	/* Shared, because the OOM reaper discards private memory of a killed process. */
 	place = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, 0);
 	if (IS_ERR_VALUE(place)) {
 		mutex_unlock(&scheduler);
@@ -239,7 +242,7 @@ static void vgpu_end_scheduler(void)
 	vgpu_turns_give_back(NULL);
 	mm = memory;
 	WRITE_ONCE(memory, NULL);
-	vgpu_turns_settle(); /* the worker has seen it */
+	vgpu_turns_settle(); /* the worker has seen the change */
 	if (current->mm == mm)
 		vm_munmap(page, PAGE_SIZE);
 	mmput(mm);
@@ -247,7 +250,7 @@ static void vgpu_end_scheduler(void)
 	mutex_unlock(&scheduler);
 }
 
-/* ---- those who watch ---- */
+/* ---- readers ---- */
 
 struct vgpu_watcher {
 	u64 seen;
@@ -279,7 +282,7 @@ static int vgpu_device_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* The tenant that something happened to next after `seen`, or NULL. With vgpu_lock. */
+/* The tenant with the first change after `seen`, or NULL. The caller holds vgpu_lock. */
 static struct vgpu_directory *vgpu_next(u64 seen)
 {
 	struct vgpu_directory *each, *next = NULL;
@@ -301,7 +304,7 @@ static bool vgpu_has_news(struct vgpu_watcher *watcher)
 	return has;
 }
 
-/* One line of a tenant, as it is now: -1 where there is none after `seen`. */
+/* Formats the current state of the next tenant that changed after *seen; -1: there is none. */
 static int vgpu_tell(u64 *seen, char *line)
 {
 	struct vgpu_directory *next;
@@ -313,8 +316,10 @@ static int vgpu_tell(u64 *seen, char *line)
 		const struct vgpu_rm_tenant *tenant = next->tenant;
 
 		*seen = tenant->news;
-		size = scnprintf(line, VGPU_LINE, "%s class %s used %llu objects %llu refused %llu stops %llu stopped %d\n",
-				 config_item_name(&next->item), vgpu_classes[next->class], (unsigned long long)tenant->used,
+		size = scnprintf(line, VGPU_LINE,
+				 "%s class %s used %llu objects %llu refused %llu stops %llu stopped %d\n",
+				 config_item_name(&next->item), vgpu_classes[next->class],
+				 (unsigned long long)tenant->used,
 				 (unsigned long long)tenant->objects, (unsigned long long)tenant->refused,
 				 (unsigned long long)tenant->stops, tenant->stopped != NULL);
 	}
@@ -322,7 +327,7 @@ static int vgpu_tell(u64 *seen, char *line)
 	return size;
 }
 
-/* Whole lines; waits for the first one, unless the file is non-blocking. */
+/* Returns whole lines. Waits for the first one, unless the file is non-blocking. */
 static ssize_t vgpu_device_read(struct file *file, char __user *into, size_t room, loff_t *at)
 {
 	struct vgpu_watcher *watcher = file->private_data;
@@ -356,7 +361,7 @@ static ssize_t vgpu_device_read(struct file *file, char __user *into, size_t roo
 	}
 	mutex_unlock(&watcher->lock);
 	kfree(line);
-	return done ? done : -EAGAIN; /* another thread has read it meanwhile */
+	return done ? done : -EAGAIN; /* another thread has read them meanwhile */
 }
 
 static __poll_t vgpu_device_poll(struct file *file, struct poll_table_struct *table)

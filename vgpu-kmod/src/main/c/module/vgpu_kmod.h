@@ -10,11 +10,11 @@
 #include "../core/rm_call.h"
 #include "../core/rm_turn.h"
 
-/* The one ledger, and its lock. Nobody sleeps in it for long: no memory of a caller is touched with it. */
+/* The only ledger, and its lock. The lock is held briefly and never while a caller's memory is accessed. */
 extern struct vgpu_rm_book vgpu_book;
 extern struct mutex vgpu_lock;
 
-/* One call of a process: what the core hands back to the host's functions. */
+/* One call of a process: the core passes it back to the host's functions. */
 struct vgpu_call {
 	struct file *file;
 	long (*ioctl)(struct file *file, unsigned int word, unsigned long argument);
@@ -29,30 +29,30 @@ void *vgpu_make(size_t size);
 /* driver.c: the driver's file operations */
 int vgpu_driver_attach(const char *path);
 void vgpu_driver_detach(void);
-/* Whether a file is one of the driver that is attached to. */
+/* Whether a file belongs to the attached driver. */
 bool vgpu_driver_has(const struct file *file);
-/* The driver's own ioctl, past this module; and the size of its GPFIFO_SCHEDULE's parameters. */
+/* The driver's own ioctl, bypassing this module; the size of its GPFIFO_SCHEDULE parameters. */
 long vgpu_driver_ioctl(struct file *file, unsigned int word, unsigned long argument);
 unsigned int vgpu_driver_schedule_size(void);
 
-/* turns.c: the device, and what stops and gives back */
+/* turns.c: the device, and the stopping and giving back of channel groups */
 int vgpu_turns_begin(void);
 void vgpu_turns_end(void);
 int vgpu_turns_offer(void);
 void vgpu_turns_withdraw(void);
-/* Something may be to stop, or to give back; and until it was tried. */
+/* Starts the worker, because a group may have to be stopped or given back; settle also waits for the attempt. */
 void vgpu_turns_kick(void);
 void vgpu_turns_settle(void);
-/* Until nothing of a tenant's is stopped, or of any tenant's (NULL); it yields no more. */
+/* Waits until no group of a tenant (NULL: of any tenant) is stopped. The tenant must no longer yield. */
 void vgpu_turns_give_back(const struct vgpu_rm_tenant *tenant);
-/* Those who watch look again. */
+/* Wakes the device's readers. */
 void vgpu_turns_wake(void);
 
-/* A tenant's directory, in the order of creation; with vgpu_lock. */
+/* A tenant's directory; listed in order of creation, protected by vgpu_lock. */
 struct vgpu_directory {
 	struct config_item item;
 	struct list_head all;
-	struct vgpu_rm_tenant *tenant;	/* while the directory is there */
+	struct vgpu_rm_tenant *tenant;	/* valid while the directory exists */
 	int class;
 };
 extern struct list_head vgpu_directories;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds OUT/libvgpu_rm.so, which needs a C compiler alone. Usage: build.sh OUT
+# Builds OUT/libvgpu_rm.so. Needs only a C compiler. Usage: build.sh OUT
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"

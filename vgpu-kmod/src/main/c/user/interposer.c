@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 /*
- * The core in front of a process's own calls of the driver: a library to preload, which proves the ledger on a driver without
- * loading a kernel module. It is no protection, since a process can call the kernel past it.
+ * The core in front of a process's own driver calls: a library to preload. It verifies the ledger on a driver without
+ * loading a kernel module. It gives no protection, since a process can make the system calls directly.
  *
  *   VGPU_RM_LIMIT   bytes of device memory; without it nothing is refused
- *   VGPU_RM_REPORT  a file that always tells what the ledger says
+ *   VGPU_RM_REPORT  a file that always holds the ledger's current numbers
  *
- * Only files that the process opened itself are followed, and a child after fork has a ledger of its own: the files that both
+ * Only files that the process opened itself are followed. A child after fork has a ledger of its own: files that both
  * have open are counted in each.
  */
 #include <dlfcn.h>
@@ -29,11 +29,11 @@ enum { DESCRIPTORS = 65536, BUCKETS = 4096 };
 /* An open file of the driver. */
 struct opened {
   uint64_t number;
-  unsigned refs;        /* descriptors, and files that are tied to it */
-  struct opened *owner; /* that it is tied to: the driver keeps that open */
+  unsigned refs;        /* descriptors, and files tied to it */
+  struct opened *owner; /* the file it is tied to, which the driver keeps open */
 };
 
-/* What the process had before us. */
+/* The functions that this library replaces. */
 static struct {
   int (*open)(const char *path, int flags, ...);
   int (*openat)(int at, const char *path, int flags, ...);
@@ -46,7 +46,7 @@ static struct {
 } real;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all of the following */
 static struct vgpu_rm_book book;
 static struct vgpu_rm_tenant *self;
 static struct opened *files[DESCRIPTORS];
@@ -58,15 +58,17 @@ static int usable;
 
 static void *user_make(size_t size) { return calloc(1, size); }
 
-/* By the kernel, so that an address that is not there is an error, as it is for the driver. */
+/* Reads through the kernel, so that an invalid address is an error, as for the driver. */
 static int user_read(void *caller, void *into, uint64_t from, size_t size) {
-  struct iovec here = {.iov_base = into, .iov_len = size}, there = {.iov_base = (void *)(uintptr_t)from, .iov_len = size};
+  struct iovec here = {.iov_base = into, .iov_len = size},
+               there = {.iov_base = (void *)(uintptr_t)from, .iov_len = size};
   (void)caller;
   return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size ? 0 : -1;
 }
 
 static int user_write(void *caller, uint64_t into, const void *from, size_t size) {
-  struct iovec here = {.iov_base = (void *)(uintptr_t)from, .iov_len = size}, there = {.iov_base = (void *)(uintptr_t)into, .iov_len = size};
+  struct iovec here = {.iov_base = (void *)(uintptr_t)from, .iov_len = size},
+               there = {.iov_base = (void *)(uintptr_t)into, .iov_len = size};
   (void)caller;
   return process_vm_writev(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size ? 0 : -1;
 }
@@ -87,13 +89,13 @@ static struct vgpu_rm_tenant *user_tenant(void *caller, struct vgpu_rm_book *of)
   return self;
 }
 
-/* caller: the descriptor. */
+/* caller: a pointer to the descriptor. */
 static long user_forward(void *caller, uint32_t word, uint64_t argument) {
   int result = real.ioctl(*(int *)caller, (unsigned long)word, (void *)(uintptr_t)argument);
   return result >= 0 ? result : -(long)errno;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static struct opened *file_at(int fd) { return fd >= 0 && fd < DESCRIPTORS ? files[fd] : NULL; }
 
 static uint64_t user_file_of(void *caller, int32_t fd) {
@@ -115,23 +117,24 @@ static const struct vgpu_rm_host host = {
     .file_of = user_file_of,
 };
 
-/* ---- what the ledger says ---- */
+/* ---- the report ---- */
 
-/* Writes the report where anything has changed since. With the lock. Its length is always the same. */
+/* Writes the report if something has changed. Its length is constant. The caller holds the lock. */
 static void tell(void) {
   static struct vgpu_rm_tenant told;
   char text[512];
   if (report < 0 || memcmp(&told, self, sizeof told) == 0) return;
   told = *self;
-  int size = snprintf(text, sizeof text,
-                      "used %-20llu\npeak %-20llu\nhost_bytes %-20llu\nobjects %-20llu\nallocations %-20llu\nrefused %-20llu\n"
-                      "filtered %-20llu\nundone %-20llu\nover %-20llu\nchanged %-20llu\n",
-                      (unsigned long long)told.used, (unsigned long long)told.peak, (unsigned long long)told.host_used,
-                      (unsigned long long)told.objects, (unsigned long long)told.allocations, (unsigned long long)told.refused,
-                      (unsigned long long)told.filtered, (unsigned long long)told.undone, (unsigned long long)told.over,
-                      (unsigned long long)told.changed);
+  int size = snprintf(
+      text, sizeof text,
+      "used %-20llu\npeak %-20llu\nhost_bytes %-20llu\nobjects %-20llu\nallocations %-20llu\nrefused %-20llu\n"
+      "filtered %-20llu\nundone %-20llu\nover %-20llu\nchanged %-20llu\n",
+      (unsigned long long)told.used, (unsigned long long)told.peak, (unsigned long long)told.host_used,
+      (unsigned long long)told.objects, (unsigned long long)told.allocations, (unsigned long long)told.refused,
+      (unsigned long long)told.filtered, (unsigned long long)told.undone, (unsigned long long)told.over,
+      (unsigned long long)told.changed);
   ssize_t written = pwrite(report, text, (size_t)size, 0);
-  (void)written; /* nobody to tell */
+  (void)written; /* an error cannot be reported anywhere */
 }
 
 static void *find(const char *name) { return dlsym(RTLD_NEXT, name); }
@@ -139,7 +142,8 @@ static void *find(const char *name) { return dlsym(RTLD_NEXT, name); }
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 
-/* Bytes of VGPU_RM_LIMIT. A limit that is none is told, and nothing is allowed: a wrong one must not look like no limit. */
+/* Parses VGPU_RM_LIMIT, in bytes. If it is invalid, prints a message and allows nothing, so that it cannot be
+ * mistaken for no limit. */
 static uint64_t wanted_limit(void) {
   const char *text = getenv("VGPU_RM_LIMIT");
   char *end;
@@ -147,7 +151,9 @@ static uint64_t wanted_limit(void) {
   errno = 0;
   unsigned long long limit = strtoull(text, &end, 10);
   if (errno == 0 && *text >= '0' && *text <= '9' && *end == '\0') return limit;
-  fprintf(stderr, "libvgpu_rm.so: VGPU_RM_LIMIT=%s is no number of bytes; device memory is refused. Give digits alone.\n", text);
+  fprintf(stderr,
+          "libvgpu_rm.so: VGPU_RM_LIMIT=%s is no number of bytes; device memory is refused. Give digits alone.\n",
+          text);
   return 0;
 }
 
@@ -164,7 +170,8 @@ static void begin(void) {
   *(void **)&real.ioctl = find("ioctl");
   uint32_t seen = 0, probe = 1;
   if (user_read(NULL, &seen, (uint64_t)(uintptr_t)&probe, sizeof seen) != 0) {
-    fprintf(stderr, "libvgpu_rm.so: nothing is counted: process_vm_readv is not allowed here (%s). In a container, allow it.\n",
+    fprintf(stderr,
+            "libvgpu_rm.so: nothing is counted: process_vm_readv is not allowed here (%s). In a container, allow it.\n",
             strerror(errno));
     return;
   }
@@ -184,7 +191,7 @@ static void begin(void) {
 
 /* ---- descriptors ---- */
 
-/* One holder less. After the last one the driver has closed it. With the lock. */
+/* Drops one reference. After the last one the driver has closed the file. The caller holds the lock. */
 static void put(struct opened *file) {
   while (file != NULL && --file->refs == 0) {
     struct opened *owner = file->owner;
@@ -194,7 +201,7 @@ static void put(struct opened *file) {
   }
 }
 
-/* What a descriptor now is: a copy of a file, or none of the driver's. */
+/* Records what a descriptor refers to now: a file of the driver, or NULL for any other file. */
 static void set(int fd, struct opened *file) {
   if (fd < 0 || fd >= DESCRIPTORS) return;
   struct opened *before = files[fd];
@@ -204,7 +211,7 @@ static void set(int fd, struct opened *file) {
   tell();
 }
 
-/* nvidiactl, nvidia0 and so on. */
+/* Whether a path names nvidiactl, nvidia0 and so on. */
 static int is_drivers(const char *path) {
   static const char PREFIX[] = "/dev/nvidia";
   if (path == NULL || strncmp(path, PREFIX, sizeof PREFIX - 1) != 0) return 0;
@@ -219,7 +226,7 @@ static int opened(int fd, const char *path) {
   pthread_mutex_lock(&lock);
   if (usable && fd < DESCRIPTORS && is_drivers(path)) file = calloc(1, sizeof *file);
   if (file != NULL) file->number = ++next_number;
-  if (file != NULL || file_at(fd) != NULL) set(fd, file); /* an old one was closed without our seeing it */
+  if (file != NULL || file_at(fd) != NULL) set(fd, file); /* the old one was closed without our seeing it */
   pthread_mutex_unlock(&lock);
   errno = error;
   return fd;
@@ -235,9 +242,9 @@ static int copied(int from, int to) {
   return to;
 }
 
-/* ---- what the process calls ---- */
+/* ---- the replaced functions ---- */
 
-/* The mode of open's that may make a file. */
+/* The mode argument, which open takes if it may create a file. */
 #define MODE(flags, into)                                        \
   do {                                                           \
     if (((flags) & (O_CREAT | __O_TMPFILE)) != 0) {              \
@@ -272,7 +279,7 @@ EXPORTED int close(int fd) {
   pthread_once(&once, begin);
   pthread_mutex_lock(&lock);
   file = file_at(fd);
-  if (file != NULL) files[fd] = NULL; /* before the kernel gives the number away again */
+  if (file != NULL) files[fd] = NULL; /* before the kernel can reuse the number */
   pthread_mutex_unlock(&lock);
   int result = real.close(fd);
   if (file == NULL) return result;
@@ -300,7 +307,7 @@ EXPORTED int dup3(int fd, int to, int flags) {
   return copied(fd, real.dup3(fd, to, flags));
 }
 
-/* Its argument is a number or an address: the kernel takes either as a whole word. */
+/* The argument is a number or an address; the kernel takes either as a whole word. */
 #define FCNTL(name)                                              \
   EXPORTED int name(int fd, int command, ...) {                  \
     va_list more;                                                \
@@ -314,7 +321,7 @@ EXPORTED int dup3(int fd, int to, int flags) {
 FCNTL(fcntl)
 FCNTL(fcntl64)
 
-/* The driver keeps what a file is tied to open as long as that file is. With the lock. */
+/* The driver keeps the file that a file is tied to open as long as the tied file. The caller holds the lock. */
 static void note_tie(struct opened *file) {
   uint64_t owner = vgpu__file_owner(&book, file->number);
   if (file->owner != NULL || owner == file->number) return;

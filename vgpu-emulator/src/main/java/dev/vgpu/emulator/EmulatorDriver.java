@@ -10,8 +10,8 @@ import java.util.Optional;
 import java.util.TreeMap;
 
 /**
- * The driver that this jar brings along. Safe for use by several threads, and by several processes
- * at once.
+ * The emulated CUDA driver and NVML in this jar. Safe for use by several threads, and by several
+ * processes at once.
  */
 public final class EmulatorDriver implements GpuDriver {
   private final EmulatorSettings settings;
@@ -19,13 +19,13 @@ public final class EmulatorDriver implements GpuDriver {
   private final NativeLibraryFile nvml;
   private final NativeLibraryFile mpsControl;
 
-  /** Makes one for the environment of this process. */
+  /** Creates the driver with this process's environment. */
   public EmulatorDriver() {
     this(System.getenv());
   }
 
   /**
-   * Makes one for an environment.
+   * Creates the driver with a given environment.
    *
    * @param environment variables by name
    */

@@ -12,8 +12,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * What the environment says of the emulated GPUs. The native libraries read the same variables;
- * only what Java needs of them is read here. Immutable.
+ * The emulator's settings in the environment. The native libraries read the same variables; this
+ * class reads only what Java needs. Immutable.
  */
 final class EmulatorSettings {
   private static final MemorySize DEFAULT_CONTEXT = MemorySize.ofMebibytes(64);
@@ -35,7 +35,7 @@ final class EmulatorSettings {
     return value == null || value.isEmpty() ? Optional.empty() : Optional.of(value);
   }
 
-  /** The same order as in state_file.c. */
+  /** Uses the same order as state_file.c. */
   private static Path directory(Map<String, String> environment) {
     Optional<String> named = value(environment, "VGPU_EMULATOR_DIR");
     Optional<String> run = value(environment, "VGPU_RUN_DIR");
@@ -53,14 +53,14 @@ final class EmulatorSettings {
     return directory.toAbsolutePath();
   }
 
-  /** {@return where the GPUs' shared state is} */
+  /** {@return the directory of the GPUs' shared state} */
   Path stateDirectory() {
     return stateDirectory;
   }
 
   /**
-   * {@return where the libraries are unpacked to: beside the state, or among the user's cached
-   * files where nothing beside the state can be executed}
+   * {@return the directory that the libraries are unpacked to: beside the state, or in the user's
+   * cache if nothing can be executed beside the state}
    */
   Path libraryDirectory(LibraryPlace place) {
     return place.in(stateDirectory.resolveSibling("lib"));
@@ -72,7 +72,7 @@ final class EmulatorSettings {
   }
 
   /**
-   * {@return what a context takes of a GPU's memory}
+   * {@return the GPU memory that one context takes}
    *
    * @throws VgpuException if the settings cannot be read
    */

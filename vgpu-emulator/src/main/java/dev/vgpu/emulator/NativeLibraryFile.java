@@ -9,7 +9,7 @@ import java.nio.file.Path;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** A native library of this jar, unpacked when first asked for. Safe for use by several threads. */
+/** A native library in this jar, unpacked on first use. Safe for use by several threads. */
 final class NativeLibraryFile {
   private static final String RESOURCES = "/META-INF/native/linux-x86_64/";
 
@@ -25,10 +25,10 @@ final class NativeLibraryFile {
   }
 
   /**
-   * {@return the file}
+   * {@return the unpacked file}
    *
-   * @throws VgpuException if it cannot be written there, or another user could change it or the
-   *     state of the emulated GPUs, or the jar is damaged
+   * @throws VgpuException if the file cannot be written, if another user could change it or the
+   *     state of the emulated GPUs, or if the jar is damaged
    */
   synchronized Path path() {
     Path found = unpacked;
@@ -40,7 +40,7 @@ final class NativeLibraryFile {
   }
 
   private Path unpack() {
-    // The library refuses it too; here it is told why before anything is loaded.
+    // The library refuses it as well; checking here gives the reason before anything is loaded.
     Optional<String> objection = TrustedFiles.objection(settings.stateDirectory());
     if (objection.isPresent()) {
       throw new VgpuException(

@@ -1,4 +1,4 @@
-/** The emulated driver, packed in a jar. */
+/** The emulated GPU driver, packed in a jar. */
 @NullMarked
 package dev.vgpu.emulator;
 

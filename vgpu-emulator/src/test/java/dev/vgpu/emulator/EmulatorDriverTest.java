@@ -24,7 +24,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Unpacking, and what programs are told. */
+/** Unpacking, and the environment that programs get. */
 class EmulatorDriverTest {
   @TempDir Path directory;
 
@@ -144,7 +144,7 @@ class EmulatorDriverTest {
         .isEqualTo("rwx------");
   }
 
-  /** As long as the real one, so that only its content tells. */
+  /** The replacement has the original's length, so only the content differs. */
   @Test
   void anotherFileOfTheSameLengthIsReplaced() throws IOException {
     Path library = driver().cudaLibrary();
@@ -178,7 +178,7 @@ class EmulatorDriverTest {
     }
   }
 
-  /** The place for libraries alone may be another's: where the usual one allows none. */
+  /** The library directory is checked too, not only the state's. */
   @Test
   void aPlantedLibraryIsNotUsed() throws IOException {
     Path library = driver().cudaLibrary();

@@ -9,7 +9,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
-/** This process in a lease's cgroup: in one at a time. Safe for use by several threads. */
+/**
+ * Keeps this process in a lease's cgroup; a process is under one lease at a time. Safe for use by
+ * several threads.
+ */
 final class KmodAttachment implements ProcessAttachment {
   private final Path before;
   private boolean open = true;
@@ -41,7 +44,7 @@ final class KmodAttachment implements ProcessAttachment {
     }
   }
 
-  /** The whole process: 0 is whoever writes. */
+  /** Moves the whole process: 0 stands for the writer. */
   private static void move(Path cgroup) throws IOException {
     Files.writeString(
         cgroup.resolve("cgroup.procs"),
@@ -53,12 +56,12 @@ final class KmodAttachment implements ProcessAttachment {
 
   @Override
   public void bindThread() {
-    // The process is under one lease, with all its threads.
+    // The whole process is under the lease, so threads need no binding.
   }
 
   @Override
   public void unbindThread() {
-    // As above.
+    // As in bindThread.
   }
 
   @Override
@@ -70,7 +73,7 @@ final class KmodAttachment implements ProcessAttachment {
     try {
       move(before);
     } catch (IOException e) {
-      // It stays where it is: the lease's limit is nothing from now on.
+      // The process stays in the lease's cgroup, and gets no memory there once the lease has ended.
     }
   }
 }

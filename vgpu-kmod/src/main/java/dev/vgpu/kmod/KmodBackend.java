@@ -15,16 +15,19 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Virtual GPUs whose memory quota the kernel module keeps: it reaches processes that no library can
- * be loaded into. A lease is a tenant of the module, with a cgroup of its own. It takes no turns.
+ * Virtual GPUs whose memory quota the kernel module enforces, also for processes that no library
+ * can be loaded into. A lease is a tenant of the module with its own cgroup, and takes no turns.
  */
 public final class KmodBackend implements EnforcementBackend {
   static final String NAME = "kmod";
 
-  /** Variable of {@link KmodLease#environment()}: the cgroup's directory. */
+  /** The variable of {@link KmodLease#environment()} that holds the cgroup's directory. */
   static final String CGROUP = "VGPU_KMOD_CGROUP";
 
-  /** Dearer than what keeps shares as well: it serves where it is asked for by name. */
+  /**
+   * More than backends that also enforce shares, so this backend serves mainly requests that name
+   * it.
+   */
   private static final int COST = 500;
 
   private static final Capabilities CAPABILITIES =
@@ -35,7 +38,7 @@ public final class KmodBackend implements EnforcementBackend {
 
   private final Machine machine;
 
-  /** Makes the backend; {@code ServiceLoader} does. */
+  /** Creates the backend; called by {@code ServiceLoader}. */
   public KmodBackend() {
     this(new Machine(Path.of("/")));
   }

@@ -22,11 +22,11 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.regex.Pattern;
 
 /**
- * The module at work: a tenant and a cgroup for each lease. A tenant goes only when its cgroup is
- * empty: its processes would be nobody's else, and without any limit.
+ * Enforcement by the kernel module: a tenant and a cgroup for each lease. A tenant is removed only
+ * when its cgroup is empty, because its remaining processes would then have no limit.
  */
 final class KmodEnforcement implements Enforcement {
-  /** In the lease's directory: its cgroup. */
+  /** The file in a lease's directory that names its cgroup. */
   private static final String NOTE = "kmod-cgroup";
 
   private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}");
@@ -40,8 +40,8 @@ final class KmodEnforcement implements Enforcement {
   private final Map<String, KmodLease> ending = new ConcurrentHashMap<>();
 
   /**
-   * @param cgroups where those of the leases are made; below that of the seat's process, so that
-   *     its limits hold for them too
+   * @param cgroups the directory of the leases' cgroups; below the cgroup of the seat's process, so
+   *     that its limits apply to them too
    */
   KmodEnforcement(Machine machine, Path cgroups) throws IOException {
     this.machine = machine;
@@ -58,7 +58,7 @@ final class KmodEnforcement implements Enforcement {
     return thread;
   }
 
-  /** Leases that ended while they had processes, and whose seat is gone. */
+  /** Removes leases that a former seat ended while they still had processes. */
   private void sweep() throws IOException {
     try (var found = Files.newDirectoryStream(cgroups, Files::isDirectory)) {
       for (Path cgroup : found) {
@@ -74,7 +74,7 @@ final class KmodEnforcement implements Enforcement {
     try {
       return tenants.exists(tenant) && tenants.text(tenant, "limit").equals("0");
     } catch (IOException e) {
-      return false; // it is just being removed
+      return false; // it is being removed
     }
   }
 
@@ -100,7 +100,7 @@ final class KmodEnforcement implements Enforcement {
     }
     Path cgroup = cgroups.resolve(id);
     try {
-      if (Files.exists(note)) { // made by an earlier holder of the seat, perhaps elsewhere
+      if (Files.exists(note)) { // created by an earlier holder of the seat, perhaps elsewhere
         cgroup = Path.of(Files.readString(note, UTF_8));
       } else {
         Files.writeString(note, cgroup.toString(), UTF_8);
@@ -126,7 +126,7 @@ final class KmodEnforcement implements Enforcement {
     }
   }
 
-  /** Its processes may live yet. */
+  /** Ends a lease, at once or when its last process has ended. */
   void ends(KmodLease lease) {
     ending.put(lease.tenant(), lease);
     endIfEmpty(lease);
@@ -140,13 +140,14 @@ final class KmodEnforcement implements Enforcement {
     }
   }
 
-  /** The tenant first: nobody can come into a cgroup that is without one and there. */
+  /** Removes the tenant, then the cgroup. */
   private void remove(String tenant, Path cgroup) {
     try {
       tenants.remove(tenant);
       Files.deleteIfExists(cgroup);
     } catch (IOException e) {
-      // A process came in at the last moment; the next holder of the seat looks again.
+      // A cgroup that a process has entered stays. The seat's next holder removes a tenant that
+      // stayed.
     }
   }
 
@@ -168,7 +169,7 @@ final class KmodEnforcement implements Enforcement {
         key.reset();
       }
     } catch (ClosedWatchServiceException | RejectedExecutionException e) {
-      // The end.
+      // Closed.
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
@@ -181,7 +182,7 @@ final class KmodEnforcement implements Enforcement {
     try {
       watch.close();
     } catch (IOException e) {
-      // It holds a descriptor until the end of this process.
+      // The descriptor stays open until this process ends.
     }
   }
 }

@@ -13,8 +13,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * A tenant of the module. The quota binds; there is no gate, so it counts as one that never has
- * work. Safe for use by several threads.
+ * A lease that is a tenant of the kernel module. The quota is enforced. There is no gate, so the
+ * lease is treated as one that never has work. Safe for use by several threads.
  */
 final class KmodLease implements EnforcedLease {
   private static final String LIMIT = "limit";
@@ -41,7 +41,7 @@ final class KmodLease implements EnforcedLease {
     this.listener = listener;
   }
 
-  /** Sets the terms; the limit comes first, since what is left unset means no limit. */
+  /** Sets the terms. The limit is set first, because a tenant without one is unlimited. */
   void grant(VirtualGpuRequest request) throws IOException {
     tenants.set(tenant, LIMIT, Long.toString(request.memory().bytes()));
     tenants.set(tenant, "weight", Integer.toString(request.computePercent().orElse(0)));
@@ -56,23 +56,23 @@ final class KmodLease implements EnforcedLease {
     return cgroup;
   }
 
-  /** It is watched no more. */
+  /** Stops watching the cgroup. */
   void forget() {
     try {
       events.close();
     } catch (IOException e) {
-      // It holds a descriptor until the end of this process.
+      // The descriptor stays open until this process ends.
     }
   }
 
-  /** Its cgroup was filled or emptied. */
+  /** The cgroup became populated or empty. */
   void processesChanged() {
     listener.processes(processes().size());
   }
 
   @Override
   public void open() {
-    // It takes no turns.
+    // A lease of this backend takes no turns.
   }
 
   @Override
@@ -97,7 +97,7 @@ final class KmodLease implements EnforcedLease {
 
   @Override
   public void contended(boolean contended) {
-    // It takes no turns.
+    // A lease of this backend takes no turns.
   }
 
   @Override
@@ -182,13 +182,13 @@ final class KmodLease implements EnforcedLease {
     return 0;
   }
 
-  /** What it has stays; it gets no more, and ends with its last process. */
+  /** Existing allocations stay. The lease gets no more memory, and ends with its last process. */
   @Override
   public void close() {
     try {
       tenants.set(tenant, LIMIT, "0");
     } catch (IOException e) {
-      // It is gone already.
+      // The tenant is already gone.
     }
     enforcement.ends(this);
   }

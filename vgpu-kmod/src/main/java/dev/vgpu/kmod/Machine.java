@@ -9,9 +9,9 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 
-/** What this machine's kernel has for the backend. Immutable. */
+/** The kernel's interfaces that the backend uses on this machine. Immutable. */
 class Machine {
-  /** Of the module: an older or newer one may have other files. */
+  /** The required version of the module; the files of other versions may differ. */
   static final String VERSION = "0.1.0";
 
   private static final String DIRECTORY = "vgpu";
@@ -19,7 +19,7 @@ class Machine {
   private final Path root;
 
   /**
-   * @param root the file system's root, or a directory that stands for it
+   * @param root the file system's root, or a directory that replaces it
    */
   Machine(Path root) {
     this.root = root;
@@ -41,22 +41,22 @@ class Machine {
     return new Tenants(tenantDirectory());
   }
 
-  /** The number by which the module knows a cgroup. */
+  /** {@return the number by which the module identifies a cgroup} */
   String number(Path cgroup) throws IOException {
     return Files.getAttribute(cgroup, "unix:ino").toString();
   }
 
   /**
-   * Lets the watch of a cgroup's directory hear of its last process's end: the kernel tells that of
-   * a file that is known to somebody, and of no other.
+   * Opens a cgroup's {@code cgroup.events}, so that watching the cgroup's directory reports the end
+   * of its last process: the kernel notifies only of files that are in use.
    *
-   * @return what has it open
+   * @return holds the file open
    */
   Closeable events(Path cgroup) throws IOException {
     return Files.newByteChannel(cgroup.resolve("cgroup.events"));
   }
 
-  /** The cgroup of this process. */
+  /** {@return the cgroup of this process} */
   Path ownCgroup() throws IOException {
     for (String line : Files.readAllLines(root.resolve("proc/self/cgroup"), UTF_8)) {
       if (line.startsWith("0::/")) {
@@ -66,7 +66,7 @@ class Machine {
     throw new IOException("/proc/self/cgroup names no cgroup (v2)");
   }
 
-  /** Whether a cgroup is that of a lease. */
+  /** {@return whether a cgroup belongs to a lease} */
   boolean isLease(Path cgroup) {
     Path name = cgroup.getFileName();
     Path above = cgroup.getParent();
@@ -76,14 +76,20 @@ class Machine {
         && tenants().exists(name.toString());
   }
 
-  /** Where the cgroups of leases are made: below that of this process, whose limits they keep. */
+  /**
+   * {@return the directory of the leases' cgroups, below this process's cgroup, so that its limits
+   * apply to them}
+   */
   Path leaseCgroups() throws IOException {
     Path own = ownCgroup();
     Path above = own.getParent();
     return above != null && isLease(own) ? above : own.resolve(DIRECTORY);
   }
 
-  /** Whether this process has begun with CUDA: what it allocated so far is nobody's. */
+  /**
+   * {@return whether this process has already used CUDA; what it has allocated so far belongs to no
+   * tenant}
+   */
   boolean hasBegun() {
     try (var files = Files.newDirectoryStream(root.resolve("proc/self/fd"))) {
       for (Path file : files) {
@@ -105,7 +111,7 @@ class Machine {
     }
   }
 
-  /** Why the backend cannot work here, with the remedy. */
+  /** {@return why the backend cannot work here, with a remedy; empty if it can} */
   Optional<String> obstacle() {
     if (!Files.exists(cgroups().resolve("cgroup.controllers"))) {
       return Optional.of(
@@ -155,14 +161,14 @@ class Machine {
     }
   }
 
-  /** The processes of a cgroup; none where it is gone. */
+  /** {@return a cgroup's processes; none if the cgroup is gone} */
   static List<Long> processes(Path cgroup) {
     try {
       return Files.readAllLines(cgroup.resolve("cgroup.procs"), UTF_8).stream()
           .map(Long::valueOf)
           .toList();
     } catch (IOException e) {
-      return List.of(); // it is gone, or on its way
+      return List.of(); // the cgroup is gone, or is being removed
     }
   }
 }

@@ -8,8 +8,8 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
 /**
- * The module's tenants: a directory each, whose files set and tell. Safe for use by several
- * threads.
+ * The module's tenants: one directory each, whose files set and show values. Safe for use by
+ * several threads.
  */
 class Tenants {
   private final Path directory;
@@ -22,7 +22,7 @@ class Tenants {
     return Files.isDirectory(directory.resolve(tenant));
   }
 
-  /** The kernel puts the files into a new directory, and takes them away with it. */
+  /** Creates a tenant. The kernel adds the files to the new directory and removes them with it. */
   void make(String tenant) throws IOException {
     Files.createDirectory(directory.resolve(tenant));
   }
@@ -44,7 +44,7 @@ class Tenants {
     return Files.readString(directory.resolve(tenant).resolve(file), US_ASCII).strip();
   }
 
-  /** A number of {@code stats}, 0 where there is none of that name. */
+  /** {@return a number in {@code stats}; 0 if it is not there} */
   long stat(String tenant, String name) throws IOException {
     for (String line : text(tenant, "stats").lines().toList()) {
       if (line.startsWith(name + " ")) {

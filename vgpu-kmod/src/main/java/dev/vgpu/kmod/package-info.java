@@ -1,4 +1,4 @@
-/** Virtual GPUs that the kernel module holds to their quota. */
+/** Virtual GPUs whose memory quota the kernel module enforces. */
 @NullMarked
 package dev.vgpu.kmod;
 

@@ -20,8 +20,8 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The backend with the module itself: the program that {@code ./vgpu kmod test} runs in its virtual
- * machine. Says {@code ok} or {@code FAIL} for each check.
+ * Tests the backend with the real module: the program that {@code ./vgpu kmod test} runs in its
+ * virtual machine. Prints {@code ok} or {@code FAIL} for each check.
  */
 public final class InGuest {
   private static final long MIB = 1 << 20;
@@ -47,7 +47,7 @@ public final class InGuest {
     return Files.readString(Path.of(file)).strip();
   }
 
-  /** A static program that the JVM starts; its answer is its first line. */
+  /** {@return the first output line of a static program that the JVM has started} */
   private static String answer(Process program) throws IOException {
     return new BufferedReader(
             new InputStreamReader(program.getInputStream(), StandardCharsets.UTF_8))

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The backend on directories that stand for configfs and the cgroups. */
+/** The backend on directories that replace configfs and the cgroups. */
 @Timeout(60)
 class KmodBackendTest {
   private static final List<String> FILES =
@@ -43,7 +43,7 @@ class KmodBackendTest {
   private Machine machine;
   private KmodBackend backend;
 
-  /** As the kernel does it: a directory's files come and go with it. */
+  /** Like the kernel, creates and removes a directory's files with it. */
   private final class StandIn extends Tenants {
     private final Path directory;
 
@@ -187,7 +187,7 @@ class KmodBackendTest {
       lease.close();
     }
     backend.open(leases).close();
-    assertThat(machine.tenants().exists("job-1")).isTrue(); // it has a process yet
+    assertThat(machine.tenants().exists("job-1")).isTrue(); // it still has a process
     Files.writeString(processes, "");
     backend.open(leases).close();
     assertThat(machine.tenants().exists("job-1")).isFalse();

@@ -38,7 +38,7 @@ class NativeTest {
     assertThat(output).contains("ok   threads").doesNotContain("WARNING: ");
   }
 
-  /** Some seconds of it; ten million requests by a command, see CONTRIBUTING.md. */
+  /** A few seconds of random requests. A command runs ten million; see CONTRIBUTING.md. */
   @Test
   void randomRequestsBreakNothing() throws Exception {
     String fuzz = TESTS.resolve("fuzz.sh").toString();
