@@ -92,6 +92,8 @@ static int role_look(const char *uuid) {
     CHECK(strncmp(uuid + 4, text, 4) == 0);
     CHECK_EQUAL(cuMemAlloc_v2(&address, 512 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_OK(cuMemAlloc_v2(&address, 400 * MIB));
+    CHECK_OK(cuMemFree_v2(address));
+    CHECK_OK(cuMemAlloc_v2(&address, 400 * MIB)); /* the free gave the instance its memory back */
     say();
     hear();
     return check_failures;

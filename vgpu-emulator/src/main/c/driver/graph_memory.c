@@ -3,6 +3,7 @@
 #include "base/heap.h"
 #include "driver.h"
 #include "memory.h"
+#include "mig.h"
 
 enum { USED = 0, USED_HIGH = 1, RESERVED = 2, RESERVED_HIGH = 3, ATTRIBUTES = 4, AUTO_FREE = 1 };
 
@@ -19,7 +20,7 @@ static uint64_t steps(uint64_t bytes) {
 static emu_gpu *gpu_of(uint64_t address) {
     emu_allocation found;
     return emu_memory_find(address, &found) && found.kind == EMU_GRAPH_MEMORY
-               ? &emu_driver.state.gpus[found.device]
+               ? emu_gpu_at(found.device)
                : NULL;
 }
 

@@ -3,6 +3,7 @@
 #include "base/heap.h"
 #include "base/log.h"
 #include "driver.h"
+#include "mig.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +188,7 @@ CUresult emu_memory_free(uint64_t address, unsigned int kinds) {
     if (freed.kind == EMU_POOL_MEMORY) {
         emu_pool_freed(freed.owner, emu_heap_round(freed.bytes));
     } else if (freed.charged > 0) {
-        emu_gpu_refund(&emu_driver.state.gpus[index], freed.charged);
+        emu_gpu_refund(emu_gpu_at((uint32_t)index), freed.charged);
     }
     return CUDA_SUCCESS;
 }

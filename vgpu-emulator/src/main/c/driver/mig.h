@@ -18,6 +18,12 @@ static inline bool emu_mig_chosen(void) {
     return emu_driver.mig_gpu.shared != NULL;
 }
 
+/* The process's device of that index: its MIG instance, or a whole GPU. */
+static inline emu_gpu *emu_gpu_at(uint32_t index) {
+    return emu_mig_chosen() && emu_driver.mig_gpu.index == index ? &emu_driver.mig_gpu
+                                                                 : &emu_driver.state.gpus[index];
+}
+
 /* Call after the process has joined. False: the instance cannot be used. */
 bool emu_mig_enter(void);
 

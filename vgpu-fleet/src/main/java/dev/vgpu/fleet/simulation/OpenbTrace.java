@@ -70,7 +70,7 @@ public final class OpenbTrace {
     if (gpus > 0 && milli == WHOLE) {
       request.wholeGpus(gpus);
     } else if (gpus > 0) {
-      request.shares(gpus, milli / PERCENT);
+      request.shares(gpus, Math.max(1, milli / PERCENT));
     }
     boolean hasTimes = row.length > 9;
     if (row.length > 5 && !row[5].isEmpty()) {
