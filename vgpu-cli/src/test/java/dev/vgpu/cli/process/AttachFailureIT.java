@@ -14,7 +14,10 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** A program whose hook cannot attach is told by its cuInit, soon, and is not harmed. */
+/**
+ * If a program's hook cannot attach, its cuInit fails soon and names the reason; the program is
+ * unharmed.
+ */
 class AttachFailureIT {
   private Node node;
   private PoolProcess pool;
@@ -92,7 +95,7 @@ class AttachFailureIT {
 
   @Test
   void poolWhoseRunDirectoryCannotBeMadeSaysSo() throws Exception {
-    // Not even root can make a directory there.
+    // Not even root can create a directory there.
     try (Node nowhere = Node.open(Map.of("VGPU_RUN_DIR", "/proc/vgpu"))) {
       assertThatThrownBy(nowhere::openPool)
           .isInstanceOf(IllegalStateException.class)
