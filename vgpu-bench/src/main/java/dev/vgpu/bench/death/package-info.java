@@ -1,4 +1,7 @@
-/** Benchmarks of what deaths and stops of processes, the seat among them, cost others. */
+/**
+ * Benchmarks of what other processes notice when a process, or the seat's holder, dies or is
+ * stopped.
+ */
 @NullMarked
 package dev.vgpu.bench.death;
 

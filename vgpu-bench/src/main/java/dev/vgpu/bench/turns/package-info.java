@@ -1,4 +1,7 @@
-/** Benchmarks inside a JVM: turns beside a semaphore and a lock, and decisions of the scheduler. */
+/**
+ * Benchmarks inside a JVM: turns compared with a semaphore and a lock, and decisions of the
+ * scheduler.
+ */
 @NullMarked
 package dev.vgpu.bench.turns;
 
