@@ -253,7 +253,7 @@ static void look(struct audit *audit) {
   take_snapshot(audit);
   sum_up(audit);
   if (most_over(audit, &name) > 0) {
-    nanosleep(&(struct timespec){0, DEATH_NS}, NULL); /* the same snapshot again, without the processes that were dying */
+    nanosleep(&(struct timespec){0, DEATH_NS}, NULL); /* the same snapshot again, without processes that were dying */
     sum_up(audit);
     uint64_t over = most_over(audit, &name);
     if (over > audit->over) {

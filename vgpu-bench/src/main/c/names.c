@@ -21,7 +21,7 @@ static void print_name(const char *name) {
          library == NULL ? "none" : function == NULL || dladdr(function, &info) == 0 ? "without cuInit" : info.dli_fname);
 }
 
-/* names DRIVER: which library's cuInit each name in the driver's own directory resolves to; JSON */
+/* names DRIVER: from the driver's own directory, which library's cuInit each name resolves to; JSON */
 int mode_names(int count, char **arguments) {
   char directory[4096];
   if (count != 1 || strlen(arguments[0]) >= sizeof directory || arguments[0][0] != '/') {

@@ -95,11 +95,7 @@ final class Disturbed implements AutoCloseable {
     return node.start(place, LOAD[0], LOAD[1], LOAD[2], LOAD[3], "start");
   }
 
-  /**
-   * Runs a number of events, each a stop and a kill.
-   *
-   * @param length how many events the phase's duration corresponds to
-   */
+  /** Runs {@code events} events, each a stop and a kill, in the time that {@code length} take. */
   Reading phase(Report report, String name, int events, int length) throws InterruptedException {
     report.progress("kill, " + name);
     List<Answer> before = read();

@@ -61,7 +61,7 @@ public final class PublishedFile implements AutoCloseable {
     DirectoryStream<Path> directory = Files.newDirectoryStream(file.getParent());
     boolean written = false;
     try {
-      Object ignored = Objects.requireNonNull(content.tryLock(), "lock"); // its name is still private
+      Object ignored = Objects.requireNonNull(content.tryLock(), "lock"); // not public yet
       ByteBuffer bytes = ByteBuffer.wrap(text.getBytes(UTF_8));
       while (bytes.hasRemaining()) {
         content.write(bytes);

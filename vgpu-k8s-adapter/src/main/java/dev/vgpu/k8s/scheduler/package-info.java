@@ -1,4 +1,7 @@
-/** The role {@code scheduler}: decides which GPUs the cluster's pods get, whole gangs together. */
+/**
+ * The role {@code scheduler}: decides which GPUs the cluster's pods get, and places gangs as a
+ * whole.
+ */
 @NullMarked
 package dev.vgpu.k8s.scheduler;
 
