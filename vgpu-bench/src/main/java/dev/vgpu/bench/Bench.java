@@ -80,7 +80,10 @@ public final class Bench {
       they need a C compiler.
       """;
 
-  /** The process for which this one works; this process ends with it, however it ends. */
+  /**
+   * The system property with the id of the process for which this one works. This process ends with
+   * it.
+   */
   private static final String COMMAND_PID = "vgpu.command.pid";
 
   private static final int TERMINATED = 143;

@@ -118,7 +118,7 @@ final class SoakMeter {
         }
       }
     } catch (IOException | UncheckedIOException e) {
-      return; // A process has just ended: leave this sample out.
+      return; // A file has just been removed: leave these figures out of the sample.
     }
     figures.put("files", (double) files);
     figures.put("disk_mib", bytes / 1048576.0);

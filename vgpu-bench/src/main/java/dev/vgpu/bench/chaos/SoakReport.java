@@ -25,7 +25,8 @@ final class SoakReport {
   private static final double MOST_OF_FIXED = 1.05;
 
   /**
-   * A figure that must not grow by more than this slack and a tenth of it, over the observed time.
+   * A figure that must not grow by more than this slack and a tenth of its median, over the
+   * observed time.
    */
   private record Watched(String name, boolean ofTheSeat, double slack) {}
 

@@ -17,8 +17,8 @@ import java.util.Locale;
 /**
  * A trace of the Azure Public Dataset (2023, CC-BY 4.0), and the cost of its tokens. The cost is
  * that of a model whose mean request takes some milliseconds. The coding service's cost is half as
- * large, so that its burst of 67 requests in one second can be replayed at every load without
- * slowing it down.
+ * large. Thus its burst of 67 requests in one second is part of the replay at every load, and is
+ * not slowed down.
  */
 enum AzureTrace {
   /** A conversation service. */

@@ -24,7 +24,9 @@ record Place(Path home, boolean isBundle, Path work) {
   /** The key, in that file, of whether another driver stands in for the GPU's. */
   static final String STAND_IN = "stand_in";
 
-  /** The class path of the {@code vgpu} command; a bundle has everything in one. */
+  /**
+   * The system property with the class path of the {@code vgpu} command; a bundle has all in one.
+   */
   static final String COMMAND_CLASS_PATH = "vgpu.command.classpath";
 
   private static final List<String> SCRIPTS = List.of("torch_pair.py", "clients.py");

@@ -16,9 +16,8 @@ import picocli.CommandLine.Help.Ansi;
 /**
  * Standard output and standard error, and whether each is a terminal. Data goes to standard output;
  * progress and errors go to standard error. Text written to either may come from other processes,
- * so terminal control sequences are removed from it. A command that itself draws on the terminal
- * uses {@link #outDrawn} and {@link #errDrawn}. Immutable; the streams are safe for use by several
- * threads.
+ * so control characters in it are replaced. A command that itself draws on the terminal uses {@link
+ * #outDrawn} and {@link #errDrawn}. Immutable; the streams are safe for use by several threads.
  */
 public final class Console {
   private final PrintStream out;

@@ -23,7 +23,7 @@ enum ProcessTenant {
   /** Requests that must not wait. */
   ONLINE("online", SharePolicy.BURST_SHARE, PreemptionClass.ONLINE, 1024, "burst");
 
-  /** The memory of the smallest MIG instance of the demo's GPU, in MiB. */
+  /** The most memory that the smallest MIG instance of the demo's GPU can give, in MiB. */
   private static final int MOST_MIB_OF_A_SLICE = 1536;
 
   private final String word;

@@ -105,7 +105,7 @@ final class GpuSettingsOptions {
   /**
    * {@return the settings, with defaults for options that were not given}
    *
-   * @throws ParameterException if the settings contradict each other
+   * @throws ParameterException if the settings are not valid
    */
   GpuSettings settings() {
     GpuSettings.Builder builder = GpuSettings.builder();

@@ -30,7 +30,7 @@ import java.util.Set;
  * @param byteSeconds bytes of memory times seconds
  * @param launches launches of kernels and graphs
  * @param calls calls that began
- * @param preemptions turns lost to other tenants
+ * @param preemptions turns lost
  * @param denied refused allocations
  * @param copyTime time of copies on the copy engines
  */

@@ -43,7 +43,7 @@ class RunIT {
 
   /** Exits with code 3, and leaves a process behind that runs the program once the file exists. */
   private String leavesOneBehind(Path file, String program) {
-    // Ends without the directory: it is gone if this test was killed.
+    // Stops waiting if the directory is gone, which means that this test was killed.
     String waits = "while [ ! -e " + file + " ]; do [ -d " + file.getParent() + " ] || exit 1";
     return "(" + waits + "; sleep 0.05; done; exec " + program + ") & exit 3";
   }
