@@ -28,7 +28,7 @@ public final class ProcessesMain {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final long SAMPLE_NS = 50_000_000;
   private static final double NS_PER_S = 1e9;
-  // Before shares are measured: programs start, and the hook measures their first kernels.
+  // Before shares are measured, programs start and their first kernels are measured.
   private static final double SETTLE = 0.5;
   private static final MemorySize HOARD_QUOTA = MemorySize.ofMebibytes(1024);
   private static final List<ProcessTenant> THREE =
