@@ -1,7 +1,7 @@
 /*
- * The random program shares memory with other processes in two ways: through a handle in a file that any other process
- * of the node may read, and through a descriptor sent to one of them. It does so at any moment, even if the memory is
- * freed or its owner has ended. The owner is charged.
+ * The random program shares memory with other processes in two ways: a handle in a file that any process of the node
+ * may read, and a descriptor sent to one of them. It does so at any moment, even if the memory is freed or its owner
+ * has ended. The owner is charged.
  */
 #define _GNU_SOURCE
 #include "chaos.h"

@@ -1,7 +1,7 @@
 /*
- * Programs with kernels of equal length. They wait for the GPU after a number of kernels, after each one to fetch a
- * result as `.item()` does, or only at the end; in one stream or several; with plain launches or graphs. One program
- * has host code that is slower than its kernels.
+ * Programs with kernels of equal length, in one stream or several, with plain launches or graphs. They wait for the GPU
+ * after a number of kernels, after each one to fetch a result as `.item()` does, or only at the end. One program has
+ * host code that is slower than its kernels.
  */
 #define _GNU_SOURCE
 #include "program.h"

@@ -1,6 +1,6 @@
 /*
- * For gpu-check: how long a call of one thread delays an event query of another thread, as the hook's own thread makes
- * them all the time; and which stream's work waits behind which.
+ * For gpu-check: how long calls of one thread delay an event query of another thread; the hook's own thread makes such
+ * queries all the time. Also which stream's work waits behind which.
  */
 #define _GNU_SOURCE
 #include "program.h"

@@ -23,9 +23,9 @@ public final class Driver {
   public static final String RESERVATION = NAME + "/reservation";
 
   /**
-   * The annotation of a Node in which its node role, as a device plugin, lists its GPUs: a JSON
+   * The annotation of a Node in which its node role, as a device plugin, lists its GPUs. A JSON
    * list of objects with {@code uuid}, {@code model}, {@code memory} such as 80Gi, and optionally
-   * {@code group}, the number of its NVLink clique or NUMA node.
+   * {@code group}, the number of the GPU's NVLink clique or NUMA node.
    */
   public static final String GPUS = NAME + "/gpus";
 

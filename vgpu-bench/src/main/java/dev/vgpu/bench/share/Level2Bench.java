@@ -8,8 +8,8 @@ import dev.vgpu.bench.report.Report;
 import java.util.Map;
 
 /**
- * {@code bench level2}: the time from the moment an idle online program starts work until nothing
- * of an offline program with kernels of 10 ms runs any more, with preemption inside kernels off and
+ * {@code bench level2}: how soon an idle online program that starts work has the GPU to itself,
+ * beside an offline program with kernels of 10 ms. Measured with preemption inside kernels off and
  * on. Also how much longer than alone the online program's kernel took.
  */
 public final class Level2Bench {

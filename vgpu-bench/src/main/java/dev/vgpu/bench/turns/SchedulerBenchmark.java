@@ -20,9 +20,9 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
 /**
- * The cost of a decision of the share scheduler while all tenants have work: the turn of one ends,
- * its use is charged, the next one is chosen and its gate opened. Runs in virtual time; the gates
- * cost nothing.
+ * The cost of a decision of the share scheduler while all tenants have work. The turn of one tenant
+ * ends, its use is charged, the next tenant is chosen, and its gate is opened. Runs in virtual
+ * time; the gates cost nothing.
  */
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.AverageTime)

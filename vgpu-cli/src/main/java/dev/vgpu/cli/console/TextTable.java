@@ -46,8 +46,8 @@ public final class TextTable {
   }
 
   /**
-   * {@return the lines; to fit the width, cells of some columns lose their middle, because the
-   * names in them differ at the ends} A line may still be longer if that does not suffice.
+   * {@return the lines; if they are too wide, cells of some columns lose their middle, because the
+   * names in them differ at the ends} Lines may still be too wide after that.
    *
    * @param width the longest line wanted
    * @param shortened indexes of columns, from 0; the first is shortened first

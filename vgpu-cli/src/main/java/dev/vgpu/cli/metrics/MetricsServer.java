@@ -17,8 +17,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Serves a pool's meters at {@code /metrics} in Prometheus' text format. Two threads answer;
- * further requests queue. On the loopback interface, requests must name the host by a local name,
- * so that a page in a browser cannot read the meters through a name of its own (DNS rebinding).
+ * further requests queue. On the loopback interface, a request's host must be a local name.
+ * Otherwise a page in a browser could read the meters through a name of its own (DNS rebinding).
  */
 public final class MetricsServer implements AutoCloseable {
   private static final String FORMAT = "text/plain; version=0.0.4; charset=utf-8";

@@ -20,9 +20,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * A simulated mix agrees with the same mix of real processes over the emulator: in each tenant's
- * part of all work done, and in the work done per second of GPU time charged. Neither depends on
- * how fast the machine's processors are.
+ * A simulated mix agrees with the same mix of real processes over the emulator. Compared are each
+ * tenant's part of all work done, and the work done per second of GPU time charged. Neither depends
+ * on how fast the machine's processors are.
  */
 class AgreementIT {
   /** The accepted difference, in percent. */

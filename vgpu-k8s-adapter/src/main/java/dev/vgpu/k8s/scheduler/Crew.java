@@ -7,10 +7,10 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * The pods of a gang on their way to their nodes; a single pod is a crew of one. No pod is bound
- * before these conditions hold: all have a place, all places are recorded, the cluster's scheduler
- * has asked to bind all of them, and all pods that were evicted for them are gone. Modified by its
- * {@link PodLine} only.
+ * The pods of a gang on their way to their nodes; a single pod is a crew of one. All pods must have
+ * a place before any is bound, and all places must be recorded. The cluster's scheduler must have
+ * asked to bind all of them, and all pods evicted for them must be gone. Modified by its {@link
+ * PodLine} only.
  */
 final class Crew {
   private final Terms terms;

@@ -196,8 +196,9 @@ final class PodLine {
   }
 
   /**
-   * {@return the annotations to write to a pod when it is bound; empty if it has no place} For a
-   * gang they repeat an earlier write, because a still older write may have arrived after that one.
+   * {@return the annotations to write to a pod when it is bound; empty if it has no place} A gang's
+   * annotations are written a second time here, in case a still older write arrived after the
+   * first.
    */
   synchronized Map<String, String> annotations(String uid, double nowS) {
     Entry entry = roll.entries.get(uid);
