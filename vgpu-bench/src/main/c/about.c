@@ -118,10 +118,7 @@ static int compare(const void *left, const void *right) {
   return (a > b) - (a < b);
 }
 
-/*
- * An event, an empty kernel, an event: the elapsed time that the events report, and the smallest difference between two
- * reports.
- */
+/* An event, an empty kernel, an event: the elapsed time reported, and the smallest difference between two reports. */
 static void print_events(const struct driver *driver) {
   static float ms[EVENTS];
   CUevent from, to;

@@ -179,10 +179,7 @@ void chaos_open_mailbox(struct chaos *chaos);
 void chaos_send(struct worker *worker, uint64_t handle, uint64_t size);
 CUresult chaos_take(struct worker *worker, uint64_t *handle, uint64_t *size);
 
-/*
- * Several leases, see chaos_tenants.c. "LEASE:QUOTA" is one that the program enters in addition to that of its
- * environment.
- */
+/* Several leases, see chaos_tenants.c. "LEASE:QUOTA" is one that the program enters beside that of its environment. */
 void chaos_enter_leases(struct chaos *chaos, char **leases, int count);
 void chaos_scope(struct worker *worker); /* before a step: switches to another tenant now and then */
 void chaos_bind(struct worker *worker, int tenant);

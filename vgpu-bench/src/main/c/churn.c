@@ -61,9 +61,7 @@ static void release(struct worker *worker, size_t index) {
   worker->pieces[index] = worker->pieces[worker->held];
 }
 
-/*
- * Returns false if refused. Sizes from 1 byte to an eighth of the quota, every order of magnitude about equally likely.
- */
+/* False if refused. Sizes from 1 byte to an eighth of the quota, every order of magnitude about equally likely. */
 static bool allocate(struct worker *worker) {
   struct churn *churn = worker->churn;
   uint64_t bits = random_next(&worker->random) % 24;

@@ -9,9 +9,7 @@
 
 enum { LAUNCHES = 512, PAIR_BYTES = 65536 };
 
-/*
- * Pins the thread to one core, so that it does not migrate within a block. Runs anywhere if pinning is not permitted.
- */
+/* Pins the thread to one core, so that it does not migrate within a block. Without permission, it runs anywhere. */
 static void pin(const char *core) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -19,10 +17,7 @@ static void pin(const char *core) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
-/*
- * With an argument, waits for a line before it begins and for another before it ends, so that many processes can run in
- * step.
- */
+/* With an argument, waits for a line before it begins and another before it ends, so that many can run in step. */
 int mode_init(int count, char **arguments) {
   struct driver driver;
   CUdevice device;

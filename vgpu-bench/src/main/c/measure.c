@@ -68,8 +68,7 @@ static void run(const struct measure *measure, unsigned each, unsigned launches,
 }
 
 /*
- * "eager PERIOD_NS MS": launches a kernel each PERIOD, or as soon as the previous launch has returned. Prints their
- * number.
+ * "eager PERIOD_NS MS": launches a kernel each PERIOD, or once the previous launch has returned. Prints their number.
  */
 static void be_eager(const struct measure *measure, uint64_t period_ns, uint64_t ms) {
   uint64_t begin = now_ns(), next = begin;

@@ -1,6 +1,5 @@
 /*
- * For gpu-check: which driver its names resolve to, the CUDA runtime without a framework, and the faults that NVML
- * reports.
+ * For gpu-check: which driver its names resolve to, the CUDA runtime without a framework, and faults reported by NVML.
  */
 #define _GNU_SOURCE
 #include "program.h"

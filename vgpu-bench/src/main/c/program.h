@@ -102,8 +102,7 @@ CUresult spin(const struct driver *driver, uint64_t ns);
 void rest_ns(uint64_t ns);
 
 /*
- * A module that no cache contains: COLD_KERNELS kernels to compile, and a variable of the given size. Kernels: (u32
- * *out).
+ * A module that no cache contains: COLD_KERNELS kernels to compile, and a variable of that size. Kernels: (u32 *out).
  */
 CUmodule cold_module(const struct driver *driver, size_t variable_bytes);
 

@@ -66,9 +66,7 @@ static void sweep(pid_t child) {
   }
 }
 
-/*
- * Waits until the child ends: true, with its status. False at the deadline, or when this process is told to terminate.
- */
+/* Waits until the child ends: true, with its status. False at the deadline, or on a signal to terminate. */
 static bool await(pid_t child, uint64_t deadline_ns, const sigset_t *signals, int *status) {
   for (;;) {
     pid_t ended;
@@ -91,8 +89,7 @@ static bool await(pid_t child, uint64_t deadline_ns, const sigset_t *signals, in
 }
 
 /*
- * session SECONDS COMMAND...: exits with the command's code, or 124 at the limit or after SIGTERM. No descendant
- * outlives it.
+ * session SECONDS COMMAND...: exits with the command's code, or 124 at the limit or after SIGTERM. Kills descendants.
  */
 int mode_session(int count, char **arguments) {
   sigset_t signals, before;

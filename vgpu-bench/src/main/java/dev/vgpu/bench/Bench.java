@@ -80,10 +80,7 @@ public final class Bench {
       they need a C compiler.
       """;
 
-  /**
-   * The system property with the id of the process for which this one works. This process ends with
-   * it.
-   */
+  /** The system property with the id of the command's process, with which this process ends. */
   private static final String COMMAND_PID = "vgpu.command.pid";
 
   private static final int TERMINATED = 143;

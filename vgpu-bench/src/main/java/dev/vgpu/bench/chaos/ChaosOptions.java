@@ -51,9 +51,7 @@ record ChaosOptions(long seed, double seconds, int steps, int runs, boolean json
     return 1 + random.nextLong(LARGEST_RANDOM_SEED);
   }
 
-  /**
-   * {@return the options of each run: the first has the seed, the others have seeds drawn from it}
-   */
+  /** {@return the options of each run: the first has the seed, the others seeds drawn from it} */
   List<ChaosOptions> each() {
     List<ChaosOptions> each = new ArrayList<>(List.of(this));
     Random random = new Random(seed);

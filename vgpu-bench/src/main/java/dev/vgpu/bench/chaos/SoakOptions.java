@@ -58,10 +58,7 @@ record SoakOptions(double seconds, int tenants, Path out, boolean append, long s
     return Math.max(2, Math.min(30, seconds / 120));
   }
 
-  /**
-   * How often the seat's holder is killed. The interval is long, so that each holder is observed
-   * for long.
-   */
+  /** How often the seat's holder is killed: seldom, so that each holder is observed for long. */
   double seatSeconds() {
     return Math.max(10, Math.min(1_800, seconds / 4));
   }

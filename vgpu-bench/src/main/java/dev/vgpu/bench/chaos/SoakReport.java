@@ -24,10 +24,7 @@ final class SoakReport {
   private static final double LEAST_HELD = 0.95;
   private static final double MOST_OF_FIXED = 1.05;
 
-  /**
-   * A figure that must not grow by more than this slack and a tenth of its median, over the
-   * observed time.
-   */
+  /** A figure that must not grow by more than this slack and a tenth of its median. */
   private record Watched(String name, boolean ofTheSeat, double slack) {}
 
   private static final List<Watched> WATCHED =

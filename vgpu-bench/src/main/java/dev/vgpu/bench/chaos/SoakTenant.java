@@ -18,9 +18,7 @@ final class SoakTenant {
 
   private record Kind(SharePolicy policy, int percent, PreemptionClass preemptionClass) {}
 
-  /**
-   * The kinds of tenants on each GPU. Their guarantees leave a part for the tenants without one.
-   */
+  /** The kinds of tenants on each GPU. Their guarantees leave a part for those without one. */
   private static final List<Kind> KINDS =
       List.of(
           new Kind(SharePolicy.FIXED_SHARE, 20, PreemptionClass.ONLINE),
@@ -75,14 +73,10 @@ final class SoakTenant {
     progressNs = NanoClock.nanoTime();
   }
 
-  /**
-   * The tenant's part of the GPU's time since the last read, and that part relative to its share.
-   */
+  /** The tenant's part of the GPU's time since the last read, also relative to its share. */
   record Held(SharePolicy policy, double part, double ofShare) {}
 
-  /**
-   * Reads the progress. Null if the program does not work, or was disturbed since the last read.
-   */
+  /** Reads the progress. Null if the program is paused, or was disturbed since the last read. */
   @Nullable Held read() throws InterruptedException {
     Child of = child;
     if (of == null || paused) {

@@ -31,9 +31,7 @@ final class Steps {
   /** What a program prints if no seat answers within 2 s, the limit of its patience. */
   private static final String NO_SEAT = "error cuInit 802";
 
-  /**
-   * The machine's own lateness must account for this much of it: the rest suffices for a take-over.
-   */
+  /** The part of it that must be the machine's lateness: the rest suffices for a take-over. */
   private static final double SEAT_LATE_MS = 1_000;
 
   /** A kind of step, with its weight. */
@@ -198,9 +196,7 @@ final class Steps {
     return answer.equals("ready");
   }
 
-  /**
-   * The program's first line. That no seat answers is accepted only if the machine was too late.
-   */
+  /** The program's first line. "No seat" is accepted only if the machine was too late. */
   private String startOf(Program program) throws InterruptedException {
     long beginNs = NanoClock.nanoTime();
     String answer;
@@ -381,9 +377,7 @@ final class Steps {
     return new Tenant("brief", SharePolicy.BEST_EFFORT, 0, PreemptionClass.NEARLINE, quota);
   }
 
-  /**
-   * Releases a lease while programs work under it: they get an error, and delay no other program.
-   */
+  /** Releases a lease while programs work under it: they get an error, and delay no other. */
   private double leaseEnds(Random random) throws InterruptedException {
     Tenant tenant = brief();
     world.seats.awaitHolder();

@@ -63,8 +63,7 @@ final class Waits {
     machine.look();
     delays.begin();
     double seatMs = mostMs(seats.get());
-    // A waiting process waits for the seat or for one other program at a time, and then to run
-    // itself.
+    // A process waits for the seat or for one other program at a time, and then to run itself.
     double lateMs = seatMs + 2 * mostMs(programs.get());
     long nowNs = NanoClock.nanoTime();
     seatLate.add(nowNs, seatMs);

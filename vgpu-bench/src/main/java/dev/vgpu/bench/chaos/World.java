@@ -129,10 +129,7 @@ final class World implements AutoCloseable {
     return start(tenant, List.of(), seed, threads, forks);
   }
 
-  /**
-   * Starts a random program that also enters further leases: its threads work for different
-   * tenants.
-   */
+  /** Starts a random program under further leases too: its threads work for different tenants. */
   Program start(Tenant tenant, List<Tenant> others, long seed, int threads, boolean forks)
       throws InterruptedException {
     renew(tenant);

@@ -61,8 +61,7 @@ final class Replay {
       Outcome.Processors before = Outcome.Processors.read(seat, pids);
       long t0Ns = NanoClock.nanoTime() + LEAD_NS;
       online.ask("go " + t0Ns + " " + limitNs);
-      // The program answers at its last request; the rest of the part belongs to the offline
-      // programs.
+      // The program answers at its last request; then only the offline programs run.
       long leftNs = t0Ns + arrivals.lengthNs() - NanoClock.nanoTime();
       NanoClock.sleepMillis(Math.max(0, leftNs / 1_000_000));
       outcome.processors(before, Outcome.Processors.read(seat, pids));

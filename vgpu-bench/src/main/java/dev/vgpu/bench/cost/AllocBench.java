@@ -68,10 +68,7 @@ public final class AllocBench implements ProcessBench {
     }
   }
 
-  /**
-   * How much more memory a program under a virtual GPU needs per live allocation, with many of
-   * them.
-   */
+  /** How much more memory a program under a virtual GPU needs for each of many live allocations. */
   private static double hookBytes(Node node, Map<String, String> leased)
       throws InterruptedException {
     long bare = growth(node, Node.bare(leased));

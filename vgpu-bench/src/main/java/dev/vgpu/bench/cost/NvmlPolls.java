@@ -19,10 +19,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.ServiceLoader;
 
-/**
- * The main class of {@link NvmlBench}'s JVMs: prints figures, as NAME tab VALUE, and lines for
- * people.
- */
+/** The JVMs of {@link NvmlBench}: print figures, as NAME tab VALUE, and lines for people. */
 public final class NvmlPolls {
   private static final int WARM_UP = 200;
   private static final int PARTS = 10;

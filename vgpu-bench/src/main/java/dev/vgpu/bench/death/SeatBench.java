@@ -31,8 +31,7 @@ public final class SeatBench implements ProcessBench {
     int kills = quick ? QUICK_KILLS : KILLS;
     List<PoolProcess> pools = new ArrayList<>(List.of(node.openPool()));
     try {
-      // This process may hold the seat later, and is then killed as any holder; its virtual GPUs
-      // stay.
+      // May hold the seat later, and is then killed like any holder; its virtual GPUs stay.
       PoolProcess owner = node.openPool();
       pools.add(owner);
       List<Child> programs = start(node, owner);

@@ -1,7 +1,4 @@
-/**
- * Benchmarks of what other processes notice when a process, or the seat's holder, dies or is
- * stopped.
- */
+/** Benchmarks of what the death or stop of a process, or of the seat's holder, costs others. */
 @NullMarked
 package dev.vgpu.bench.death;
 

@@ -16,15 +16,10 @@ final class ChargedStep implements Step {
   private static final int STILL = 3;
   private static final int MOST_LOOKS = 100;
 
-  /**
-   * If a lease is charged less than this part of the kernels' time, a tenant can exceed its share.
-   */
+  /** If a lease is charged less than this part of kernel time, a tenant can exceed its share. */
   private static final double LEAST_PART = 0.8;
 
-  /**
-   * If it is charged more than this, the time between kernels is charged too, in which the GPU is
-   * idle.
-   */
+  /** Above this, the time between kernels is charged too, in which the GPU is idle. */
   private static final double MOST_TIMES = 3;
 
   /** Shorter loads are not conclusive. */

@@ -126,9 +126,7 @@ final class CheckRun {
     }
   }
 
-  /**
-   * Starts a program that writes the GPU's faults, as NVML reports them, to a file line by line.
-   */
+  /** Starts a program that writes the GPU's faults, as NVML reports them, to a file by lines. */
   private Process watchFaults(Place place, Path program) throws IOException {
     Path file = place.work().resolve(FAULTS);
     ProcessBuilder builder = new ProcessBuilder(program.toString(), "xids", file.toString());

@@ -51,10 +51,7 @@ final class ClientsStep implements Step {
     }
   }
 
-  /**
-   * How many names load the hook under a virtual GPU. A name that loads another driver is a
-   * failure.
-   */
+  /** How many names load the hook under a virtual GPU. Loading another driver is a failure. */
   private static int names(CheckNode node, Findings findings, Map<String, String> leased)
       throws InterruptedException {
     String driver = Objects.requireNonNullElse(System.getenv("VGPU_CUDA_DRIVER"), "");

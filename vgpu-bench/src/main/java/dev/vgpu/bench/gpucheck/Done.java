@@ -95,9 +95,7 @@ record Done(int exitCode, double seconds, String out, String err) {
     return exitCode == 0;
   }
 
-  /**
-   * {@return the last line of its output that is a JSON object; a missing node if there is none}
-   */
+  /** {@return the last line of its output that is a JSON object; otherwise a missing node} */
   JsonNode json() {
     String[] lines = out.split("\n", -1);
     for (int i = lines.length - 1; i >= 0; i--) {

@@ -14,9 +14,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.ServiceLoader;
 
-/**
- * Runs the same programs on the GPU and on the emulator, and compares durations and memory figures.
- */
+/** Compares durations and memory figures of the same programs on the GPU and on the emulator. */
 final class FidelityStep implements Step {
   private static final double SECONDS = 15;
 

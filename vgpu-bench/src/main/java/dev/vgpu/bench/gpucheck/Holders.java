@@ -45,10 +45,7 @@ final class Holders {
     this.idleProcesses = idle.whole("processes");
   }
 
-  /**
-   * Runs a program of each kind; if quick, only of the kinds that the emulator's settings are
-   * derived from.
-   */
+  /** Runs one program of each kind; if quick, only kinds that yield emulator settings. */
   void run(boolean quick) throws InterruptedException {
     findings.line(
         "%-44s%12s%12s%12s", "one program: ledger and NVML, MiB", "ledger", "NVML", "off");

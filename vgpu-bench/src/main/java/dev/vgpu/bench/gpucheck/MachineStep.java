@@ -12,9 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 
-/**
- * The machine, the GPU according to nvidia-smi, the findings of doctor, and the driver's behaviour.
- */
+/** The machine, the GPU according to nvidia-smi, doctor's findings, and the driver's behaviour. */
 final class MachineStep implements Step {
   private static final double SECONDS = 15;
 
@@ -80,9 +78,7 @@ final class MachineStep implements Step {
         bare.path("queue_depth").asInt());
   }
 
-  /**
-   * Whether a hook could intercept the driver's own calls, and what it imports from the C library.
-   */
+  /** Whether a hook could intercept the driver's own calls, and its imports from the C library. */
   private static void driver(Findings findings) {
     String file = Objects.requireNonNullElse(System.getenv("VGPU_CUDA_DRIVER"), "");
     try {

@@ -200,8 +200,7 @@ final class MpsStep implements Step {
                 "--chunk",
                 "64MiB",
                 "--limit",
-                // Twice the limit shows whether the limit binds; holding memory needs only a part
-                // of it.
+                // Twice the limit shows whether it binds; holding memory needs only a part of it.
                 Long.toString(more[0].equals("--hold") ? limit.bytes() / 4 : limit.bytes() * 2),
                 "--json"));
     command.addAll(List.of(more));

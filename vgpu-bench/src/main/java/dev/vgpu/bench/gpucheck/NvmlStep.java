@@ -16,9 +16,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 
-/**
- * Compares vgpu's readings of NVML with {@code nvidia-smi}'s output, while a program holds memory.
- */
+/** Compares vgpu's NVML readings with {@code nvidia-smi}'s output while a program holds memory. */
 final class NvmlStep implements Step {
   private static final int TRIES = 3;
   private static final String HELD = "256MiB";

@@ -24,9 +24,7 @@ record Place(Path home, boolean isBundle, Path work) {
   /** The key, in that file, of whether another driver stands in for the GPU's. */
   static final String STAND_IN = "stand_in";
 
-  /**
-   * The system property with the class path of the {@code vgpu} command; a bundle has all in one.
-   */
+  /** The system property with the class path of {@code vgpu}; a bundle has one for everything. */
   static final String COMMAND_CLASS_PATH = "vgpu.command.classpath";
 
   private static final List<String> SCRIPTS = List.of("torch_pair.py", "clients.py");
@@ -64,7 +62,7 @@ record Place(Path home, boolean isBundle, Path work) {
   }
 
   /**
-   * {@return whether another driver stands in for the GPU's: NVIDIA's runtimes are not run then}
+   * {@return whether another driver stands in for the GPU's; NVIDIA's runtimes are skipped then}
    */
   boolean isOverStandIn() {
     return about().path(STAND_IN).asBoolean();

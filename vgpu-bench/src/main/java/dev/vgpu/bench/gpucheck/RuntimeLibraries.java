@@ -16,10 +16,7 @@ final class RuntimeLibraries {
   private static final double COMPILE_SECONDS = 40;
   private static final int MOST = 2;
 
-  /**
-   * A program that prints what it sees of the GPU, does some work, and waits for the end of its
-   * input.
-   */
+  /** Prints what it sees of the GPU, does some work, and waits for the end of its input. */
   private static final String SOURCE =
       """
       #include <cstdio>

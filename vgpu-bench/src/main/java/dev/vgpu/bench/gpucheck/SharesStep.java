@@ -66,7 +66,7 @@ final class SharesStep implements Step {
       double limited = held(List.of(half), us, sync).get(0);
       node.release("half");
       tell(us, sync, "50 alone", List.of(limited), 0);
-      // Of the time, if the program alone could have used as much.
+      // Tells about the limit only if the program alone could have used as much.
       if (alone > 55) {
         worstLimited = Math.max(worstLimited, Math.abs(limited - 50));
       }

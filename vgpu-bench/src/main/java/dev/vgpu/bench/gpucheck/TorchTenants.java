@@ -25,9 +25,7 @@ final class TorchTenants {
   /** The accepted difference of two equal tenants, in percentage points by the outside clock. */
   private static final double MOST_APART = 3;
 
-  /**
-   * The accepted loss of two tenants together, in percent of the throughput of one alone and bare.
-   */
+  /** The accepted loss of two tenants together, in percent of the throughput of one alone. */
   private static final double MOST_LOST = 5;
 
   private final CheckNode node;

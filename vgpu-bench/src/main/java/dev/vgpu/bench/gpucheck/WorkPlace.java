@@ -50,9 +50,7 @@ final class WorkPlace {
     return new WorkPlace(made);
   }
 
-  /**
-   * A directory that was kept has no owner file. One that another user could change is not ours.
-   */
+  /** A kept directory has no owner file. One that another user could change is not ours. */
   private static boolean isLeftBehind(Path directory) {
     try {
       String owner = TrustedFiles.readText(directory.resolve(OWNER), MOST_OWNER_BYTES);
@@ -112,9 +110,7 @@ final class WorkPlace {
     }
   }
 
-  /**
-   * Removes the directory. May be called again: the working thread and the shutdown thread both do.
-   */
+  /** Removes the directory. Idempotent: the working thread and the shutdown thread both call it. */
   synchronized void remove() {
     remove(directory);
   }

@@ -158,9 +158,7 @@ final class ExhaustiveMig {
     }
   }
 
-  /**
-   * The most valuable set, or of equal ones the last, as the planner chooses; -1 if there is none.
-   */
+  /** The most valuable set, or of equal ones the last, as the planner chooses; -1 if none. */
   private int best(int[] of) {
     int best = -1;
     for (int each : of) {
@@ -179,10 +177,7 @@ final class ExhaustiveMig {
     return Integer.numberOfTrailingZeros(sets[to] & ~sets[from]);
   }
 
-  /**
-   * How many requests of a sequence a policy accepts that knows only the probabilities of what may
-   * come.
-   */
+  /** How many requests of a sequence a policy accepts that knows only their probabilities. */
   int accepted(List<Request> sequence) {
     int taken = 0;
     int accepted = 0;

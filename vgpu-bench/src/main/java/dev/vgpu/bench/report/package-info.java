@@ -1,6 +1,4 @@
-/**
- * Shared parts of the benchmarks: their report, rounds against noise, and a check for leftovers.
- */
+/** Shared parts of the benchmarks: their report, rounds against noise, a check for leftovers. */
 @NullMarked
 package dev.vgpu.bench.report;
 

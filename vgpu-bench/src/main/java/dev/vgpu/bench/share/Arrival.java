@@ -15,9 +15,7 @@ final class Arrival {
 
   private Arrival() {}
 
-  /**
-   * Acquires a virtual GPU without a share; returns the environment that puts a program under it.
-   */
+  /** Acquires a virtual GPU without a share; returns the environment for programs under it. */
   static Map<String, String> acquire(PoolProcess pool, String name, PreemptionClass preemptionClass)
       throws InterruptedException {
     return pool.acquire(name, SharePolicy.BEST_EFFORT, 0, preemptionClass, QUOTA);

@@ -13,9 +13,7 @@ import org.openjdk.jmh.runner.options.OptionsBuilder;
 import org.openjdk.jmh.runner.options.TimeValue;
 import org.openjdk.jmh.runner.options.VerboseMode;
 
-/**
- * {@code bench scheduler}: the cost of a decision of the share scheduler, by the number of tenants.
- */
+/** {@code bench scheduler}: the cost of a decision of the share scheduler, by tenants. */
 public final class SchedulerBench {
   private static final double TARGET_NS = 1_000;
 

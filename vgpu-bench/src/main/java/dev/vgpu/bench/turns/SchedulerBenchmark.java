@@ -146,9 +146,7 @@ public class SchedulerBenchmark {
     return scheduler.doWork(nowNs);
   }
 
-  /**
-   * {@return how many gates were opened or closed when one more tenant got work, and lost it again}
-   */
+  /** {@return how many gates were opened or closed when one more tenant got and lost work} */
   @Benchmark
   public int oneComesAndGoes() {
     nowNs += 1_000;

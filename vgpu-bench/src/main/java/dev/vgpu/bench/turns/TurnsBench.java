@@ -20,10 +20,7 @@ import org.openjdk.jmh.runner.options.OptionsBuilder;
 import org.openjdk.jmh.runner.options.TimeValue;
 import org.openjdk.jmh.runner.options.VerboseMode;
 
-/**
- * {@code bench turns}: the cost of turns inside a JVM, compared with a fair semaphore and a fair
- * lock.
- */
+/** {@code bench turns}: the cost of turns in a JVM, beside a fair semaphore and a fair lock. */
 public final class TurnsBench {
   private static final int PARTIES = 2;
   private static final int REPEATS = 7;

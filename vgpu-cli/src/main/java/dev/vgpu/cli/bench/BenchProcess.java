@@ -23,10 +23,7 @@ final class BenchProcess {
 
   private BenchProcess() {}
 
-  /**
-   * Runs a part in its own mount namespace, where the system permits one. Such a part needs time to
-   * clean up.
-   */
+  /** Runs a part in its own mount namespace, if permitted. It may take time to clean up. */
   static int runApart(Map<String, String> environment, String name, List<String> options)
       throws UserException, IOException, InterruptedException {
     List<String> command = new ArrayList<>(namespace());
@@ -41,10 +38,7 @@ final class BenchProcess {
     return SourceCheckout.require(environment, name).classPath("vgpu-bench", "vgpu-bench");
   }
 
-  /**
-   * {@return a command line that runs the main class of vgpu-bench on this command's JVM, with
-   * options}
-   */
+  /** {@return a command line with options for the main class of vgpu-bench, on this JVM} */
   static List<String> java(String classPath, List<String> options) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home", ""), "bin", "java").toString());

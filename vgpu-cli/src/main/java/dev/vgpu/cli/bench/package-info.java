@@ -1,7 +1,4 @@
-/**
- * The commands that start a benchmark, the chaos suite, the soak test, or the GPU check as a
- * process.
- */
+/** The commands that start a benchmark, chaos, the soak test, or the GPU check as a process. */
 @NullMarked
 package dev.vgpu.cli.bench;
 

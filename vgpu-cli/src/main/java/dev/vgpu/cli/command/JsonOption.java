@@ -8,9 +8,7 @@ import dev.vgpu.cli.console.Console;
 import java.io.UncheckedIOException;
 import picocli.CommandLine.Option;
 
-/**
- * The {@code --json} option, which every command that prints data has. Mutable; picocli sets it.
- */
+/** The {@code --json} option of the commands that print data. Mutable; picocli sets it. */
 public final class JsonOption {
   @Option(names = "--json", description = "Print one JSON object on standard output.")
   private boolean json;

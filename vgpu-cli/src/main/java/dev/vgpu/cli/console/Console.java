@@ -140,9 +140,7 @@ public final class Console {
     return errIsTerminal;
   }
 
-  /**
-   * {@return the longest line of text for standard output: at least 80, more on a wider terminal}
-   */
+  /** {@return the longest line of text for standard output: 80, or more on a wider terminal} */
   public int textWidth() {
     return outIsTerminal ? columns.getAsInt() : TerminalWidth.LEAST;
   }
@@ -165,9 +163,7 @@ public final class Console {
     return errAnsi;
   }
 
-  /**
-   * Java has no isatty. On Linux the descriptor's link in /proc tells; elsewhere the answer is no.
-   */
+  /** Java has no isatty. On Linux the descriptor's link in /proc tells; elsewhere it is no. */
   private static boolean isTerminal(int descriptor) {
     Path link = Path.of("/proc/self/fd/" + descriptor);
     try {

@@ -64,9 +64,7 @@ public final class Lines {
     return text.length() <= width ? List.of(text) : whole(text, width);
   }
 
-  /**
-   * Shortens a name in its middle, because two GPUs of a machine differ in their last characters.
-   */
+  /** Shortens a name in its middle: two GPUs of a machine differ in their last characters. */
   public static String cutInside(String text, int width) {
     int tail = width / 2;
     return text.length() <= width

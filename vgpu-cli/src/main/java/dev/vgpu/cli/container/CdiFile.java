@@ -61,10 +61,7 @@ public final class CdiFile {
     return new CdiFile(content);
   }
 
-  /**
-   * {@return the device's qualified name, as runtimes expect it, for example {@code
-   * vgpu.dev/gpu=a-1}}
-   */
+  /** {@return the device's qualified name for runtimes, for example {@code vgpu.dev/gpu=a-1}} */
   public String device() {
     return KIND + "=" + content.path("devices").path(0).path("name").asText();
   }

@@ -10,9 +10,7 @@ import java.util.List;
 final class JavaCommand {
   private JavaCommand() {}
 
-  /**
-   * {@return the load generator's command line, with a small JVM, because it shares the processors}
-   */
+  /** {@return the load generator's command line: a small JVM, because it shares the processors} */
   static List<String> loadGenerator(String server) {
     List<String> command = new ArrayList<>(List.of(java()));
     command.addAll(
@@ -32,10 +30,7 @@ final class JavaCommand {
     return command;
   }
 
-  /**
-   * {@return the command line of a main class of this program that exits when standard input
-   * closes}
-   */
+  /** {@return the command line of our own main class, which exits when standard input closes} */
   static List<String> own(Class<?> mainClass, List<String> arguments) {
     List<String> command = new ArrayList<>(List.of(java(), "-Xmx128m", "-XX:+UseSerialGC"));
     command.addAll(List.of("-cp", System.getProperty("java.class.path", "")));

@@ -38,8 +38,7 @@ record People(Set<String> names, Set<String> homes) {
     homes.add(withoutSlash(environment.getOrDefault("HOME", "")));
     homes.add(withoutSlash(home));
     try {
-      // In ISO 8859-1 every byte is a character, so an odd byte in another user's line does not
-      // matter.
+      // In ISO 8859-1 every byte is a character: an odd byte in another user's line is harmless.
       for (String line : Files.readAllLines(passwd, ISO_8859_1)) {
         String[] fields = line.split(":", -1);
         if (fields.length > HOME_FIELD && names.contains(fields[0])) {

@@ -23,9 +23,7 @@ final class ManPage {
     this.spec = spec;
   }
 
-  /**
-   * {@return the name of a command's page, without the section, for example {@code vgpu-mig-plan}}
-   */
+  /** {@return the name of a command's page without the section: {@code vgpu-mig-plan}} */
   static String name(CommandSpec spec) {
     return spec.qualifiedName("-");
   }
@@ -162,9 +160,7 @@ final class ManPage {
     return sentence.endsWith(".") ? sentence.substring(0, sentence.length() - 1) : sentence;
   }
 
-  /**
-   * Escapes text so that no line of it is a request, and a minus sign can be copied from the page.
-   */
+  /** Escapes text so that no line is a request, and a minus sign can be copied from the page. */
   private static String escape(String plain) {
     String escaped = plain.replace("\\", "\\e").replace("-", "\\-");
     return escaped.startsWith(".") || escaped.startsWith("'") ? "\\&" + escaped : escaped;

@@ -84,9 +84,7 @@ public record SourceCheckout(Path root) {
     }
   }
 
-  /**
-   * {@return the abbreviated commit, with {@code -dirty} if files were changed; empty if unknown}
-   */
+  /** {@return the short commit, with {@code -dirty} if files were changed; empty if unknown} */
   public Optional<String> commit() {
     if (!Files.exists(root.resolve(".git"))) {
       return Optional.empty();

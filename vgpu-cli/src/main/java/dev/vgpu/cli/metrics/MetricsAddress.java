@@ -6,10 +6,7 @@ import java.net.UnknownHostException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/**
- * The address at which metrics are served: {@code PORT} on the loopback interface, or {@code
- * HOST:PORT}.
- */
+/** The address of the metrics: {@code PORT} on the loopback interface, or {@code HOST:PORT}. */
 public final class MetricsAddress {
   private static final Pattern TEXT =
       Pattern.compile(

@@ -63,9 +63,7 @@ public final class MetricsServer implements AutoCloseable {
     return opened;
   }
 
-  /**
-   * In seconds. Without a limit, a client that neither sends nor reads blocks a thread for ever.
-   */
+  /** In seconds. Without it, a client that neither sends nor reads blocks a thread for ever. */
   private static void limit(String property) {
     if (System.getProperty(property) == null) {
       System.setProperty(property, "10");

@@ -138,10 +138,7 @@ final class MigPlanCommand implements Callable<Integer> {
     return plan.isPresent() ? 0 : CommandLine.ExitCode.SOFTWARE;
   }
 
-  /**
-   * Carried out by the holder of the seat, which knows which instances are vgpu's and which are in
-   * use.
-   */
+  /** Asks the seat's holder, which knows which instances are vgpu's and which are in use. */
   private int carryOut(List<MigGpu> gpus) throws UserException {
     VirtualGpuRequest.Builder request =
         VirtualGpuRequest.builder().name("plan").require(Capabilities.FaultIsolation.ISOLATED);

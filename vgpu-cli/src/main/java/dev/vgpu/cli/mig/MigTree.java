@@ -21,10 +21,7 @@ public final class MigTree implements AutoCloseable {
     this.runDirectory = runDirectory;
   }
 
-  /**
-   * {@return the output of {@code mig list --json}; if reading fails, the reason as {@code
-   * unknown}}
-   */
+  /** {@return the output of {@code mig list --json}; on failure, the reason as {@code unknown}} */
   public synchronized JsonNode read() {
     try {
       MigDriver open = driver == null ? MigDriver.open() : driver;

@@ -46,7 +46,7 @@ public enum EndSignal {
   }
 
   /**
-   * Uses reflection, because javac warns about {@code sun.misc.Signal}, which has no alternative.
+   * Uses reflection, because javac warns about {@code sun.misc.Signal}; there is no alternative.
    */
   private void install(Runnable action) throws ReflectiveOperationException {
     Class<?> signal = Class.forName("sun.misc.Signal");

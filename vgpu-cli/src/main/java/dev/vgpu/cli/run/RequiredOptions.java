@@ -16,10 +16,7 @@ import java.util.stream.Collectors;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.TypeConversionException;
 
-/**
- * The option {@code --require}: capabilities that a virtual GPU must have. Mutable; picocli sets
- * it.
- */
+/** The option {@code --require}: capabilities of a virtual GPU. Mutable; picocli sets it. */
 final class RequiredOptions {
   @Option(
       names = "--require",

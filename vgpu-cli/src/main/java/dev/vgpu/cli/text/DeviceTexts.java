@@ -38,9 +38,7 @@ public final class DeviceTexts {
     return String.format(Locale.ROOT, "%.1f GiB", size.bytes() / BYTES_PER_GIB);
   }
 
-  /**
-   * The worse of the health that this process reads and the health that the seat's holder reports.
-   */
+  /** The worse of the health read by this process and the health known to the seat's holder. */
   public static GpuHealth health(@Nullable GpuReading reading, @Nullable GpuState state) {
     GpuHealth seen = state == null ? GpuHealth.HEALTHY : state.health();
     GpuHealth read = reading == null ? GpuHealth.HEALTHY : reading.health();
@@ -185,10 +183,7 @@ public final class DeviceTexts {
     }
   }
 
-  /**
-   * The state of the NVLinks, such as {@code NVLink 11 of 12 up: 4 to GPU-1, …}; empty if there are
-   * none.
-   */
+  /** The NVLinks, such as {@code NVLink 11 of 12 up: 4 to GPU-1, …}; empty if there are none. */
   public static String nvLinks(GpuReading reading) {
     if (reading.nvLinks().isEmpty()) {
       return "";

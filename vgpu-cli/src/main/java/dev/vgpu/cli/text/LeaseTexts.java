@@ -17,9 +17,7 @@ import org.jspecify.annotations.Nullable;
 public final class LeaseTexts {
   private LeaseTexts() {}
 
-  /**
-   * The larger of the memory that its processes hold and the memory that its calls have reserved.
-   */
+  /** The memory that its processes hold or its calls have reserved, whichever is larger. */
   static MemorySize memoryHeld(GpuLease lease) {
     GpuUsage usage = lease.usage();
     return usage.memoryUsed().compareTo(usage.memoryReserved()) >= 0

@@ -74,9 +74,7 @@ public record Replay(
     return Passages.tokens(requests.get(index % requests.size()).contextTokens());
   }
 
-  /**
-   * The arrival time in the repeated trace; a repetition begins one second after the last request.
-   */
+  /** The arrival in the repeated trace, which repeats one second after its last request. */
   private static long arrivalNs(List<TraceRequest> requests, int index) {
     long roundNs = requests.get(requests.size() - 1).arrivalNs() + 1_000_000_000L;
     int round = index / requests.size();

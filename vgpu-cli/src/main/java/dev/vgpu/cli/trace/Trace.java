@@ -30,9 +30,7 @@ public record Trace(String name, LocalDateTime start, List<TraceRequest> request
     requests = List.copyOf(requests);
   }
 
-  /**
-   * The traces bundled with the command: a few minutes each of the Azure Public Dataset, CC-BY 4.0.
-   */
+  /** The bundled traces: a few minutes each of the Azure Public Dataset, CC-BY 4.0. */
   public enum Builtin {
     /** A conversation service. */
     CONV("azure_llm_2023_conv_1840-1848.csv", "Azure LLM inference trace 2023, conversation"),

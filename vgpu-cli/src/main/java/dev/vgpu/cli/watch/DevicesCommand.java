@@ -52,9 +52,7 @@ public final class DevicesCommand implements Callable<Integer> {
     return 0;
   }
 
-  /**
-   * A GPU's name with its readings below it, and a MIG instance below its GPU, within 80 columns.
-   */
+  /** A GPU with its readings below it, and a MIG instance below its GPU, within 80 columns. */
   private static List<String> lines(GpuPool pool) {
     List<String> lines = new ArrayList<>();
     Look look = Look.at(pool);

@@ -198,7 +198,7 @@ final class Board implements AutoCloseable {
   }
 
   /**
-   * Writes a server-sent event. The JSON has no line break: it is compact, and strings escape them.
+   * Writes a server-sent event. The JSON is compact: line breaks occur only escaped, in strings.
    */
   private static byte[] message(String name, ObjectNode json) {
     return ("event: " + name + "\ndata: " + json + "\n\n").getBytes(UTF_8);

@@ -54,10 +54,7 @@ final class EventLog {
     }
   }
 
-  /**
-   * Preemptions are frequent. They are dropped first, so that they displace no refusal and no
-   * death.
-   */
+  /** Preemptions are frequent. They are dropped first, to displace no refusal and no death. */
   private static boolean isCommon(ObjectNode event) {
     return event.path("kind").asText().equals("Preempted");
   }

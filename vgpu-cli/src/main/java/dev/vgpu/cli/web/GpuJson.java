@@ -29,9 +29,7 @@ final class GpuJson {
     reading.ifPresent(known -> put(json.putObject("reading"), known));
   }
 
-  /**
-   * The worse of the health that this process reads and the health that the seat's holder reports.
-   */
+  /** The worse of the health read by this process and the health known to the seat's holder. */
   static GpuHealth health(Optional<GpuState> state, Optional<GpuReading> reading) {
     GpuHealth seen = state.map(GpuState::health).orElse(GpuHealth.HEALTHY);
     GpuHealth read = reading.map(GpuReading::health).orElse(GpuHealth.HEALTHY);

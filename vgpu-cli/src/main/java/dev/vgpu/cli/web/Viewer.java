@@ -15,9 +15,7 @@ import org.jspecify.annotations.Nullable;
 final class Viewer {
   private static final int MOST_QUEUED = 8;
 
-  /**
-   * A viewer is disconnected after more messages than this were dropped without one being written.
-   */
+  /** A viewer is disconnected once more messages were dropped without a single one written. */
   private static final int MOST_DROPPED_IN_A_ROW = 20;
 
   private final BlockingQueue<byte[]> queue = new ArrayBlockingQueue<>(MOST_QUEUED);

@@ -29,10 +29,7 @@ final class Viewers implements AutoCloseable {
     return viewers.size();
   }
 
-  /**
-   * Offers a message to each viewer without blocking; ends viewers that have read nothing for too
-   * long.
-   */
+  /** Offers a message to each viewer without blocking; ends viewers that have stopped reading. */
   void tell(byte[] message) {
     for (Viewer viewer : viewers) {
       viewer.offer(message);

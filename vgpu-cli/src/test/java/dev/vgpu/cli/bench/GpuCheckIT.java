@@ -40,9 +40,7 @@ class GpuCheckIT {
 
   @TempDir private Path directory;
 
-  /**
-   * Where the check creates its working directory. The path is short because sockets go below it.
-   */
+  /** Where the check creates its working directory: a short path, because it holds sockets. */
   private final Path temporary = Path.of("/tmp", "vc" + ProcessHandle.current().pid());
 
   @BeforeEach
@@ -364,10 +362,7 @@ class GpuCheckIT {
     }
   }
 
-  /**
-   * Each mix uses shares that the previous mix has just returned, and whose killed programs may
-   * linger.
-   */
+  /** Each mix reuses the shares of the previous one, whose killed programs may linger. */
   @Test
   void sharesAreMeasuredOneMixAfterTheOther() throws Exception {
     Ended ended = check(Map.of(), "--quick", "--only", "shares", "--budget", "50");

@@ -128,9 +128,7 @@ class DemoIT {
     assertThat(kill.waitFor()).isZero();
   }
 
-  /**
-   * From /proc: the JDK's version leaves out what does not fit a page, and class paths are long.
-   */
+  /** From /proc: the JDK's version omits what does not fit a page, and class paths are long. */
   private static String commandLine(ProcessHandle process) {
     try {
       return Files.readString(Path.of("/proc/" + process.pid() + "/cmdline"));

@@ -168,9 +168,7 @@ public final class StubServer {
     }
   }
 
-  /**
-   * Runs one call at a time: online first, then the tenant that has had the least for its share.
-   */
+  /** Runs one call at a time: online first, then the tenant with the least for its share. */
   private static final class Device {
     private final NanoClock clock;
     private final List<Span> spans = new ArrayList<>();

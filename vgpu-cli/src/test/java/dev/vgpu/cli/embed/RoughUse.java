@@ -11,10 +11,7 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/**
- * Misuses a pool in several ways, one after the other; prints a line for each that ends as it
- * should.
- */
+/** Misuses a pool in several ways, one by one; prints a line for each that ends as it should. */
 final class RoughUse {
   private static final int CALLERS = 4;
   private static final int TIMES = 20;

@@ -27,10 +27,7 @@ public final class Server {
       new ThreadPoolExecutor(3, 3, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>());
   private final List<WeakReference<ClassLoader>> dropped = new ArrayList<>();
 
-  /**
-   * The JDK keeps the types of the most recently linked record alive: linking this one replaces
-   * them.
-   */
+  /** The JDK keeps the types of the last linked record alive: linking this one replaces them. */
   private record Last(Object first, String second) {}
 
   private Server() {}
@@ -38,8 +35,7 @@ public final class Server {
   /** Arguments: the application's class, how often to load it, and how many copies at once. */
   public static void main(String[] arguments) throws Exception {
     Server server = new Server();
-    // A thread keeps the classes of the code that created it alive, which must not be an
-    // application's.
+    // A thread keeps the classes of its creator's code alive: it must not be an application.
     server.threads.prestartAllCoreThreads();
     int times = Integer.parseInt(arguments[1]);
     int beside = Integer.parseInt(arguments[2]);

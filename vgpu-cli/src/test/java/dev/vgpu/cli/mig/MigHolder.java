@@ -7,10 +7,7 @@ import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import java.io.IOException;
 
-/**
- * Holds a MIG instance in which nothing runs. Prints its device at the start, and for each input
- * line.
- */
+/** Holds a MIG instance in which nothing runs. Prints its device, and again for each line. */
 final class MigHolder {
   private MigHolder() {}
 

@@ -14,10 +14,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/**
- * If a program's hook cannot attach, its cuInit fails soon and names the reason; the program is
- * unharmed.
- */
+/** If a program's hook cannot attach, its cuInit soon fails with the reason, without harm. */
 class AttachFailureIT {
   private Node node;
   private PoolProcess pool;

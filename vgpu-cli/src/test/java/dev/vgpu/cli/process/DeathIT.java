@@ -167,8 +167,7 @@ class DeathIT {
     ProcessHandle forked = ProcessHandle.of(child).orElseThrow();
     parent.kill();
     try {
-      // The child has inherited the parent's sockets; the parent's memory must be released all the
-      // same.
+      // The child inherited the parent's sockets; the parent's memory must be released anyway.
       long tries = 500;
       while (Tenants.lease(pool, "forked").path("memory").asLong() >= 64L << 20) {
         assertThat(tries--).as("%s", pool.leases()).isPositive();

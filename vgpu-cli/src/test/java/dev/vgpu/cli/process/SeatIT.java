@@ -14,10 +14,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/**
- * The seat's holder dies, or two processes want the seat: no virtual GPU is lost, and no program
- * fails.
- */
+/** The seat's holder dies, or two want the seat: no virtual GPU is lost, no program fails. */
 class SeatIT {
   private Node node;
 

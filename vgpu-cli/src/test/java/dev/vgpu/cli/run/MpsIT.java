@@ -20,9 +20,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/**
- * {@code vgpu run} with programs that run concurrently, over the emulator and its stand-in for MPS.
- */
+/** {@code vgpu run} with concurrent programs, over the emulator and its stand-in for MPS. */
 class MpsIT {
   private static final String IN_SPACE = "--gpu 0 --require compute:spatial --compute 30 --memory ";
   private static final String DAEMON =

@@ -126,9 +126,7 @@ class SuspendIT {
     }
   }
 
-  /**
-   * A process that starts under a suspended virtual GPU attaches when the virtual GPU is resumed.
-   */
+  /** A process that starts under a suspended virtual GPU attaches only after its resumption. */
   @Test
   void processThatAttachesToWhatIsSuspendedTakesNothingUntilItGoesOn() throws Exception {
     Command serve = serve();

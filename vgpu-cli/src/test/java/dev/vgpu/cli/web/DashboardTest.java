@@ -311,10 +311,7 @@ class DashboardTest {
     }
   }
 
-  /**
-   * The connection's buffer fills up. Other viewers still get messages, and the place is free after
-   * a while.
-   */
+  /** Its connection fills up. Others still get messages, and its place is free after a while. */
   @Test
   void watcherWhoTakesNothingHoldsUpNobodyAndIsEnded() throws Exception {
     Dashboard dashboard = serve(options(Optional.empty()).withInterval(FAST));

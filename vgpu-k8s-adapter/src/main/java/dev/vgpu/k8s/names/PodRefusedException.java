@@ -1,9 +1,6 @@
 package dev.vgpu.k8s.names;
 
-/**
- * Thrown if a pod requests what no GPU can give. The message says what was requested and what would
- * fit.
- */
+/** Thrown if no GPU can give what a pod requests; the message says what would fit. */
 public final class PodRefusedException extends RuntimeException {
   private static final long serialVersionUID = 1;
 

@@ -10,9 +10,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 
-/**
- * Reads what pods request, in vgpu's vocabulary or another system's. Depends on the manifest only.
- */
+/** Reads what pods request, in vgpu's or another system's vocabulary, from the manifest only. */
 public final class PodRequests {
   /** The annotation that names the class. */
   public static final String CLASS = Driver.NAME + "/class";

@@ -115,10 +115,7 @@ final class PodView {
         .findFirst();
   }
 
-  /**
-   * {@return the amount of a resource, or of the annotation of that name; empty if there is
-   * neither}
-   */
+  /** {@return the amount of a resource, or of the annotation of that name; empty if neither} */
   Optional<BigDecimal> amount(String name) {
     BigDecimal asked = amounts.get(name);
     Optional<BigDecimal> said = annotation(name).map(text -> number(name, text));

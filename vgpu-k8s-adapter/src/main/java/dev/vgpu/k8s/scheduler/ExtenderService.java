@@ -82,8 +82,7 @@ final class ExtenderService {
       case ANY -> listed.forEach(chosen::add);
       case NODE -> chosen.add(answer.text());
       case NONE -> {
-        // Unresolvable, so that the scheduler does not try its own preemption, which knows nothing
-        // of GPUs.
+        // Unresolvable, to avoid the scheduler's own preemption, which knows nothing of GPUs.
         ObjectNode failed = result.putObject("FailedAndUnresolvableNodes");
         listed.forEach(name -> failed.put(name, answer.text()));
       }

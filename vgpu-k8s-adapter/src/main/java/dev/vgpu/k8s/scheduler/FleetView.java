@@ -75,10 +75,7 @@ final class FleetView {
             });
   }
 
-  /**
-   * {@return whether all requests could be counted at the given places; otherwise nothing has
-   * changed}
-   */
+  /** {@return whether all requests could be counted at these places; if not, nothing changes} */
   boolean adopt(Terms terms, List<Request> requests, List<Place> places, double nowS) {
     List<Placement> placements = new ArrayList<>();
     for (int i = 0; i < requests.size(); i++) {

@@ -182,10 +182,7 @@ final class PodLine {
     return go;
   }
 
-  /**
-   * A pod has waited too long to be bound: its gang gives its places back, unless it is being
-   * bound.
-   */
+  /** A pod waited too long to be bound: its gang gives its places back, unless being bound. */
   synchronized void giveUp(String uid, String reason, double nowS) {
     Entry entry = roll.entries.get(uid);
     Crew crew = entry == null ? null : roll.crews.get(entry.crew);
@@ -233,9 +230,7 @@ final class PodLine {
     }
   }
 
-  /**
-   * Offline pods could not be evicted: they keep their places, and no pod is evicted for a while.
-   */
+  /** Offline pods could not be evicted: they keep their places; no evictions for a while. */
   synchronized void evictionRefused(String crewName, String reason, double nowS) {
     LOG.warn("eviction for {} was refused: {}", label(crewName), reason);
     evictAgainS = nowS + NO_EVICTION_S;
@@ -333,10 +328,7 @@ final class PodLine {
     decide(nowS, Set.of());
   }
 
-  /**
-   * The pods in {@code unwritten} learn their place from the answer; it is written when they are
-   * bound.
-   */
+  /** The answer tells the pods in {@code unwritten} their place; it is written on binding. */
   private void decide(double nowS, Set<String> unwritten) {
     roll.view.queue().allowEviction(nowS >= evictAgainS);
     for (Decision decision : roll.view.queue().decide(nowS)) {

@@ -54,9 +54,7 @@ final class Restart {
     return Place.of(pod).orElseThrow();
   }
 
-  /**
-   * {@return the place recorded in a pod; null if there is none, or the pod runs on another node}
-   */
+  /** {@return the place recorded in a pod; null if none, or if the pod runs on another node} */
   static @Nullable Place place(Pod pod, @Nullable String node) {
     return Place.of(pod)
         .map(Place.Written::place)

@@ -110,10 +110,7 @@ final class Roll {
     return at < 0 ? -1 : at; // crews that had a place come first
   }
 
-  /**
-   * Puts a crew back in line if none of its pods runs. If one runs, its other pods join again
-   * individually.
-   */
+  /** Puts a crew back in line if none of its pods runs; otherwise its other pods join singly. */
   private void waitAgain(Crew crew) {
     boolean isWhole = crew.members.size() == crew.terms().size() || !crew.isBroken;
     try {

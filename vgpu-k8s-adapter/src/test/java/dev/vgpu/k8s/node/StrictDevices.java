@@ -120,10 +120,7 @@ final class StrictDevices implements AutoCloseable {
         .withDeadlineAfter(PRE_START_SECONDS, TimeUnit.SECONDS);
   }
 
-  /**
-   * Admits a container: allocates a free device, which is listed from then on. Returns the CDI
-   * device.
-   */
+  /** Admits a container: allocates a free device and lists it. Returns the CDI device. */
   String admit(String pod, String container, String device) {
     assertThat(allocated.add(device)).as("%s is free", device).isTrue();
     AllocateResponse answer =

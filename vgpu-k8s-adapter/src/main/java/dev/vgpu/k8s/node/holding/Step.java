@@ -1,8 +1,6 @@
 package dev.vgpu.k8s.node.holding;
 
-/**
- * The steps of taking and giving back. This process may die between any two of them without a loss.
- */
+/** The steps of taking and giving back. Nothing is lost if this process dies between two. */
 public enum Step {
   /** A new file is complete under a temporary name, but not yet in place. */
   FILE_WRITTEN,

@@ -34,7 +34,7 @@ public final class SlotOwners implements AutoCloseable {
   /**
    * A container that has a slot.
    *
-   * @param namespace its pod's
+   * @param namespace its pod's namespace
    * @param pod its pod's name
    * @param container its name
    * @param slot the slot's id

@@ -78,10 +78,7 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
     return DevicePluginOptions.newBuilder().setPreStartRequired(true).build();
   }
 
-  /**
-   * The list of slots never changes: the scheduler, which reserves the GPU, takes care of its
-   * health.
-   */
+  /** The slots never change: the scheduler, which reserves the GPU, looks after its health. */
   @Override
   public void listAndWatch(Empty request, StreamObserver<ListAndWatchResponse> answers) {
     ListAndWatchResponse.Builder all = ListAndWatchResponse.newBuilder();
