@@ -1,4 +1,4 @@
-/* For gpu-check: what the GPU and its driver are, and how this driver behaves where vgpu relies on it. */
+/* For gpu-check: describes the GPU and its driver, and how the driver behaves where vgpu relies on it. */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -10,7 +10,7 @@
 enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76, PROCESSORS = 16, COMPUTE_MODE = 20, COPY_ENGINES = 40 };
 enum { DEEPEST = 8192, HELD_NS = 60000000, EVENTS = 2000, BLOCKED_NS = 1000000 };
 
-/* What only this file asks for, and can do without. */
+/* Optional functions that only this file uses. */
 static struct {
   CUresult (*driver_version)(int *);
   CUresult (*name)(char *, int, CUdevice);
@@ -32,7 +32,7 @@ static void find_extra(void) {
   *(void **)&extra.error_name = library_symbol("libcuda.so.1", "cuGetErrorName");
 }
 
-/* The text without what JSON would have to escape. */
+/* Prints a text without the characters that JSON would have to escape. */
 static void print_text(const char *key, const char *text) {
   printf("\"%s\":\"", key);
   for (; *text != '\0'; text++) {
@@ -65,7 +65,7 @@ static void print_nvml_versions(void) {
   }
 }
 
-/* Prints one JSON object; fails as cuInit does. */
+/* Prints one JSON object. Fails if cuInit fails. */
 int mode_about(int count, char **arguments) {
   struct driver driver;
   CUdevice device;
@@ -100,7 +100,7 @@ int mode_about(int count, char **arguments) {
   return 0;
 }
 
-/* How many short kernels fit behind a long one before a launch has to wait; DEEPEST: none waited. */
+/* How many short kernels can queue behind a long one before a launch blocks; DEEPEST if none blocked. */
 static unsigned queue_depth(const struct driver *driver) {
   unsigned depth = 0;
   check(spin(driver, HELD_NS), "cuLaunchKernel");
@@ -118,7 +118,7 @@ static int compare(const void *left, const void *right) {
   return (a > b) - (a < b);
 }
 
-/* An event, an empty kernel, an event: what events say that it took, and the smallest step between two answers. */
+/* An event, an empty kernel, an event: the elapsed time reported, and the smallest difference between two reports. */
 static void print_events(const struct driver *driver) {
   static float ms[EVENTS];
   CUevent from, to;
@@ -143,7 +143,7 @@ static void print_events(const struct driver *driver) {
          (double)ms[EVENTS - 1] * 1e3, step < 1e9f ? (double)step * 1e3 : 0);
 }
 
-/* Kernels that shall take so long: what events say that they took. Without the timer of a GPU that is coarse. */
+/* The duration of kernels of known length, as events report it. Without the GPU's timer the value is coarse. */
 static void print_spins(const struct driver *driver) {
   static const unsigned us[] = {5, 20, 50, 200, 1000, 5000};
   CUevent from, to;
@@ -165,7 +165,7 @@ static void print_spins(const struct driver *driver) {
   printf("},");
 }
 
-/* What cuEventElapsedTime says of events of two contexts: 0, or the driver's code. */
+/* The result of cuEventElapsedTime for events of two contexts: 0, or the driver's error code. */
 static CUresult across_contexts(const struct driver *driver, float *ms) {
   CUcontext other = NULL;
   CUdevice device;
@@ -185,7 +185,7 @@ static CUresult across_contexts(const struct driver *driver, float *ms) {
   return result;
 }
 
-/* Prints one JSON object about the driver's behaviour. */
+/* Prints one JSON object that describes the driver's behaviour. */
 int mode_probe(int count, char **arguments) {
   struct driver driver;
   float ms = 0;

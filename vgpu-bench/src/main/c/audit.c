@@ -1,7 +1,7 @@
 /*
- * The auditor of the chaos suite: beside all programs, it compares what the GPU says that each process holds (NVML)
- * with what the ledgers of the leases say (their pages), and watches that no lease is ever over its quota. It
- * believes neither.
+ * The auditor of the chaos suite. It runs beside all programs and compares the memory of each process according to the
+ * GPU (NVML) with the leases' ledgers (their pages). It also checks all the time that no lease exceeds its quota. It
+ * trusts neither side.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -21,19 +21,19 @@
 
 enum { LEASES = 64, PROCESSES = 512, NAME = 96, LOOK_NS = 2000000 };
 
-/* A killed process is gone from the ledger a little before it is gone from the process table. */
+/* A killed process leaves the ledger shortly before it leaves the process table. */
 enum { DEATH_NS = 50000000 };
 
 struct lease {
   char name[NAME];
   const struct shm_grant *grant;
   const char *report;
-  uint64_t truth; /* of the snapshot at hand: what processes hold that are under no other lease */
+  uint64_t truth; /* in the current snapshot: the memory of processes that are under this lease only */
 };
 
 struct member {
   unsigned pid;
-  uint64_t leases; /* by bits */
+  uint64_t leases; /* a bit for each */
 };
 
 struct audit {
@@ -42,7 +42,7 @@ struct audit {
   size_t lease_count;
   struct nvml_process snapshot[PROCESSES];
   unsigned count;
-  uint64_t owners[PROCESSES]; /* the leases of each process in the snapshot, by bits; 0: not known any more */
+  uint64_t owners[PROCESSES]; /* the leases of each process in the snapshot, a bit for each; 0: not known any more */
   struct member members[PROCESSES];
   unsigned member_count;
   uint64_t samples, over;
@@ -75,7 +75,7 @@ static bool known(const struct audit *audit, const char *name) {
   return false;
 }
 
-/* Leases that are new, and those whose directory is gone. */
+/* Adds new leases, and removes those whose directory is gone. */
 static void scan(struct audit *audit) {
   char path[512];
   for (size_t i = 0; i < audit->lease_count;) {
@@ -97,7 +97,7 @@ static void scan(struct audit *audit) {
     const char *grant = map_page(entry->d_name, "grant", SHM_GRANT_SIZE);
     const char *report = grant == NULL ? NULL : map_page(entry->d_name, "report", SHM_REPORT_SIZE);
     if (report == NULL || *(const volatile uint64_t *)(const void *)grant != SHM_GRANT_MAGIC) {
-      continue; /* it is being made, or was never finished */
+      continue; /* it is being created, or was never completed */
     }
     struct lease *lease = &audit->leases[audit->lease_count++];
     memcpy(lease->name, entry->d_name, length + 1);
@@ -113,7 +113,10 @@ static const struct shm_slot *slot_of(const struct lease *lease, unsigned number
   return (const void *)(lease->report + SHM_SLOTS_OFFSET + number * SHM_SLOT_SIZE);
 }
 
-/* Who has a slot in which lease; also those that were there a moment ago, when the GPU was not asked yet. */
+/*
+ * Records which processes have a slot in which lease. Called before and after NVML is read, so that processes that
+ * leave in between are included.
+ */
 static void note_members(struct audit *audit) {
   for (size_t i = 0; i < audit->lease_count; i++) {
     for (unsigned number = 1; number < SHM_SLOT_COUNT; number++) {
@@ -136,7 +139,7 @@ static void note_members(struct audit *audit) {
   }
 }
 
-/* The lease that a process was started under: its environment says so, also after a fork. */
+/* The lease that a process was started under, according to its environment, which a forked child inherits. */
 static uint64_t started_under(const struct audit *audit, unsigned pid) {
   char path[64];
   static char environment[65536];
@@ -162,7 +165,7 @@ static uint64_t started_under(const struct audit *audit, unsigned pid) {
   return found;
 }
 
-/* A process may be under several, and the child of a fork under one that its environment does not name. */
+/* A process may be under several leases, and a forked child under one that its environment does not name. */
 static uint64_t find_owners(const struct audit *audit, unsigned pid) {
   for (unsigned m = 0; m < audit->member_count; m++) {
     if (audit->members[m].pid == pid) {
@@ -186,7 +189,7 @@ static void take_snapshot(struct audit *audit) {
 
 static bool is_one(uint64_t bits) { return (bits & (bits - 1)) == 0; }
 
-/* Sums what the living hold: what the dead held is being taken back. */
+/* Sums the memory of live processes only: that of dead ones is being reclaimed. */
 static void sum_up(struct audit *audit) {
   for (size_t i = 0; i < audit->lease_count; i++) {
     audit->leases[i].truth = 0;
@@ -201,8 +204,8 @@ static void sum_up(struct audit *audit) {
 static uint64_t limit_of(const struct lease *lease) { return __atomic_load_n(&lease->grant->memory_limit, __ATOMIC_ACQUIRE); }
 
 /*
- * The leases that are tied together by processes which are under several: the GPU does not tell which of them such a
- * one's memory is.
+ * The leases that are connected by processes under several of them. The GPU does not tell to which lease the memory of
+ * such a process belongs.
  */
 static uint64_t tied_to(const struct audit *audit, uint64_t leases) {
   for (uint64_t before = 0; before != leases;) {
@@ -250,7 +253,7 @@ static void look(struct audit *audit) {
   take_snapshot(audit);
   sum_up(audit);
   if (most_over(audit, &name) > 0) {
-    nanosleep(&(struct timespec){0, DEATH_NS}, NULL); /* the same snapshot, without those that were dying in it */
+    nanosleep(&(struct timespec){0, DEATH_NS}, NULL); /* the same snapshot again, without processes that were dying */
     sum_up(audit);
     uint64_t over = most_over(audit, &name);
     if (over > audit->over) {
@@ -263,8 +266,8 @@ static void look(struct audit *audit) {
 static uint64_t units(uint64_t word, uint64_t shift) { return (word >> shift) * SHM_MEMORY_UNIT; }
 
 /*
- * A line for each process that the GPU or a ledger knows; slot_bytes -1, truth_bytes -1: not known to it. One that is
- * under several leases is told under each, with all that it has of the GPU.
+ * Prints a line for each process that the GPU or a ledger knows. slot_bytes or truth_bytes is -1 if the ledger or the
+ * GPU does not know the process. A process under several leases is printed for each, with all its memory on the GPU.
  */
 static void tell_processes(const struct audit *audit, size_t index) {
   const struct lease *lease = &audit->leases[index];
@@ -317,7 +320,7 @@ int mode_audit(int count, char **arguments) {
   char line[128];
   (void)count;
   (void)arguments;
-  setvbuf(stdin, NULL, _IONBF, 0); /* so that poll sees each line */
+  setvbuf(stdin, NULL, _IONBF, 0); /* unbuffered, so that poll sees each line */
   nvml_start(&audit.nvml);
   say("ready");
   for (;;) {

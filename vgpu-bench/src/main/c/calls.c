@@ -1,4 +1,4 @@
-/* For gpu-check: what single calls of the driver take the host. */
+/* For gpu-check: how much host time single calls of the driver take. */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* After so many the queue is emptied: a call that waits for room in it is another question. */
+/* The queue is emptied after this many calls, because a call that waits for room in the queue is not measured here. */
 enum { CALLS = 3000, EMPTIED_EVERY = 256, PAIR_BYTES = 4 << 20, BUSY_NS = 100000000 };
 
 struct calls {
@@ -66,12 +66,12 @@ static CUresult release(struct calls *calls) {
 }
 
 static void print(struct calls *calls, const char *name, size_t count) {
-  uint64_t middle = median(calls->ns, count); /* sorted by now */
+  uint64_t middle = median(calls->ns, count); /* the values are sorted now */
   printf(",\"%s\":{\"p50_ns\":%llu,\"p99_ns\":%llu,\"max_ns\":%llu}", name, (unsigned long long)middle,
          (unsigned long long)calls->ns[count * 99 / 100], (unsigned long long)calls->ns[count - 1]);
 }
 
-/* Times the first call of each turn; the second one, if any, is not timed. */
+/* Times the first call of each iteration. The second call is not timed. */
 static void measure(struct calls *calls, const char *name, call *timed, call *then, size_t count) {
   for (size_t i = 0; i < count; i++) {
     uint64_t begin = now_ns();
@@ -127,7 +127,7 @@ int mode_calls(int count, char **arguments) {
   return 0;
 }
 
-/* ---- one who allocates all the time ---- */
+/* ---- a process that allocates all the time ---- */
 
 enum { KEPT = 1 << 16, PAUSE_NS = 5000000 };
 
@@ -153,7 +153,7 @@ static void *allocate_always(void *unused) {
   return unused;
 }
 
-/* allocs: 'read': what an allocation took since it was asked before */
+/* allocs: 'read' prints how long allocations took since the previous read */
 int mode_allocs(int count, char **arguments) {
   pthread_t thread;
   char line[64];
@@ -167,7 +167,7 @@ int mode_allocs(int count, char **arguments) {
   while (next_line(line, sizeof line)) {
     pthread_mutex_lock(&pairs.lock);
     size_t kept = pairs.count < KEPT ? pairs.count : KEPT;
-    uint64_t middle = median(pairs.ns, kept); /* sorted by now */
+    uint64_t middle = median(pairs.ns, kept); /* the values are sorted now */
     say("allocs p50_ns %llu p99_ns %llu max_ns %llu count %zu", (unsigned long long)middle,
         (unsigned long long)(kept == 0 ? 0 : pairs.ns[kept * 99 / 100]),
         (unsigned long long)(kept == 0 ? 0 : pairs.ns[kept - 1]), pairs.count);

@@ -1,6 +1,6 @@
 /*
- * The random program: threads that do whatever a program may do, in an order that nobody planned. It tells what it
- * holds at least, how long its calls took at worst, and the first answer that no driver may give.
+ * The random program: its threads do anything that a program may do, in random order. It reports a lower bound of the
+ * memory it holds, its longest calls, and the first result that a driver must not return.
  */
 #define _GNU_SOURCE
 #include "chaos.h"
@@ -12,12 +12,12 @@
 #include <time.h>
 
 /*
- * Time as this process has it: none passes while it is stopped. What a call waited for then was not another's doing,
- * and it is not known from outside in which call it was stopped.
+ * A clock of this process that stands still while the process is stopped. A call's wait during that time is not caused
+ * by others, and nothing outside knows in which call the process was stopped.
  */
 enum { TICK_NS = 1000000, LONGEST_TICK_NS = 4000000 };
 
-/* Who has not come to rest by then says so, while it is still listened to. */
+/* A thread that is not at rest by then is reported in time: the reader still waits for the answer. */
 #define REST_NS UINT64_C(21000000000)
 
 static _Atomic uint64_t awake_ns;
@@ -63,7 +63,7 @@ bool chaos_accept(struct worker *worker, int operation, CUresult result) {
   return false;
 }
 
-/* CHAOS_WITHOUT leaves operations out, to find the one that makes a difference: their numbers, "3,4". */
+/* CHAOS_WITHOUT lists operations to leave out, by number ("3,4"), to find the one that causes a failure. */
 static void leave_out(struct chaos *chaos) {
   const char *text = getenv("CHAOS_WITHOUT");
   for (char *end = NULL; text != NULL && *text != '\0'; text = *end == ',' ? end + 1 : end) {
@@ -100,7 +100,7 @@ static void step(struct worker *worker) {
   atomic_fetch_add(&worker->chaos->operations, 1);
 }
 
-/* All that it has begun is over when it rests, so that what it holds is what the GPU has given. */
+/* Completes all work that the thread has begun, so that what it holds is what the GPU has allocated. */
 static void come_to_rest(struct worker *worker) {
   struct chaos *chaos = worker->chaos;
   chaos_work(worker, SYNC);

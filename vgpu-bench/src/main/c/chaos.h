@@ -1,6 +1,6 @@
 /*
- * The random program: what its files share. It allocates in every way, launches, captures, forks, and never says
- * which.
+ * The random program: declarations shared by its files. It allocates in every way, launches, captures and forks, in
+ * random order.
  */
 #ifndef VGPU_BENCH_CHAOS_H
 #define VGPU_BENCH_CHAOS_H
@@ -39,7 +39,7 @@ struct ipc_handle { /* CUipcMemHandle */
   char bytes[64];
 };
 
-/* CALL(name here, exported name, parameters): a driver may lack some of these. */
+/* CALL(local name, exported name, parameters): a driver may lack some of these functions. */
 #define CHAOS_CALLS(CALL)                                                                                              \
   CALL(managed, "cuMemAllocManaged", (CUdeviceptr *, size_t, unsigned))                                                \
   CALL(pitch, "cuMemAllocPitch_v2", (CUdeviceptr *, size_t *, size_t, size_t, unsigned))                               \
@@ -85,34 +85,34 @@ struct ipc_handle { /* CUipcMemHandle */
 enum { CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_MAP_FAILED = 205, CUDA_ERROR_INVALID_HANDLE = 400 };
 enum { CUDA_ERROR_NOT_PERMITTED = 800, CUDA_ERROR_NOT_SUPPORTED = 801 };
 
-/* What may wait, and for what. */
+/* What a call may wait for. */
 enum wait { WAIT_MEMORY, WAIT_LAUNCH, WAIT_SYNC, WAITS };
 
 enum { HELD = 24, THREADS = 16 };
 
 /*
- * The leases that the program is under: of its environment; one that it enters for good; one that it leaves and
- * enters again.
+ * The leases of the program: that of its environment, one that it enters permanently, and one that it leaves and enters
+ * again.
  */
 enum { HOME, STAYS, GUEST, TENANTS };
 
 struct tenant {
   char lease[96];
   uint64_t quota;
-  _Atomic int64_t handle;  /* what threads bind themselves to it by; 0: they may not, or it is the first */
-  int64_t entered_as;      /* the same, also while it is being left */
-  atomic_int state;        /* of chaos_tenants.c */
+  _Atomic int64_t handle;  /* threads bind themselves to the tenant by it; 0: they may not, or it is the first tenant */
+  int64_t entered_as;      /* the same handle, kept while the tenant is being left */
+  atomic_int state;        /* see chaos_tenants.c */
   atomic_int inside;       /* threads that are bound to it, or about to be */
-  atomic_int things;       /* what is allocated in its scope */
-  _Atomic uint64_t bytes;  /* what the program counts of that */
+  atomic_int things;       /* allocations in its scope */
+  _Atomic uint64_t bytes;  /* their bytes, as the program counts them */
 };
 
-/* Something allocated: how, in whose scope, what names it, and what the program itself counts for it at least. */
+/* An allocation: its kind and tenant, its handle, and a lower bound of its bytes. */
 struct held {
   int kind, tenant;
   uint64_t key, handle, size;
   uint64_t bytes;
-  CUstream stream; /* in whose order it is */
+  CUstream stream; /* the stream that orders it */
 };
 
 struct chaos;
@@ -120,16 +120,16 @@ struct chaos;
 struct worker {
   struct chaos *chaos;
   uint64_t random;
-  CUstream stream;                    /* that it uses now */
-  CUstream streams[GUEST];            /* made in the scope of each */
-  int tenant;                         /* whose scope it is in */
+  CUstream stream;                    /* the current stream */
+  CUstream streams[GUEST];            /* one created in each tenant's scope */
+  int tenant;                         /* the tenant whose scope it is in */
   CUgraphExec graph;
   size_t held_count;
   struct held held[HELD];
   int contexts;
-  bool borrowed;                      /* a thread that comes and goes; it keeps nothing */
-  int child;                          /* a forked process that was not waited for; 0: none */
-  _Atomic uint64_t call_since_ns;     /* 0: in no call of the driver */
+  bool borrowed;                      /* a short-lived thread, which keeps nothing */
+  int child;                          /* a forked process not yet waited for; 0: none */
+  _Atomic uint64_t call_since_ns;     /* 0: not in a call of the driver */
   _Atomic int call_operation;
   _Atomic uint64_t worst_ns[WAITS];
   _Atomic int worst_operation[WAITS];
@@ -144,15 +144,15 @@ struct chaos {
   void *pool;
   struct tenant tenants[TENANTS];
   int tenant_count;
-  int64_t (*tenant_add)(const char *const *, char *, size_t); /* the hook's; NULL: no hook */
+  int64_t (*tenant_add)(const char *const *, char *, size_t); /* exported by the hook; NULL without a hook */
   int64_t (*tenant_bind)(int64_t);
   int (*tenant_drop)(int64_t);
-  int mailbox; /* where others send descriptors of memory */
+  int mailbox; /* receives descriptors of memory from other processes */
   bool forks;
-  unsigned without; /* a bit for each operation */
+  unsigned without; /* a bit for each operation to leave out */
   atomic_bool running;
   atomic_int idle;
-  atomic_int error, error_operation; /* the first that no driver may answer */
+  atomic_int error, error_operation; /* the first error that a driver must not return */
   _Atomic uint64_t operations, refused, forked, forked_hung, entered, taken;
 };
 
@@ -162,16 +162,16 @@ enum operation {
   SPIN = KINDS, BURST, PER_THREAD, GRAPH, COPY, SYNC, QUERY, INFO, EVENT, THREAD, FORK, SCOPE, OPERATIONS
 };
 
-/* Begins and ends a call, so that what it waits is known, also while it waits. */
+/* Mark the start and the end of a call, so that its wait is known, even while it lasts. */
 void chaos_enter(struct worker *worker, int operation);
 CUresult chaos_leave(struct worker *worker, enum wait wait, CUresult result);
 
-/* Notes an error that the driver has no reason for. True for success. */
+/* Records an error for which the driver has no reason. Returns whether the result is success. */
 bool chaos_accept(struct worker *worker, int operation, CUresult result);
 
 void chaos_allocate(struct worker *worker, int kind);
 void chaos_release(struct worker *worker, size_t index);
-/* Memory for other processes: tells them where some is, and takes what one of them has told of. */
+/* Memory for other processes: announce an allocation, and open one that another process has announced. */
 void chaos_export(struct worker *worker, CUdeviceptr pointer);
 CUresult chaos_import(struct worker *worker, CUdeviceptr *pointer);
 /* The same for physical memory, whose descriptor is sent to another process. */
@@ -179,9 +179,9 @@ void chaos_open_mailbox(struct chaos *chaos);
 void chaos_send(struct worker *worker, uint64_t handle, uint64_t size);
 CUresult chaos_take(struct worker *worker, uint64_t *handle, uint64_t *size);
 
-/* Several leases: chaos_tenants.c. "LEASE:QUOTA" is one that the program enters beside that of its environment. */
+/* Several leases, see chaos_tenants.c. "LEASE:QUOTA" is one that the program enters beside that of its environment. */
 void chaos_enter_leases(struct chaos *chaos, char **leases, int count);
-void chaos_scope(struct worker *worker); /* before a step: goes over to another tenant, now and then */
+void chaos_scope(struct worker *worker); /* before a step: switches to another tenant now and then */
 void chaos_bind(struct worker *worker, int tenant);
 
 void chaos_work(struct worker *worker, int operation);

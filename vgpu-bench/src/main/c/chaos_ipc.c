@@ -1,7 +1,7 @@
 /*
- * The random program's memory for other processes, in both ways: a handle in a file of its own, which any other of
- * the node may read, and a descriptor that it sends to one of them; at any moment, also when the memory is freed or
- * its owner is gone. Who owns it pays.
+ * The random program shares memory with other processes in two ways: a handle in a file that any process of the node
+ * may read, and a descriptor sent to one of them. It does so at any moment, even if the memory is freed or its owner
+ * has ended. The owner is charged.
  */
 #define _GNU_SOURCE
 #include "chaos.h"
@@ -33,7 +33,7 @@ static bool own_place(char *path, size_t size, const char *prefix) {
   return place(path, size, name);
 }
 
-/* The place of one of the other processes, whoever it is. */
+/* The path of a randomly chosen other process. */
 static bool other_place(struct worker *worker, char *path, size_t size, const char *prefix) {
   char directory[512], name[32], chosen[32] = "";
   unsigned seen = 0;
@@ -68,12 +68,12 @@ void chaos_export(struct worker *worker, CUdeviceptr pointer) {
   int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (fd >= 0) {
     ssize_t written = pwrite(fd, &handle, sizeof handle, 0);
-    (void)written; /* a reader takes a whole one or none */
+    (void)written; /* a reader gets a complete handle or none */
     close(fd);
   }
 }
 
-/* The handle that one of the other processes has told of last. */
+/* Reads the handle that another process announced last. */
 static bool find(struct worker *worker, struct ipc_handle *handle) {
   char path[512];
   int fd = other_place(worker, path, sizeof path, HANDLES) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
@@ -91,7 +91,7 @@ CUresult chaos_import(struct worker *worker, CUdeviceptr *pointer) {
   }
   chaos_enter(worker, IMPORTED);
   CUresult result = chaos_leave(worker, WAIT_MEMORY, worker->chaos->ipc_open(pointer, handle, 1));
-  /* It may be freed, or its owner gone. */
+  /* The memory may be freed, or its owner may have ended. */
   bool gone = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_MAP_FAILED;
   return gone ? CUDA_ERROR_NOT_SUPPORTED : result;
 }
@@ -120,7 +120,7 @@ void chaos_open_mailbox(struct chaos *chaos) {
   struct sockaddr_un name = {.sun_family = AF_UNIX};
   chaos->mailbox = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (chaos->mailbox >= 0 && own_place(name.sun_path, sizeof name.sun_path, MAILBOXES)) {
-    unlink(name.sun_path); /* of one that had this pid before */
+    unlink(name.sun_path); /* of an earlier process with this pid */
     if (bind(chaos->mailbox, (const struct sockaddr *)&name, sizeof name) == 0) {
       return;
     }
@@ -148,14 +148,14 @@ void chaos_send(struct worker *worker, uint64_t handle, uint64_t size) {
   struct cmsghdr *header = CMSG_FIRSTHDR(&letter.message);
   *header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
   memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  /* Whom it is for may be stopped, have enough, or be gone. */
+  /* The receiver may be stopped, have a full queue, or have ended. */
   if (sendmsg(chaos->mailbox, &letter.message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == ECONNREFUSED) {
     unlink(to.sun_path);
   }
   close(fd);
 }
 
-/* Nothing has come: as if this could not be done. */
+/* If nothing has arrived, returns the error of an unsupported call. */
 CUresult chaos_take(struct worker *worker, uint64_t *handle, uint64_t *size) {
   struct chaos *chaos = worker->chaos;
   struct letter letter;

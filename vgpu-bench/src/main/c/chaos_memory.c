@@ -1,4 +1,4 @@
-/* The random program's allocations, of every kind. */
+/* The random program's allocations, of all kinds. */
 #define _GNU_SOURCE
 #include "chaos.h"
 
@@ -6,14 +6,14 @@ static const size_t MAPPED_UNIT = 2u << 20;
 
 #define CALLED(operation, wait, call) (chaos_enter(worker, operation), chaos_leave(worker, wait, call))
 
-/* Sizes from one byte to a sixteenth of the quota, as many small as large ones. */
+/* Sizes from one byte to a sixteenth of the quota, with every order of magnitude about equally likely. */
 static uint64_t random_size(struct worker *worker) {
   uint64_t bits = random_next(&worker->random) % 20;
   uint64_t quota = worker->chaos->tenants[worker->tenant].quota;
   return 1 + random_next(&worker->random) % ((quota >> 4 >> bits) + 1);
 }
 
-/* Somewhere in addresses of its own. */
+/* Maps physical memory at a newly reserved address. */
 static CUresult map(struct worker *worker, struct held *held) {
   struct chaos *chaos = worker->chaos;
   struct memory_access access = {.location_type = 1, .location_id = chaos->device, .flags = 3};
@@ -43,7 +43,7 @@ static CUresult make_mapped(struct worker *worker, struct held *held) {
   return map(worker, held);
 }
 
-/* Another process's, who pays for it. */
+/* Memory of another process, which is charged for it. */
 static CUresult make_taken(struct worker *worker, struct held *held) {
   held->bytes = 0;
   CUresult result = chaos_take(worker, &held->handle, &held->size);
@@ -109,8 +109,8 @@ static CUresult make(struct worker *worker, struct held *held) {
 static bool can(const struct worker *worker, int kind) {
   const struct chaos *chaos = worker->chaos;
   /*
-   * What a pool keeps is charged to whoever caused it, also when all is freed: who does so cannot leave its lease
-   * with nothing.
+   * Memory that a pool retains is charged to the lease that caused it, even after everything is freed. A tenant that
+   * uses a pool therefore cannot leave its lease with nothing allocated.
    */
   if (worker->tenant == GUEST && (kind == ASYNC || kind == FROM_POOL)) {
     return false;
@@ -140,7 +140,7 @@ void chaos_allocate(struct worker *worker, int kind) {
   }
   CUresult result = make(worker, &held);
   if (!chaos_accept(worker, kind, result)) {
-    if (held.handle != 0) { /* what was made before a later step was refused */
+    if (held.handle != 0) { /* created before a later step was refused */
       worker->chaos->release(held.handle);
     }
     return;

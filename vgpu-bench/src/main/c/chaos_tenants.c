@@ -1,7 +1,7 @@
 /*
- * The random program under several leases at once, as a JVM that serves several models is: each thread works for one
- * of them at a time, frees what was another's, and uses streams and graphs of all. One lease is left and entered
- * again, with nothing allocated.
+ * The random program under several leases at once, like a JVM that serves several models. Each thread works for one
+ * tenant at a time, frees allocations of other tenants, and uses streams and graphs of all tenants. One lease is left,
+ * with nothing allocated, and entered again.
  */
 #define _GNU_SOURCE
 #include "chaos.h"
@@ -13,12 +13,12 @@
 
 extern char **environ;
 
-/* ENTERING and DROPPING are one thread's doing; while LEAVING all threads let go of what is of it. */
+/* One thread does ENTERING and DROPPING. During LEAVING all threads release what belongs to the lease. */
 enum state { OUT, ENTERING, IN, LEAVING, DROPPING };
 
 enum { VARIABLES = 256, UNDER_IT = -2 };
 
-/* What a child process would find, with another lease. */
+/* Adds the lease that a child process with this lease's environment would find. */
 static int64_t add(const struct chaos *chaos, const char *lease) {
   const char *variables[VARIABLES + 1] = {NULL};
   char own[128], reason[512];
@@ -33,7 +33,7 @@ static int64_t add(const struct chaos *chaos, const char *lease) {
   return chaos->tenant_add(variables, reason, sizeof reason);
 }
 
-/* It may be refused: no seat, or the lease has ended. */
+/* May be refused: there is no seat, or the lease has ended. */
 static int64_t enter(struct chaos *chaos, struct tenant *tenant) {
   int64_t handle = add(chaos, tenant->lease);
   if (handle > 0) {
@@ -62,7 +62,7 @@ void chaos_enter_leases(struct chaos *chaos, char **leases, int count) {
   }
 }
 
-/* The hook's answer is none that it may give. */
+/* The hook returned a result that it must not return. */
 static void wrong(struct worker *worker) { chaos_accept(worker, SCOPE, -1); }
 
 void chaos_bind(struct worker *worker, int wanted) {
@@ -71,7 +71,8 @@ void chaos_bind(struct worker *worker, int wanted) {
   if (wanted == worker->tenant) {
     return;
   }
-  atomic_fetch_add(&to->inside, 1); /* before the look: who leaves looks the other way round */
+  /* Before the handle is read: a leaving thread clears the handle first, then reads this count. */
+  atomic_fetch_add(&to->inside, 1);
   int64_t handle = atomic_load(&to->handle);
   if (wanted != HOME && handle == 0) {
     atomic_fetch_sub(&to->inside, 1);
@@ -85,7 +86,7 @@ void chaos_bind(struct worker *worker, int wanted) {
   worker->tenant = wanted;
 }
 
-/* All that is of it goes; whoever sees it without anything leaves it. */
+/* Releases what this thread holds of the lease. The thread that finds nothing left drops the lease. */
 static void let_go(struct worker *worker, struct tenant *guest) {
   int leaving = LEAVING;
   if (worker->tenant == GUEST) {
@@ -105,7 +106,7 @@ static void let_go(struct worker *worker, struct tenant *guest) {
   }
 }
 
-/* Leaves the one that is there for that, or enters one that it is not in. */
+/* Leaves the guest lease, or enters a lease that the program is not in. */
 static void change(struct worker *worker, int which) {
   struct tenant *tenant = &worker->chaos->tenants[which];
   int out = OUT, in = IN;
@@ -118,7 +119,7 @@ static void change(struct worker *worker, int which) {
   }
 }
 
-/* A stream of the tenant that the thread works for, or of another one. */
+/* Chooses a stream of the thread's tenant or of another one. */
 static void choose_stream(struct worker *worker) {
   struct chaos *chaos = worker->chaos;
   if (worker->tenant == STAYS && worker->streams[STAYS] == NULL) {

@@ -1,4 +1,4 @@
-/* The random program's work on the GPU, its threads that come and go, and its forks. */
+/* The random program's work on the GPU, its short-lived threads, and its forks. */
 #define _GNU_SOURCE
 #include "chaos.h"
 
@@ -14,7 +14,7 @@
 
 enum { BURST_KERNELS = 40, GRAPH_KERNELS = 3, GRAPH_KERNEL_NS = 50000, GRAPH_BYTES = 4 << 20, COPY_BYTES = 4096 };
 
-/* How long a forked process may take for all that it does; then it counts as hanging. */
+/* The time limit of a forked process, after which it counts as hanging. */
 enum { CHILD_SECONDS = 20 };
 
 #define CALLED(operation, wait, call) (chaos_enter(worker, operation), chaos_leave(worker, wait, call))
@@ -54,7 +54,7 @@ static CUresult build_graph(struct worker *worker) {
   if (result != CUDA_SUCCESS) {
     return result;
   }
-  CUdeviceptr own = 0; /* memory of the graph's own, in some */
+  CUdeviceptr own = 0; /* some graphs allocate memory of their own */
   bool allocates = chaos->async != NULL && chaos->free_async != NULL && random_next(&worker->random) % 3 == 0;
   if (allocates) {
     launched = CALLED(GRAPH, WAIT_MEMORY, chaos->async(&own, 1 + random_next(&worker->random) % GRAPH_BYTES, worker->stream));
@@ -80,14 +80,14 @@ static CUresult run_graph(struct worker *worker) {
   if (chaos->begin_capture == NULL || chaos->instantiate == NULL || chaos->graph_launch == NULL || worker->borrowed) {
     return CUDA_SUCCESS;
   }
-  bool builds = worker->graph == NULL && worker->tenant != GUEST; /* a graph would outlast that */
+  bool builds = worker->graph == NULL && worker->tenant != GUEST; /* a graph would outlive the guest lease */
   CUresult result = builds ? build_graph(worker) : CUDA_SUCCESS;
   if (result != CUDA_SUCCESS || worker->graph == NULL) {
     return result;
   }
   result = CALLED(GRAPH, WAIT_LAUNCH, chaos->graph_launch(worker->graph, worker->stream));
   if (random_next(&worker->random) % 8 == 0) {
-    CALLED(GRAPH, WAIT_SYNC, chaos->exec_destroy(worker->graph)); /* also while it runs */
+    CALLED(GRAPH, WAIT_SYNC, chaos->exec_destroy(worker->graph)); /* possibly while it runs */
     worker->graph = NULL;
   }
   return result;
@@ -112,7 +112,7 @@ static CUresult query(struct worker *worker) {
   return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
 }
 
-/* A program sees its quota, and never more free than that. */
+/* A program must see its quota as the total, and no more free memory than that. */
 static CUresult info(struct worker *worker) {
   size_t free_bytes = 0;
   size_t total = 0;
@@ -152,7 +152,7 @@ void chaos_work(struct worker *worker, int operation) {
   chaos_accept(worker, operation, result);
 }
 
-/* ---- threads that come and go ---- */
+/* ---- short-lived threads ---- */
 
 static void *come_and_go(void *argument) {
   struct worker *worker = argument;
@@ -166,7 +166,7 @@ static void *come_and_go(void *argument) {
   if (chaos_accept(worker, THREAD, result)) {
     chaos_accept(worker, THREAD, CALLED(THREAD, WAIT_SYNC, driver->memory_free(pointer)));
   }
-  return NULL; /* with work of its per-thread stream in flight */
+  return NULL; /* work of its per-thread stream is still in flight */
 }
 
 void chaos_thread(struct worker *worker) {
@@ -186,14 +186,14 @@ void chaos_thread(struct worker *worker) {
 
 /* ---- forks ---- */
 
-/* In the child, which must not use its parent's GPU objects: a new start, as a library in it might make one. */
+/* In the child, which must not use its parent's GPU objects. Initialises anew, as a library in the child might. */
 static void start_over(const struct chaos *chaos) {
   CUcontext context = NULL;
   CUdeviceptr pointer = 0;
   if (chaos->driver.init(0) == CUDA_SUCCESS && chaos->driver.context_create(&context, 0, 0) == CUDA_SUCCESS &&
       chaos->driver.memory_alloc(&pointer, 1 << 20) == CUDA_SUCCESS) {
     uint64_t ns = 20000;
-    spin(&chaos->driver, ns); /* with a function of its parent's: any answer will do */
+    spin(&chaos->driver, ns); /* the function belongs to the parent: any result is accepted */
   }
 }
 
@@ -211,7 +211,7 @@ static void child(struct chaos *chaos, unsigned what) {
     _exit(0);
   }
   start_over(chaos);
-  if (what == 3) { /* it outlives what its parent does next, and perhaps its parent */
+  if (what == 3) { /* outlives the parent's next actions, and perhaps the parent */
     nanosleep(&(struct timespec){1, 0}, NULL);
   }
   _exit(0);

@@ -1,4 +1,4 @@
-/* For gpu-check: the driver's own checkpoint of another process, phase by phase. Bare: no vgpu is asked. */
+/* For gpu-check: the driver's own checkpoint of another process, phase by phase. Uses no part of vgpu. */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -9,7 +9,7 @@
 
 enum { LOCK_TIMEOUT_MS = 10000 };
 
-/* 64 bytes, of which only the lock's first word means anything; the others are zero. */
+/* 64 bytes. Only the first word is used, and only for the lock; the others are zero. */
 struct arguments {
   unsigned timeout_ms;
   unsigned char reserved[60];
@@ -25,7 +25,7 @@ static checkpoint_call find(const char *name) {
   return call;
 }
 
-/* Says how it went: "phase NAME code N ms T". */
+/* Runs a phase and prints "phase NAME code N ms T". */
 static CUresult phase(const char *name, const char *symbol, int pid, unsigned timeout_ms) {
   struct arguments arguments = {timeout_ms, {0}};
   checkpoint_call call = find(symbol);
@@ -39,7 +39,7 @@ static CUresult phase(const char *name, const char *symbol, int pid, unsigned ti
   return result;
 }
 
-/* checkpoint PID: 'suspend', 'resume'. Whatever fails, the process is unlocked. */
+/* checkpoint PID: 'suspend', 'resume'. On any failure, the process is unlocked. */
 int mode_checkpoint(int count, char **arguments) {
   struct driver driver;
   char line[64];

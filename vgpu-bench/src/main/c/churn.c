@@ -1,4 +1,4 @@
-/* Threads that allocate and free at random, and a witness that all processes share. */
+/* Threads that allocate and free at random, and a counter that all processes share. */
 #define _GNU_SOURCE
 #include "churn_kinds.h"
 #include "program.h"
@@ -16,8 +16,8 @@
 enum { LIVE = 64, IDLE = 0, CHURN = 1, FILL = 2 };
 
 /*
- * Bytes that are surely allocated: added after an allocation has returned, taken off before a free is called. So the
- * true total is never less than this one, and a total above the quota is a proof.
+ * A lower bound of the bytes allocated: added after an allocation has returned, subtracted before a free is called. The
+ * true total is never less, so a value above the quota proves an overshoot.
  */
 struct witness {
   _Atomic uint64_t bytes;
@@ -29,7 +29,7 @@ struct churn {
   struct witness *witness;
   uint64_t quota;
   atomic_int what;
-  atomic_int kind; /* KIND_MIXED: any */
+  atomic_int kind; /* KIND_MIXED: any kind */
   atomic_int idle;
   _Atomic uint64_t allocated;
   _Atomic uint64_t refused;
@@ -61,7 +61,7 @@ static void release(struct worker *worker, size_t index) {
   worker->pieces[index] = worker->pieces[worker->held];
 }
 
-/* False if it was refused. Sizes from 1 byte to an eighth of the quota, as many small as large ones. */
+/* False if refused. Sizes from 1 byte to an eighth of the quota, every order of magnitude about equally likely. */
 static bool allocate(struct worker *worker) {
   struct churn *churn = worker->churn;
   uint64_t bits = random_next(&worker->random) % 24;
@@ -90,7 +90,7 @@ static void step(struct worker *worker, int what) {
   uint64_t random = random_next(&worker->random);
   bool full = worker->held == LIVE;
   if (what == FILL) {
-    if (full || !allocate(worker)) { /* then make room again, now and then */
+    if (full || !allocate(worker)) { /* then sometimes makes room again */
       if (worker->held > 0 && random % 4 == 0) {
         release(worker, random / 4 % worker->held);
       }
@@ -151,7 +151,7 @@ static void stop(struct churn *churn, int threads) {
   }
 }
 
-/* Runs one after the other, each from nothing to nothing. */
+/* Runs in sequence, each of which begins and ends with nothing allocated. */
 struct runs {
   struct churn *churn;
   int threads;

@@ -83,7 +83,7 @@ static CUresult take_physical(struct piece *piece) {
   return calls.create(&piece->handle, piece->bytes, &properties, 0);
 }
 
-/* One row after the other, of 64 KiB each. */
+/* A two-dimensional array with rows of 64 KiB. */
 static CUresult take_array(struct piece *piece) {
   struct array_shape shape = {.width = 4096, .height = piece->bytes / 65536 + 1, .format = 0x20, .channels = 4};
   piece->bytes = shape.width * shape.height * 16;

@@ -1,4 +1,4 @@
-/* The kinds of memory that a churning thread takes and gives back, each through the driver's own functions. */
+/* The kinds of memory that a churning thread allocates and frees, each through the driver's own functions. */
 #ifndef VGPU_BENCH_CHURN_KINDS_H
 #define VGPU_BENCH_CHURN_KINDS_H
 
@@ -9,19 +9,19 @@ enum kind { KIND_ALLOC, KIND_ASYNC, KIND_PHYSICAL, KIND_ARRAY, KIND_MANAGED, KIN
 /* A piece of memory that a thread holds. */
 struct piece {
   enum kind kind;
-  uint64_t bytes; /* what is surely allocated */
+  uint64_t bytes; /* a lower bound of what is allocated */
   uint64_t handle;
   void *graph;
   void *exec;
 };
 
-/* The kind of that name; KINDS + 1: there is none. */
+/* The kind with a name; KINDS + 1 if there is none. */
 enum kind kind_named(const char *name);
 
 /* Looks the functions up. */
 void kinds_load(void);
 
-/* Takes about so many bytes, and notes how many they are; the driver's code. */
+/* Allocates about this many bytes and records the exact number; returns the driver's code. */
 CUresult piece_take(struct piece *piece, enum kind kind, uint64_t bytes);
 CUresult piece_give(const struct piece *piece);
 

@@ -1,6 +1,6 @@
 /*
- * Preloaded: steps the wall clock of a process by as many seconds as a shared file says, without touching the
- * machine's. Only what is the time of day moves; CLOCK_MONOTONIC does not, as in a machine whose clock is set.
+ * A preloaded library that shifts a process's wall clock by the number of seconds in a shared file, without changing
+ * the machine's clock. Only the time of day shifts; CLOCK_MONOTONIC does not, as when a clock is set.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

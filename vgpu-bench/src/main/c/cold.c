@@ -1,4 +1,4 @@
-/* A module that has to be compiled and loaded: no cache of the driver's knows it, its constants being drawn anew. */
+/* A module that must be compiled and loaded: its random constants keep it out of the driver's caches. */
 #define _GNU_SOURCE
 #include "program.h"
 

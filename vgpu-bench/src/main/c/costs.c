@@ -1,4 +1,4 @@
-/* What single calls cost: cuInit, launches, pairs of alloc and free. */
+/* The cost of single calls: cuInit, launches, pairs of alloc and free. */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -9,7 +9,7 @@
 
 enum { LAUNCHES = 512, PAIR_BYTES = 65536 };
 
-/* On one core, so that no migration falls into a block. Where that is not allowed, it runs anywhere. */
+/* Pins the thread to one core, so that it does not migrate within a block. Without permission, it runs anywhere. */
 static void pin(const char *core) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -17,7 +17,7 @@ static void pin(const char *core) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
-/* With an argument it waits for a line first, and for another before it ends: so that many do it at once. */
+/* With an argument, waits for a line before it begins and another before it ends, so that many can run in step. */
 int mode_init(int count, char **arguments) {
   struct driver driver;
   CUdevice device;
@@ -57,7 +57,7 @@ static uint64_t launch_block(const struct driver *driver, CUgraphExec graph, uns
   return passed;
 }
 
-/* Kernels that take so long, to their end; waited for after each one, or after the last. */
+/* Runs kernels of equal length to completion, with a wait after each one or only after the last. */
 static uint64_t work_block(const struct driver *driver, uint64_t kernel_ns, bool waits, unsigned launches) {
   uint64_t begin = now_ns();
   for (unsigned i = 0; i < launches; i++) {
@@ -75,7 +75,7 @@ static void report(const char *what, uint64_t *block_ns, size_t blocks, size_t p
   for (size_t i = 0; i < blocks; i++) {
     slow += block_ns[i] > 3 * middle;
   }
-  /* Sorted by now. */
+  /* The blocks are sorted now. */
   say("%s median_ns %.3f p10_ns %.3f slow_percent %.2f", what, (double)middle / (double)per_block,
       (double)block_ns[blocks / 10] / (double)per_block, 100.0 * (double)slow / (double)blocks);
 }

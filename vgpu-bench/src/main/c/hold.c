@@ -1,4 +1,4 @@
-/* Holds memory with something in it, and says whether that is still there. */
+/* Holds memory with known contents, and checks them. */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -8,7 +8,7 @@
 
 enum { PIECE = 64 << 20, MOST_PIECES = 4096 };
 
-/* hold MIB: 'check' looks at the last word of each piece; anything else is asked for in vain. */
+/* hold MIB: 'check' verifies the last word of each piece. Other input is ignored. */
 int mode_hold(int count, char **arguments) {
   static CUdeviceptr pieces[MOST_PIECES];
   struct driver driver;

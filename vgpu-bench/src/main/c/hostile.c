@@ -20,7 +20,7 @@ static int open_report(struct stat *stat) {
   return file;
 }
 
-/* Cuts its own lease's report page off. What then becomes of itself is its own affair. */
+/* Truncates the report page of its own lease. What happens to this program afterwards does not matter. */
 int mode_truncate(int count, char **arguments) {
   static struct driver driver;
   struct stat stat;
@@ -37,7 +37,7 @@ int mode_truncate(int count, char **arguments) {
   return 0;
 }
 
-/* Writes random bytes over its own lease's report page, header and slots, and goes on calling the driver. */
+/* Writes random bytes over the report page of its own lease, header and slots, while it goes on calling the driver. */
 int mode_hostile(int count, char **arguments) {
   static struct driver driver;
   struct stat stat;
@@ -61,7 +61,7 @@ int mode_hostile(int count, char **arguments) {
       words[where] = random_next(&random) >> random_next(&random) % 64;
     }
     CUdeviceptr pointer = 0;
-    driver.memory_alloc(&pointer, 4096); /* whatever it answers: it has only itself to blame */
+    driver.memory_alloc(&pointer, 4096); /* any result is accepted: the program has damaged its own lease */
     driver.memory_free(pointer);
     driver.launch(driver.spin_kernel, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL);
   }
@@ -69,7 +69,7 @@ int mode_hostile(int count, char **arguments) {
   return 0;
 }
 
-/* The parent holds memory; its child inherits every descriptor and never calls exec. */
+/* The parent holds memory. Its child inherits every descriptor and never calls exec. */
 int mode_fork(int count, char **arguments) {
   static struct driver driver;
   CUdeviceptr pointer;
@@ -85,7 +85,7 @@ int mode_fork(int count, char **arguments) {
     CUresult initialised = driver.init(0);
     CUresult told = driver.memory_info(&free_bytes, &total);
     say("child %d init %d info %d", (int)getpid(), initialised, told);
-    for (int i = 0; i < 600 && getppid() != 1; i++) { /* outlives its parent by far */
+    for (int i = 0; i < 600 && getppid() != 1; i++) { /* outlives the parent by far */
       nanosleep(&(struct timespec){0, 100000000}, NULL);
     }
     nanosleep(&(struct timespec){20, 0}, NULL);

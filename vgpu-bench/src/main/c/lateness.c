@@ -1,6 +1,6 @@
 /*
- * How much later than asked for this machine wakes threads up, in all: on each processor by itself. One of them may
- * stand still, and who is on it, while the others go on.
+ * The total time by which this machine wakes threads later than requested, measured on each processor separately. One
+ * processor, with the threads on it, may stand still while the others run.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -15,12 +15,12 @@ enum { NAP_NS = 1000000, USUAL_NS = 500000, PROCESSORS = 256 };
 
 struct napper {
   int processor;
-  _Atomic uint64_t due_ns;     /* when it wakes up next */
-  _Atomic uint64_t counted_ns; /* up to when its lateness is counted */
+  _Atomic uint64_t due_ns;     /* its next wake-up time */
+  _Atomic uint64_t counted_ns; /* the time up to which its lateness is counted */
   _Atomic uint64_t sum_ns, worst_ns;
 };
 
-/* Counts what has passed since it was due. Also while it still sleeps: by who asks. */
+/* Counts the time since the wake-up was due. Also called by the reader, while the thread still sleeps. */
 static void count(struct napper *napper, uint64_t due) {
   uint64_t counted = atomic_load(&napper->counted_ns), now = now_ns();
   uint64_t from = counted > due ? counted : due;

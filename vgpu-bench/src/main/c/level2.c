@@ -1,7 +1,7 @@
 /*
- * How soon the GPU is an online program's when an offline one has a long kernel on it. `yield` is the online one:
- * idle, then one kernel, again and again; after each arrival it looks when nothing of the other ran any more (it was
- * stopped, or had ended), and how much longer its own kernel took than alone.
+ * How soon an online program gets the GPU while an offline one runs a long kernel. `yield` is the online program: it
+ * repeatedly idles, then runs one kernel. After each arrival it measures when nothing of the other program runs any
+ * more, because it was stopped or has ended. It also measures how much longer than alone its own kernel takes.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Where vgpu_shm.def has them. */
+/* Offsets and sizes from vgpu_shm.def. */
 enum { REPORT_BYTES = 69632, SLOTS_AT = 4096, SLOT_BYTES = 512, SLOTS = 128, STATE_AT = 0, LEVEL2_AT = 52, BUSY_AT = 280 };
 enum { SLOT_ATTACHED = 1, LEVEL2_STOPPED = 2 };
 enum { MOST_ARRIVALS = 20000, LOOK_NS = 10000, LEAST_PAUSE_NS = 4000000, LONGEST_NS = 1000000000 };
@@ -41,7 +41,7 @@ static bool others_run(void) {
   return false;
 }
 
-/* Comes when the other has the GPU, anywhere within its kernel. */
+/* Waits until the other program has the GPU, then for a random part of its kernel. */
 static void await_other(uint64_t *random) {
   rest(LEAST_PAUSE_NS + random_next(random) % (2 * LEAST_PAUSE_NS));
   for (uint64_t begin = now_ns(); !others_run() && now_ns() - begin < LONGEST_NS;) {
@@ -50,7 +50,7 @@ static void await_other(uint64_t *random) {
   rest(random_next(random) % LEAST_PAUSE_NS);
 }
 
-/* A kernel that outlasts the other's, even where the two take turns. */
+/* Runs a kernel that outlasts the other program's, even if the two take turns. */
 static uint64_t yield_ns(const struct driver *driver, uint64_t kernel_ns) {
   uint64_t begin = now_ns();
   check(spin(driver, 15 * kernel_ns), "launch");

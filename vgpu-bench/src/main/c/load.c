@@ -1,4 +1,4 @@
-/* A thread that launches kernels, and how long it had to wait at worst. */
+/* A thread that launches kernels, and its longest waits. */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -12,10 +12,10 @@
 
 enum { STALLS = 10 };
 
-/* A call that took long. */
+/* A long call. */
 struct stall {
   uint64_t begin_ns, end_ns;
-  uint64_t late_ns; /* of that its thread was ready to run, and had no processor */
+  uint64_t late_ns; /* the part in which its thread was runnable without a processor */
 };
 
 struct load {
@@ -23,21 +23,21 @@ struct load {
   uint64_t kernel_ns;
   unsigned grid;
   unsigned sync_every;
-  unsigned graph_kernels; /* in a graph; 0: plain launches */
+  unsigned graph_kernels; /* kernels in a graph; 0: plain launches */
   CUgraphExec graph;
   atomic_bool running;
   atomic_int error;
   _Atomic uint64_t kernels;
   _Atomic uint64_t worst_launch_ns;
   _Atomic uint64_t worst_sync_ns;
-  _Atomic uint64_t call_since_ns; /* 0: not inside a call of the driver */
+  _Atomic uint64_t call_since_ns; /* 0: not in a call of the driver */
   bool traces;
   int schedstat;
   pthread_mutex_t stalls_lock;
   struct stall stalls[STALLS]; /* the longest calls */
 };
 
-/* For how long this thread was ready to run, and had no processor. */
+/* How long this thread has been runnable without a processor. */
 static uint64_t run_delay(const struct load *load) {
   char text[64] = "";
   ssize_t length = load->traces ? pread(load->schedstat, text, sizeof text - 1, 0) : 0;
@@ -117,7 +117,7 @@ static void *work(void *argument) {
   return NULL;
 }
 
-/* A call that has not come back yet counts with what it took so far. */
+/* A call that has not returned yet counts with its time so far. */
 static void print_reading(struct load *load) {
   uint64_t now = now_ns();
   uint64_t since = atomic_load(&load->call_since_ns);
@@ -164,5 +164,5 @@ int mode_load(int count, char **arguments) {
       say("%s", line);
     }
   }
-  exit(atomic_load(&load.error) == CUDA_SUCCESS ? 0 : 1); /* its thread may wait for the GPU */
+  exit(atomic_load(&load.error) == CUDA_SUCCESS ? 0 : 1); /* not a return: its thread may be waiting for the GPU */
 }

@@ -1,7 +1,7 @@
 /*
- * Programs of kernels of one length that wait for the GPU after each so many, after each with a result fetched as
- * `.item()` does, or at the end alone; in one stream or several; plain or as graphs. And one whose host is slower
- * than its kernels.
+ * Programs with kernels of equal length, in one stream or several, with plain launches or graphs. They wait for the GPU
+ * after a number of kernels, after each one to fetch a result as `.item()` does, or only at the end. One program has
+ * host code that is slower than its kernels.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -19,7 +19,7 @@ struct measure {
   uint64_t kernel_ns;
   unsigned streams;
   CUstream stream[STREAMS];
-  CUgraphExec graph; /* NULL: plain kernels */
+  CUgraphExec graph; /* NULL: plain launches */
   CUdeviceptr result;
 };
 
@@ -44,8 +44,8 @@ static void await(const struct measure *measure, bool fetch) {
 }
 
 /*
- * "run EACH LAUNCHES": waits after EACH; 0: at the end alone. "item LAUNCHES". Tells the median of a launch, its
- * wait's part included.
+ * "run EACH LAUNCHES": waits after EACH launches; 0: only at the end. "item LAUNCHES": fetches a result after each.
+ * Prints the median time per launch, waits included.
  */
 static void run(const struct measure *measure, unsigned each, unsigned launches, bool fetch) {
   static uint64_t round_ns[MOST_ROUNDS], call_ns[MOST_ROUNDS];
@@ -67,7 +67,9 @@ static void run(const struct measure *measure, unsigned each, unsigned launches,
       (double)median(call_ns, rounds) / size, (double)wall_ns / rounds / size, rounds * size);
 }
 
-/* "eager PERIOD_NS MS": a kernel each PERIOD, or as soon as the one before was launched. Tells how many there were. */
+/*
+ * "eager PERIOD_NS MS": launches a kernel each PERIOD, or once the previous launch has returned. Prints their number.
+ */
 static void be_eager(const struct measure *measure, uint64_t period_ns, uint64_t ms) {
   uint64_t begin = now_ns(), next = begin;
   unsigned launches = 0;

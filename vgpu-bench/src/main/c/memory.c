@@ -1,4 +1,4 @@
-/* For gpu-check: programs that hold memory in the ways in which a ledger may drift from what NVML tells. */
+/* For gpu-check: programs that hold memory in ways in which a ledger may drift from NVML. */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -96,7 +96,7 @@ static bool write_file(const char *path, const char *text) {
   return written;
 }
 
-/* aside MODE ...: the mode in a pid namespace of its own; "error unshare CODE" where that is not allowed */
+/* aside MODE ...: runs the mode in a new pid namespace; prints "error unshare CODE" if that is not permitted */
 int mode_aside(int count, char **arguments) {
   char map[64];
   int status = 0;

@@ -1,4 +1,6 @@
-/* For gpu-check: which driver its names give, the CUDA runtime without any framework, and what NVML tells of faults. */
+/*
+ * For gpu-check: which driver its names resolve to, the CUDA runtime without a framework, and faults reported by NVML.
+ */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -18,7 +20,7 @@ static void print_name(const char *name) {
          library == NULL ? "none" : function == NULL || dladdr(function, &info) == 0 ? "without cuInit" : info.dli_fname);
 }
 
-/* names DRIVER: whose cuInit each name gives, from the driver's own directory; JSON */
+/* names DRIVER: from the driver's own directory, which library's cuInit each name resolves to; JSON */
 int mode_names(int count, char **arguments) {
   char directory[4096];
   if (count != 1 || strlen(arguments[0]) >= sizeof directory || arguments[0][0] != '/') {
@@ -58,7 +60,7 @@ static void *runtime_function(const char *name) {
   return found;
 }
 
-/* cudart LIBRARY: calls of the runtime alone; says what it is shown, then waits for the end of its input */
+/* cudart LIBRARY: calls the runtime only; prints what it reports, then waits for the end of its input */
 int mode_cudart(int count, char **arguments) {
   int (*version)(int *);
   int (*allocate)(void **, size_t);
@@ -80,7 +82,7 @@ int mode_cudart(int count, char **arguments) {
   *(void **)&fill = runtime_function("cudaMemsetAsync");
   *(void **)&synchronize = runtime_function("cudaDeviceSynchronize");
   check(version(&number), "cudaRuntimeGetVersion");
-  check(info(&free_bytes, &total), "cudaMemGetInfo"); /* makes the primary context */
+  check(info(&free_bytes, &total), "cudaMemGetInfo"); /* creates the primary context */
   check(allocate(&memory, RUNTIME_BYTES), "cudaMalloc");
   for (int i = 0; i < FILLS; i++) {
     check(fill(memory, i, RUNTIME_BYTES, NULL), "cudaMemsetAsync");
@@ -102,7 +104,7 @@ struct event {
   unsigned gpu_instance, compute_instance;
 };
 
-/* xids FILE: a line for each; "ready", or why NVML tells of none; ends with its parent */
+/* xids FILE: writes "ready", or why NVML reports none, then a line for each Xid; ends with its parent */
 int mode_xids(int count, char **arguments) {
   int (*init)(void);
   int (*handle)(unsigned, void **);

@@ -1,4 +1,4 @@
-/* Reading a GPU's memory by NVML, as the watchers do. */
+/* Reads a GPU's memory through NVML. */
 #ifndef VGPU_BENCH_NVML_READER_H
 #define VGPU_BENCH_NVML_READER_H
 
@@ -27,13 +27,13 @@ struct nvml {
   nvmlDevice_t device;
 };
 
-/* Loads it and takes the first device; ends the program if it cannot. */
+/* Loads NVML and takes the first device; ends the program on failure. */
 void nvml_start(struct nvml *nvml);
 
-/* The processes that use the device; how many. */
+/* Reads the processes that use the device; returns how many there are. */
 unsigned nvml_read(const struct nvml *nvml, struct nvml_process *processes, unsigned room);
 
-/* Bytes of the device in use. */
+/* The used bytes of the device. */
 unsigned long long nvml_used(const struct nvml *nvml);
 
 /* False for a process that has ended, reaped or not. */

@@ -1,4 +1,4 @@
-/* Those who watch: the device's memory as NVML tells it, and the machine's own lateness. */
+/* Observers: the device's memory according to NVML, and the machine's own lateness. */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -14,10 +14,10 @@
 
 struct reading {
   uint64_t samples;
-  uint64_t now;        /* bytes that the living processes hold */
+  uint64_t now;        /* bytes that live processes hold */
   uint64_t peak;
-  uint64_t over;       /* the most above the limit */
-  uint64_t device_now; /* bytes of the device in use */
+  uint64_t over;       /* the largest excess over the limit */
+  uint64_t device_now; /* used bytes of the device */
   unsigned processes;
 };
 
@@ -44,7 +44,7 @@ void nvml_start(struct nvml *nvml) {
   }
 }
 
-/* False for a process that has ended, reaped or not: its memory is being taken back. */
+/* False for a process that has ended, reaped or not: its memory is being reclaimed. */
 bool nvml_is_alive(unsigned pid) {
   char path[64];
   char state = 'X';
@@ -123,7 +123,7 @@ int mode_observe(int count, char **arguments) {
   if (count != 1) {
     return 2;
   }
-  setvbuf(stdin, NULL, _IONBF, 0); /* so that poll sees each line */
+  setvbuf(stdin, NULL, _IONBF, 0); /* unbuffered, so that poll sees each line */
   uint64_t limit = strtoull(arguments[0], NULL, 10);
   nvml_start(&nvml);
   say("ready");
@@ -148,7 +148,7 @@ int mode_observe(int count, char **arguments) {
   }
 }
 
-/* How much later than asked for this machine wakes a thread up, at worst. */
+/* The longest delay with which this machine wakes a thread. */
 int mode_noise(int count, char **arguments) {
   uint64_t worst = 0;
   char line[128];

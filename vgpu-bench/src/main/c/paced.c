@@ -1,4 +1,4 @@
-/* For gpu-check: work whose GPU time is known, beside what the lease is charged; and exits with work in flight. */
+/* For gpu-check: work of known GPU time, to compare with what the lease is charged; and exits with work in flight. */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many kernels that take so long, each begun so much after the one before; without a gap they queue. */
+/* Launches kernels of equal length, each due a gap after the start of the previous one. Without a gap they queue. */
 static void run_paced(const struct driver *driver, unsigned us, unsigned gap_us, unsigned count, bool waits) {
   uint64_t begin = now_ns();
   for (unsigned i = 0; i < count; i++) {
@@ -80,7 +80,7 @@ static void *exit_beside(void *unused) {
   exit(0);
 }
 
-/* As a static object's destructor does: the driver may have ended by now, and answers with an error then. */
+/* Like the destructor of a static object. The driver may have shut down by now, and then returns an error. */
 static void call_at_end(int code, void *unused) {
   (void)code;
   (void)unused;
@@ -93,12 +93,12 @@ static void call_at_end(int code, void *unused) {
   }
 }
 
-/* leave exit|thread|handler: ends with 0 while kernels of its own run */
+/* leave exit|thread|handler: exits with 0 while its kernels run */
 int mode_leave(int count, char **arguments) {
   if (count != 1) {
     return 2;
   }
-  /* Registered before the driver's own: it runs after that. */
+  /* Registered before the driver's handler, so it runs after it. */
   if (strcmp(arguments[0], "handler") == 0 && on_exit(call_at_end, NULL) != 0) {
     fail("on_exit", 0);
   }
@@ -109,7 +109,7 @@ int mode_leave(int count, char **arguments) {
     if (pthread_create(&thread, NULL, exit_beside, NULL) != 0) {
       fail("pthread_create", 0);
     }
-    while (launch_some() == CUDA_SUCCESS) { /* in the middle of calls, until the driver ends */
+    while (launch_some() == CUDA_SUCCESS) { /* is inside a call when the driver shuts down */
       left.context_synchronize();
     }
     pthread_join(thread, NULL);

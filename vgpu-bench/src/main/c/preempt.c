@@ -1,8 +1,8 @@
 /*
- * How soon an offline program is stopped when an online one begins. `flood` is the offline one: it launches kernels
- * one behind the other and says in a shared file when the last one was let in. `arrive` is the online one: idle, then
- * one kernel, again and again; after each arrival it looks when the other's gate was closed: by the seat's word, or
- * by a bit of the express lane.
+ * How soon an offline program is stopped when an online one becomes busy. `flood` is the offline program: it launches
+ * kernels in a row, and records in a shared file when the last launch was admitted. `arrive` is the online program: it
+ * repeatedly idles, then runs one kernel. After each arrival it measures when the other's gate was closed, by the
+ * seat's word or by a bit of the express lane.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -18,12 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Where vgpu_shm.def has them: grant.word, grant.express_mask and express.busy in their files. */
+/* Offsets of grant.word, grant.express_mask and express.busy in their files, from vgpu_shm.def. */
 enum { FILE_BYTES = 4096, WORD_AT = 128, MASK_AT = 208, BUSY_AT = 128, WORD_OPEN = 1, WORD_REVOKED = 2 };
 enum { MOST_ARRIVALS = 20000, LOOK_NS = 20000, LEAST_PAUSE_NS = 4000000 };
 
 struct flood {
-  _Atomic uint64_t let_in_ns; /* when the last launch came back */
+  _Atomic uint64_t let_in_ns; /* when the last launch returned */
   _Atomic uint64_t launches;
 };
 
@@ -45,7 +45,7 @@ static void rest(uint64_t ns) {
   nanosleep(&(struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}, NULL);
 }
 
-/* flood NS FILE: kernels of NS until its input ends. */
+/* flood NS FILE: launches kernels of NS until its input ends. */
 int mode_flood(int count, char **arguments) {
   struct driver driver;
   if (count != 2) {
@@ -70,7 +70,7 @@ int mode_flood(int count, char **arguments) {
 /* ---- arrivals ---- */
 
 struct gates {
-  const char *grant, *express; /* express: NULL where there is none */
+  const char *grant, *express; /* express: NULL if there is none */
 };
 
 struct arrivals {
@@ -79,8 +79,8 @@ struct arrivals {
   const struct flood *flood;
   uint64_t kernel_ns;
   pthread_t looker;
-  _Atomic uint64_t since_ns;  /* of the arrival that is under way; 0: none */
-  _Atomic uint64_t closed_ns; /* when the other's gate was first seen closed after it */
+  _Atomic uint64_t since_ns;  /* start of the current arrival; 0: none */
+  _Atomic uint64_t closed_ns; /* when the other's gate was first seen closed after that */
   int wake[2];
   _Atomic uint64_t woken_ns;
   uint64_t closed[MOST_ARRIVALS], let_in[MOST_ARRIVALS], woke[MOST_ARRIVALS];
@@ -96,9 +96,7 @@ static bool is_closed(const struct gates *gates) {
          (atomic_load((const _Atomic uint64_t *)(const void *)(gates->express + BUSY_AT)) & mask) != 0;
 }
 
-/*
- * For arrivals whose launch waits for the seat: meanwhile another thread looks, now and then, and takes no processor.
- */
+/* For arrivals whose launch waits for the seat. Polls at intervals, so that it does not occupy a processor. */
 static void *look(void *argument) {
   struct arrivals *arrivals = argument;
   prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
@@ -121,7 +119,7 @@ static void *wake_up(void *argument) {
   return NULL;
 }
 
-/* The reference: what it takes this machine, now, to wake a thread that waits for one byte. */
+/* The reference: how long this machine currently takes to wake a thread that waits for one byte. */
 static uint64_t reference(struct arrivals *arrivals) {
   atomic_store(&arrivals->woken_ns, 0);
   uint64_t begin = now_ns();
@@ -142,7 +140,7 @@ static void await_open(const struct arrivals *arrivals, uint64_t *random) {
   }
 }
 
-/* One arrival: how long until the other's gate was closed, and until the last launch that it let in. */
+/* One arrival: the time until the other's gate was closed, and until the last launch that it admitted. */
 static void arrive(struct arrivals *arrivals, unsigned i) {
   atomic_store(&arrivals->closed_ns, 0);
   uint64_t begin = now_ns();
@@ -157,7 +155,7 @@ static void arrive(struct arrivals *arrivals, unsigned i) {
   }
   uint64_t closed = atomic_load(&arrivals->closed_ns);
   atomic_store(&arrivals->since_ns, 0);
-  /* While our kernel runs, nothing may come in any more: the last one that did is the last before it. */
+  /* While this kernel runs, no further launch is admitted, so the last one recorded is the last before it. */
   rest(arrivals->kernel_ns / 2);
   uint64_t let_in = atomic_load(&arrivals->flood->let_in_ns);
   check(arrivals->driver.context_synchronize(), "synchronize");

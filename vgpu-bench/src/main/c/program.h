@@ -1,6 +1,6 @@
 /*
- * gpu_program: one small program on the CUDA driver API, told over standard input what to do, so that a benchmark or a
- * test drives several of them at once. It knows nothing of vgpu: bare or under a hook, it finds libcuda.so.1 as any
+ * gpu_program: a small program on the CUDA driver API, controlled through standard input, so that a benchmark or a test
+ * can drive several of them at once. It does not depend on vgpu: bare or under a hook, it loads libcuda.so.1 as any
  * program does. Each mode is one file.
  */
 #ifndef VGPU_BENCH_PROGRAM_H
@@ -27,7 +27,7 @@ typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUstream_st *CUstream;
 
-/* CALL(name here, exported name, parameters) */
+/* CALL(local name, exported name, parameters) */
 #define DRIVER_CALLS(CALL)                                                                                             \
   CALL(init, "cuInit", (unsigned))                                                                                     \
   CALL(device_get, "cuDeviceGet", (CUdevice *, int))                                                                   \
@@ -66,48 +66,50 @@ struct driver {
 /* Prints "error WHAT CODE" and ends the program. */
 _Noreturn void fail(const char *what, long code);
 
-/* Fails unless the code is CUDA_SUCCESS. */
+/* Calls fail() unless the code is CUDA_SUCCESS. */
 void check(CUresult result, const char *what);
 
-/* Looks the driver's functions up. */
+/* Looks up the driver's functions. */
 void driver_load(struct driver *driver);
 
-/* A function that only some modes need; fails where the driver has none. */
+/* Looks up a function that only some modes need; fails if the driver does not have it. */
 void *driver_function(const char *name);
 
-/* Then calls cuInit, and makes a context and the kernels. */
+/* Calls driver_load and cuInit, and creates a context and the kernels. */
 void driver_start(struct driver *driver);
 
-/* Prints one line at once. */
+/* Prints one line and flushes it. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The next line of standard input without its end; false at the end of the input. */
+/* Reads the next line of standard input, without its end; returns false at the end of the input. */
 bool next_line(char *line, size_t size);
 
 uint64_t now_ns(void);
 
-/* A pseudo-random number; each thread has a state of its own, not 0. */
+/* A pseudo-random number. Each thread has its own state, which must not be 0. */
 uint64_t random_next(uint64_t *state);
 
-/* The median of values, which are sorted. */
+/* The median of values. Sorts them. */
 uint64_t median(uint64_t *values, size_t count);
 
-/* A graph of a chain of so many kernels, in one stream captured. */
+/* A graph with a chain of kernels, captured from one stream. */
 CUgraphExec graph_of(const struct driver *driver, CUfunction kernel, unsigned grid, unsigned count, uint64_t ns);
 
-/* Launches one kernel of one block that takes so long. */
+/* Launches a kernel of one block with the given duration. */
 CUresult spin(const struct driver *driver, uint64_t ns);
 
-/* Waits so long, woken within a microsecond where the kernel can. */
+/* Sleeps; wakes within a microsecond of the time if the kernel can do that. */
 void rest_ns(uint64_t ns);
 
-/* A module that no cache has: COLD_KERNELS kernels to compile, and a variable of so many bytes. Kernels: (u32 *out). */
+/*
+ * A module that no cache contains: COLD_KERNELS kernels to compile, and a variable of that size. Kernels: (u32 *out).
+ */
 CUmodule cold_module(const struct driver *driver, size_t variable_bytes);
 
-/* Launches each of its kernels once and waits for them. */
+/* Launches each of the module's kernels once and waits for them. */
 void cold_launches(const struct driver *driver, CUmodule module);
 
-/* The modes; arguments as in the usage of main.c. */
+/* The modes. main.c lists their arguments. */
 int mode_init(int count, char **arguments);
 int mode_launch(int count, char **arguments);
 int mode_measure(int count, char **arguments);

@@ -1,10 +1,11 @@
 /*
- * An inference server: requests come when they are due, whatever became of those before; each is a chain of kernels, as
- * many as its tokens need, then the answer. One request at a time, in the order of their arrival.
+ * An inference server. Requests arrive when they are due, whether or not earlier ones are done. Each request is a chain
+ * of kernels, as many as its tokens need, then the answer. Requests are served one at a time, in the order of their
+ * arrival.
  *
- * IN holds a line for each request, "DUE PREFILL DECODE" in ns: when, counted from T0, and how much of the GPU's time
- * the prompt and the answer take. OUT gets a line for each, "DUE BEGIN END" in ns from T0; END is 0 for those not
- * served by T0 + LIMIT.
+ * IN has a line for each request, "DUE PREFILL DECODE" in ns: its arrival, counted from T0, and the GPU time of the
+ * prompt and of the answer. OUT gets a line for each, "DUE BEGIN END" in ns from T0; END is 0 for requests not served
+ * by T0 + LIMIT.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -15,7 +16,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-/* No kernel of a request is longer. */
+/* The longest kernel of a request. */
 #define PREFILL_KERNEL_NS 500000u
 #define DECODE_KERNEL_NS 100000u
 
@@ -73,7 +74,7 @@ static void sleep_until(uint64_t deadline_ns) {
   }
 }
 
-/* As few kernels as the longest allows, of about one length; together exactly TOTAL. */
+/* Launches the fewest kernels that the longest length allows, of about equal length; together exactly TOTAL. */
 static CUresult launch_chain(const struct driver *driver, uint64_t total_ns, uint64_t longest_ns) {
   uint64_t kernels = (total_ns + longest_ns - 1) / longest_ns;
   CUresult result = CUDA_SUCCESS;
@@ -108,7 +109,7 @@ int mode_serve(int count, char **arguments) {
   if (count != 2) {
     return 2;
   }
-  prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* so that requests begin when they are due */
+  prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* so that requests begin on time */
   read_requests(arguments[0], &requests);
   driver_start(&driver);
   say("ready");

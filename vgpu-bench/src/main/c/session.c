@@ -1,6 +1,6 @@
 /*
- * For gpu-check: a step of it is a process in a session of its own, which is ended with all that it started; and where
- * this machine's driver is.
+ * For gpu-check: runs a step as a process in its own session, and terminates it with everything that it started. Also
+ * finds this machine's driver.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -34,7 +34,7 @@ static long parent_of(const char *pid) {
   return name_end != NULL && sscanf(name_end + 1, " %*c %ld", &parent) == 1 ? parent : -1;
 }
 
-/* Who lost his parent below us is ours by now (subreaper), also in a session of his own. */
+/* Orphaned descendants are reparented to this process (subreaper), even from other sessions. */
 static void kill_children(void) {
   DIR *proc = opendir("/proc");
   if (proc == NULL) {
@@ -66,7 +66,7 @@ static void sweep(pid_t child) {
   }
 }
 
-/* Waits until the child ends: true, with its status. False at the deadline, or when we shall end. */
+/* Waits until the child ends: true, with its status. False at the deadline, or on a signal to terminate. */
 static bool await(pid_t child, uint64_t deadline_ns, const sigset_t *signals, int *status) {
   for (;;) {
     pid_t ended;
@@ -88,7 +88,9 @@ static bool await(pid_t child, uint64_t deadline_ns, const sigset_t *signals, in
   }
 }
 
-/* session SECONDS COMMAND...: its exit code; 124 at the limit or after SIGTERM. Nothing of it outlives us. */
+/*
+ * session SECONDS COMMAND...: exits with the command's code, or 124 at the limit or after SIGTERM. Kills descendants.
+ */
 int mode_session(int count, char **arguments) {
   sigset_t signals, before;
   int status = 0;
@@ -104,7 +106,7 @@ int mode_session(int count, char **arguments) {
   prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0ul, 0ul, 0ul);
   pid_t self = getpid(), child = fork();
   if (child == 0) {
-    /* Should we be killed, it ends itself and what it started. */
+    /* If the parent is killed, the step terminates itself and what it started. */
     prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0ul, 0ul, 0ul);
     if (getppid() != self) {
       _exit(CANNOT_RUN);
@@ -129,7 +131,7 @@ int mode_session(int count, char **arguments) {
   return !ended ? TIMED_OUT : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* where NAME...: the file of each library as the loader finds it, or why it does not; "path NAME FILE" */
+/* where NAME...: prints the file of each library as the loader finds it, or why it does not; "path NAME FILE" */
 int mode_where(int count, char **arguments) {
   for (int i = 0; i < count; i++) {
     void *library = dlopen(arguments[i], RTLD_NOW | RTLD_LOCAL);

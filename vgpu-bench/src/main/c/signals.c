@@ -1,4 +1,4 @@
-/* Sends signals at once, where a shell for each would take milliseconds of the processor. */
+/* Sends signals directly: a shell for each signal would take milliseconds of processor time. */
 #define _GNU_SOURCE
 #include "program.h"
 

@@ -1,7 +1,6 @@
 /*
- * Where stalls come from: notes what changes in the pages of leases, some thousand times a second, and tells what
- * changed between two instants. It reads the pages that are there anyway, so those who are watched do nothing more
- * than else.
+ * Traces the causes of stalls: records changes in the leases' pages some thousand times a second, and prints the
+ * changes between two moments. It only reads existing pages, so the observed processes do no extra work.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -67,7 +66,7 @@ static uint32_t read32(const uint32_t *word) { return __atomic_load_n(word, __AT
 
 static uint64_t read64(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 
-/* How long ago a beat was, in steps; 0: not long. */
+/* How long ago a heartbeat was, in whole milliseconds given in microseconds; 0 if it was recent. */
 static uint64_t silence(uint64_t beat, uint64_t now) {
   return beat != 0 && now > beat + SILENT_NS ? (now - beat) / NANOSECONDS_A_MS * 1000 : 0;
 }
@@ -87,7 +86,7 @@ static void look_at_slot(unsigned index, unsigned slot, uint64_t now) {
   }
   uint64_t gpu = read64(&is->gpu_ns);
   if (gpu != seen->gpu) {
-    /* a slot's next process begins at 0 */
+    /* the next process in a slot begins at 0 */
     note(now, index, slot, GPU, (gpu > seen->gpu ? gpu - seen->gpu : gpu) / 1000);
     seen->gpu = gpu;
   }

@@ -1,10 +1,9 @@
 /*
- * A training loop: kernels one after the other without end, launched well ahead of the GPU, as PyTorch does. Their
- * lengths are drawn between LEAST and MOST, each order of magnitude as likely as the other; the same SEED draws the
- * same.
+ * A training loop: an endless sequence of kernels, launched well ahead of the GPU, as PyTorch does. Their lengths are
+ * drawn between LEAST and MOST, with every order of magnitude equally likely; the same SEED gives the same lengths.
  *
- * OUT gets a line "NS WORK" for about each millisecond of work: how much had been done by then, in ns of kernels,
- * counted from the start. Both come from events, so from the GPU's own clock; NS is CLOCK_MONOTONIC.
+ * OUT gets a line "NS WORK" for about each millisecond of work: the work done by the time NS, in ns of kernels, counted
+ * from the start. Both come from events, that is, from the GPU's own clock; NS is in CLOCK_MONOTONIC.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -18,8 +17,8 @@
 #include <string.h>
 #include <time.h>
 
-#define MARK_NS 1000000u   /* an event after so much work */
-#define QUEUE_NS 50000000u /* so much is launched ahead */
+#define MARK_NS 1000000u   /* one event per this much work */
+#define QUEUE_NS 50000000u /* how far launches run ahead */
 #define RING 64u
 #define BASES 5
 
@@ -41,7 +40,7 @@ struct train {
   uint64_t recorded;
   uint64_t collected;
   CUevent base;
-  uint64_t base_ns; /* when the base event was, in CLOCK_MONOTONIC */
+  uint64_t base_ns; /* the time of the base event, in CLOCK_MONOTONIC */
   FILE *out;
   atomic_bool running;
   atomic_bool finishing;
@@ -53,7 +52,7 @@ static uint64_t elapsed_ns(const struct train *train, CUevent event) {
   return (uint64_t)((double)ms * 1e6);
 }
 
-/* Ties the GPU's clock to ours: of a few events, the one that was seen soonest. */
+/* Relates the GPU's clock to the host's: takes the one of several events that was observed soonest. */
 static void tie_clocks(struct train *train) {
   const struct driver *driver = &train->driver;
   CUevent event = train->ring[0].event;
@@ -155,5 +154,5 @@ int mode_train(int count, char **arguments) {
       return 0;
     }
   }
-  exit(0); /* its thread may wait for the GPU */
+  exit(0); /* not a return: its thread may be waiting for the GPU */
 }

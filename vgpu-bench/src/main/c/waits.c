@@ -1,6 +1,6 @@
 /*
- * For gpu-check: for how long a call of one thread holds up the event's query of another, which the hook's own thread
- * makes all the time; and whose work waits behind whose.
+ * For gpu-check: how long calls of one thread delay an event query of another thread; the hook's own thread makes such
+ * queries all the time. Also which stream's work waits behind which.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -20,7 +20,7 @@ struct asker {
   size_t count;
   uint64_t longest_ns;
   uint64_t ns[SAMPLES];
-  CUresult without_context; /* what the query says in a thread that has no context */
+  CUresult without_context; /* result of the query in a thread without a context */
 };
 
 static struct asker asker;
@@ -113,13 +113,13 @@ static void act(struct actor *actor, size_t which) {
   atomic_store(&asker.ends, true);
   pthread_join(thread, NULL);
   size_t kept = asker.count < SAMPLES ? asker.count : SAMPLES;
-  uint64_t middle = median(asker.ns, kept); /* sorted by now */
+  uint64_t middle = median(asker.ns, kept); /* the values are sorted now */
   printf("%s\"%s\":{\"took_ms\":%.3f,\"queries\":%zu,\"p50_us\":%.3f,\"p99_us\":%.3f,\"longest_us\":%.3f}",
          which == 0 ? "{" : ",", ACTIONS[which].name, (double)took / 1e6, asker.count, (double)middle / 1e3,
          (double)asker.ns[kept * 99 / 100] / 1e3, (double)asker.longest_ns / 1e3);
 }
 
-/* waits MIB: prints one JSON object; pins so much */
+/* waits MIB: prints one JSON object; pins MIB of host memory */
 int mode_waits(int count, char **arguments) {
   static struct actor actor;
   if (count != 1) {
@@ -158,7 +158,7 @@ static CUresult launch_in(const struct driver *driver, CUstream stream, uint64_t
   return driver->launch(driver->spin_kernel, 1, 1, 1, 32, 1, 1, 0, stream, parameters, NULL);
 }
 
-/* The other thread: a long kernel in its stream. */
+/* The other thread: launches a long kernel in its stream. */
 static void *launch_long(void *argument) {
   struct streams *streams = argument;
   check(streams->driver.context_set(streams->driver.context), "cuCtxSetCurrent");
@@ -168,7 +168,7 @@ static void *launch_long(void *argument) {
   return NULL;
 }
 
-/* How long a short kernel, a tenth of the long one, takes whose thread comes a moment after the other's; ms. */
+/* How long a short kernel, a tenth of the long one, takes if its thread launches it shortly after the long one; ms. */
 static double behind_ms(struct streams *streams, CUstream long_stream, CUstream short_stream) {
   uint64_t took[TRIES];
   int tries = streams->long_ns > 10 * MS ? 1 : TRIES;
@@ -193,7 +193,7 @@ static double behind_ms(struct streams *streams, CUstream long_stream, CUstream 
   return (double)median(took, (size_t)tries) / 1e6;
 }
 
-/* Whether an event in the legacy stream comes after the work of a blocking one; 0 or 1. */
+/* Whether an event in the legacy stream waits for the work of a blocking stream; 0 or 1. */
 static int legacy_event_waits(const struct driver *driver, CUstream blocking) {
   CUevent event;
   check(driver->event_create(&event, 2), "cuEventCreate");
@@ -206,7 +206,7 @@ static int legacy_event_waits(const struct driver *driver, CUstream blocking) {
   return result == CUDA_ERROR_NOT_READY;
 }
 
-/* A stream that waits for a word which a later piece of work in another blocking stream writes; -1: for ever. */
+/* How long a stream waits for a word that later work in another blocking stream writes; -1: for ever. */
 static double later_ms(const struct driver *driver, CUstream waiting, CUstream writing) {
   CUresult (*wait)(CUstream, CUdeviceptr, uint32_t, unsigned);
   CUresult (*write)(CUstream, CUdeviceptr, uint32_t, unsigned);
@@ -225,7 +225,7 @@ static double later_ms(const struct driver *driver, CUstream waiting, CUstream w
   check(wait(waiting, word, 1, WAIT_GEQ), "cuStreamWaitValue32");
   check(launch_in(driver, waiting, 1000), "cuLaunchKernel");
   check(driver->event_record(done, waiting), "cuEventRecord");
-  rest_ns(20 * MS); /* whoever watches has time to record something between the two */
+  rest_ns(20 * MS); /* time for an observer, such as the hook's thread, to record an event between the two */
   check(launch_in(driver, writing, 1000), "cuLaunchKernel");
   check(write(writing, word, 1, 0), "cuStreamWriteValue32");
   while (driver->event_query(done) == CUDA_ERROR_NOT_READY) {
@@ -237,7 +237,7 @@ static double later_ms(const struct driver *driver, CUstream waiting, CUstream w
   return (double)(now_ns() - begin) / 1e6;
 }
 
-/* streams [quick]: prints one JSON object; quick: the shorter kernels alone */
+/* streams [quick]: prints one JSON object; quick: only the shorter kernels */
 int mode_streams(int count, char **arguments) {
   static struct streams streams;
   static CUstream blocking[2], others[2];
@@ -257,12 +257,12 @@ int mode_streams(int count, char **arguments) {
     printf("%s\"%u\":{\"per_thread\":%.3f,", i == 0 ? "" : ",", long_ms[i], behind_ms(&streams, per_thread, per_thread));
     printf("\"blocking\":%.3f,", behind_ms(&streams, blocking[0], blocking[1]));
     printf("\"non_blocking\":%.3f,", behind_ms(&streams, others[0], others[1]));
-    /* The control: the legacy stream waits for blocking ones. */
+    /* The control: the legacy stream waits for blocking streams. */
     printf("\"legacy\":%.3f}", behind_ms(&streams, blocking[0], NULL));
   }
   printf("},");
   printf("\"legacy_event_waits\":%d,", legacy_event_waits(&streams.driver, blocking[0]));
   printf("\"later_ms\":%.3f}\n", later_ms(&streams.driver, blocking[0], blocking[1]));
   fflush(stdout);
-  _exit(0); /* what waits for ever shall not hold us */
+  _exit(0); /* a stream may wait for ever */
 }

@@ -80,7 +80,7 @@ public final class Bench {
       they need a C compiler.
       """;
 
-  /** The process for which this is done, and with which it ends, however that ends. */
+  /** The system property with the id of the command's process, with which this process ends. */
   private static final String COMMAND_PID = "vgpu.command.pid";
 
   private static final int TERMINATED = 143;
@@ -186,7 +186,7 @@ public final class Bench {
     Files.writeString(Path.of(files.get(files.size() - 1)), ColocationPlot.svg(results));
   }
 
-  /** {@return what is said after an option, or, where it is not there, the other} */
+  /** {@return the value of an option, or a default if the option is missing} */
   private static String value(List<String> arguments, String option, String other) {
     try {
       return ColocationOptions.value(arguments, option, other);

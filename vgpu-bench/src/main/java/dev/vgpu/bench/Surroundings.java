@@ -10,7 +10,7 @@ import java.time.temporal.ChronoUnit;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** The machine and the sources that figures belong to. */
+/** A description of the machine and the sources, which goes with the figures. */
 final class Surroundings {
   private Surroundings() {}
 
@@ -39,7 +39,7 @@ final class Surroundings {
     }
   }
 
-  /** Of the last minute: others' work makes figures worse. */
+  /** Of the last minute. Load of other programs makes figures worse. */
   private static String loadAverage() {
     try {
       return Files.readString(Path.of("/proc/loadavg")).split(" ", 2)[0];
@@ -48,7 +48,7 @@ final class Surroundings {
     }
   }
 
-  /** Of our processes: with priority over others', or not. */
+  /** The scheduling policy of our processes: with priority over other processes, or not. */
   private static String scheduling() {
     try {
       String stat = Files.readString(Path.of("/proc/self/stat"));

@@ -1,4 +1,4 @@
-/** Benchmarks: every figure beside a reference that was measured in the same run. */
+/** Benchmarks, each with a reference that is measured in the same run. */
 @NullMarked
 package dev.vgpu.bench;
 

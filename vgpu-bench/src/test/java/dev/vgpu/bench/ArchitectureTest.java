@@ -10,7 +10,7 @@ import dev.vgpu.bench.harness.Node;
 import dev.vgpu.testing.ClassCycles;
 import org.junit.jupiter.api.Test;
 
-/** What the compiler does not hold of the benchmarks. */
+/** Dependency rules of the benchmarks that the compiler does not enforce. */
 class ArchitectureTest {
   private static final JavaClasses BENCHMARKS =
       new ClassFileImporter()

@@ -49,8 +49,8 @@ import picocli.CommandLine.Spec;
 import picocli.CommandLine.UnmatchedArgumentException;
 
 /**
- * The {@code vgpu} command. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C, 143
- * by SIGTERM.
+ * The {@code vgpu} command. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 terminated by Ctrl-C,
+ * 143 by SIGTERM.
  */
 @Command(
     name = "vgpu",
@@ -65,7 +65,7 @@ public final class VgpuCommand implements Runnable {
   private static final String COMPLETION = "completion";
   private static final String MAN = "man";
 
-  /** The commands, in the order of the help. */
+  /** The subcommands, in the order in which the help lists them. */
   private static final List<String> NAMES =
       List.of(
           "run",
@@ -125,25 +125,25 @@ public final class VgpuCommand implements Runnable {
   public static void main(String[] args) {
     Map<String, String> environment = System.getenv();
     if (isVerbose(args) || isSet(environment)) {
-      // Read by the logger that comes with the command, before it is first used.
+      // The bundled logger reads this property when it is first used.
       System.setProperty("org.slf4j.simpleLogger.defaultLogLevel", "debug");
     }
     if (args.length == 1 && args[0].equals(VERSION)) {
-      System.out.println(VersionText.line(environment)); // needs nothing of what the rest reads
+      System.out.println(VersionText.line(environment)); // needs none of the setup below
       System.exit(CommandLine.ExitCode.OK);
     }
     CliContext context = CliContext.ofProcess();
-    System.setErr(context.console().err()); // the logger's too: what it tells may be anybody's
+    System.setErr(context.console().err()); // the logger's too: its text may be anyone's
     try {
       System.exit(commandLine(context, args).execute(args));
     } catch (OutOfMemoryError e) {
-      // No thread is left either for what ends with this process.
+      // No thread can be created either, so an orderly exit, which needs some, would fail.
       context.console().err().println("vgpu: " + e.getMessage());
       Runtime.getRuntime().halt(CommandLine.ExitCode.SOFTWARE);
     }
   }
 
-  /** What follows "--" is another program's. */
+  /** Arguments after "--" belong to another program. */
   private static boolean isVerbose(String[] args) {
     return Arrays.stream(args).takeWhile(arg -> !arg.equals("--")).anyMatch(VERBOSE::equals);
   }
@@ -151,9 +151,9 @@ public final class VgpuCommand implements Runnable {
   /**
    * {@return the command; run it with {@link CommandLine#execute}}
    *
-   * @param context what it gets from outside
-   * @param args what it will be given: if they begin with the name of a command, only that one is
-   *     read, since reading all of them takes longer than most of them run
+   * @param context the streams, environment, GPUs and clock of the command
+   * @param args the arguments that the command will be given; if the first one names a subcommand,
+   *     only that one is loaded, because loading all of them takes longer than most of them run
    */
   static CommandLine commandLine(CliContext context, String... args) {
     VgpuCommand command = new VgpuCommand(context);
@@ -185,7 +185,7 @@ public final class VgpuCommand implements Runnable {
 
   private static Object subcommand(String name, CliContext context) {
     return switch (name) {
-      // The options of the program that is run are its own, also where "--" is left out.
+      // Options after the program's name belong to the program, even without "--".
       case "run" -> new CommandLine(new RunCommand(context)).setStopAtPositional(true);
       case "cdi" -> new CommandLine(new CdiCommand(context)).setStopAtPositional(true);
       case "ls" -> new LsCommand(context);
@@ -214,7 +214,7 @@ public final class VgpuCommand implements Runnable {
     return new PrintWriter(new OutputStreamWriter(stream, UTF_8), true);
   }
 
-  /** Refuses: there is nothing to do without a command. */
+  /** Fails: a subcommand is required. */
   @Override
   public void run() {
     throw new ParameterException(spec.commandLine(), "no command is given");

@@ -13,7 +13,7 @@ import dev.vgpu.cli.run.RunCommand;
 import dev.vgpu.testing.ClassCycles;
 import org.junit.jupiter.api.Test;
 
-/** What {@code module-info} cannot say of the command. */
+/** Dependency rules of the command that {@code module-info} cannot express. */
 class ArchitectureTest {
   private static final JavaClasses COMMAND =
       new ClassFileImporter()
@@ -38,7 +38,7 @@ class ArchitectureTest {
         .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
   }
 
-  /** The dashboard is a room that any program could take: it stands on the API alone. */
+  /** The dashboard must stay usable by any program, so it depends on the API alone. */
   @Test
   void theDashboardUsesNoOtherRoom() {
     noClasses()
@@ -50,7 +50,7 @@ class ArchitectureTest {
         .check(COMMAND);
   }
 
-  /** The main class alone knows all commands; no room knows it. */
+  /** Only the main class knows all commands; no other package depends on it. */
   @Test
   void noRoomUsesTheMainClass() {
     noClasses()

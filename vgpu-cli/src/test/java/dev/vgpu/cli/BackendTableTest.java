@@ -22,7 +22,7 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** README's table of what each backend can do is what the backends say. */
+/** The README's table of backend capabilities matches what the backends report. */
 @Timeout(30)
 class BackendTableTest {
   private static final String BEGIN = "<!-- backends: written by BackendTableTest -->\n";

@@ -17,11 +17,11 @@ import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 
 /**
- * A run directory with emulated GPUs of its own, and the {@code vgpu} commands that run there as
- * processes. Closing it ends all of them.
+ * A run directory with its own emulated GPUs, and the {@code vgpu} commands that run there as
+ * processes. Closing it terminates all of them.
  */
 public final class CommandNode implements AutoCloseable {
-  /** What a context takes on the emulated GPUs. */
+  /** How much memory a context takes on the emulated GPUs. */
   public static final long CONTEXT_BYTES = 64L << 20;
 
   private static final String SETTINGS = "devices=2,memory=4GiB,context=64MiB";
@@ -39,7 +39,7 @@ public final class CommandNode implements AutoCloseable {
     return new CommandNode(Files.createTempDirectory(Path.of("/tmp"), "vgpu-c"));
   }
 
-  /** Where its commands meet. */
+  /** The directory that its commands share. */
   public Path runDirectory() {
     return directory.resolve("run");
   }
@@ -80,13 +80,13 @@ public final class CommandNode implements AutoCloseable {
       return read(err);
     }
 
-    /** {@return its exit code, when it has ended} */
+    /** {@return the exit code; waits until the process has ended} */
     public int exitCode() throws InterruptedException {
       assertThat(process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS)).as("%s", this).isTrue();
       return process.exitValue();
     }
 
-    /** Expects that it ends well. */
+    /** Expects that the process ends with exit code 0. */
     public Command succeeds() throws InterruptedException {
       assertThat(exitCode()).as("%s", this).isZero();
       return this;
@@ -96,7 +96,7 @@ public final class CommandNode implements AutoCloseable {
       return JSON.readTree(out());
     }
 
-    /** Waits until it has printed that. */
+    /** Waits until the process has printed a text. */
     public Command prints(String text) throws InterruptedException {
       await(() -> out().contains(text) || !process.isAlive(), this);
       assertThat(out()).as("%s", this).contains(text);
@@ -114,12 +114,12 @@ public final class CommandNode implements AutoCloseable {
   }
 
   public static void signalProcess(String name, long pid) throws IOException, InterruptedException {
-    // The shell's own: a bare machine has no program of that name.
+    // The shell's built-in kill: a minimal system has no kill program.
     assertThat(new ProcessBuilder("sh", "-c", "kill -" + name + " " + pid).start().waitFor())
         .isZero();
   }
 
-  /** Waits until something holds. */
+  /** Waits until a condition holds. */
   public static void await(BooleanSupplier condition, Object otherwise)
       throws InterruptedException {
     NanoClock clock = NanoClock.system();
@@ -143,12 +143,12 @@ public final class CommandNode implements AutoCloseable {
     return java("dev.vgpu.cli.VgpuCommand", arguments);
   }
 
-  /** Starts {@code vgpu} with these arguments, and variables of its own: {@code NAME=VALUE}. */
+  /** Starts {@code vgpu} with these arguments, and additional variables: {@code NAME=VALUE}. */
   public Command vgpuWith(List<String> variables, String... arguments) throws IOException {
     return java(variables, "dev.vgpu.cli.VgpuCommand", arguments);
   }
 
-  /** Starts {@code vgpu run} with terms, then a program. */
+  /** Starts {@code vgpu run} with options, then a program. */
   public Command run(String terms, String... program) throws IOException {
     List<String> arguments = new ArrayList<>(List.of("run"));
     arguments.addAll(List.of(terms.split(" ")));
@@ -162,7 +162,7 @@ public final class CommandNode implements AutoCloseable {
     return java(List.of(), mainClass, arguments);
   }
 
-  /** Starts a main class with variables of its own: {@code NAME=VALUE}. */
+  /** Starts a main class with additional variables: {@code NAME=VALUE}. */
   public Command javaWith(List<String> variables, String mainClass, String... arguments)
       throws IOException {
     return java(variables, mainClass, arguments);
@@ -178,7 +178,7 @@ public final class CommandNode implements AutoCloseable {
     return started;
   }
 
-  /** {@return a JVM with the class path of the tests} */
+  /** {@return the command line of a JVM with the class path of the tests} */
   public static List<String> javaCommand() {
     return List.of(
         Path.of(System.getProperty("java.home"), "bin", "java").toString(),
@@ -188,7 +188,7 @@ public final class CommandNode implements AutoCloseable {
         System.getProperty("java.class.path"));
   }
 
-  /** {@return a sample program} */
+  /** {@return the path of a sample program} */
   public static String program(String name) {
     return Path.of(System.getProperty("vgpu.home"), "samples/cuda-programs/target/programs", name)
         .toString();

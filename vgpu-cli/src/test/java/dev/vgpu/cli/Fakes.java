@@ -29,11 +29,11 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 import picocli.CommandLine;
 
-/** Pools and leases that say what a test tells them to. */
+/** Pools and leases whose answers a test defines. */
 public final class Fakes {
   private Fakes() {}
 
-  /** A clock on which a wait takes no time. */
+  /** A clock on which waiting takes no time. */
   public static final class SkippingClock implements NanoClock {
     private long nowNs = 1_000_000_000;
 
@@ -101,7 +101,7 @@ public final class Fakes {
     return gpu;
   }
 
-  /** Tenants that share a GPU, and one of them that is held back. */
+  /** A GPU with several tenants, one of which is held back. */
   public static GpuState state(long switches) {
     GpuState state = mock(GpuState.class);
     when(state.gpu()).thenReturn(new GpuId("GPU-1"));
@@ -123,7 +123,7 @@ public final class Fakes {
     return state;
   }
 
-  /** {@return the command, with what a test gives it from outside} */
+  /** {@return the command in a context that a test provides} */
   public static CommandLine commandLine(CliContext context, String... args) {
     return VgpuCommand.commandLine(context, args);
   }

@@ -18,17 +18,17 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * The commands of a checkout that the site's pages show, over an emulated GPU of the default size.
- * A program that runs for seconds runs for one.
+ * Runs the commands that the site's pages show for a checkout, over an emulated GPU of the default
+ * size. Programs that would run for some seconds run for one.
  */
 class PageCommandsIT {
   private static final Path HOME = Path.of(System.getProperty("vgpu.home", ".."));
   private static final long TIMEOUT_SECONDS = 60;
   private static final Pattern SHELL = Pattern.compile("(?ms)^```sh\n(.*?)^```$");
 
-  // Other tests have these: the demo and MIG (MigIT) have their own, benchmarks measure, package
-  // has integration/debian-package.sh. Install writes to the local repository, and top without a
-  // count ends at a key.
+  // Covered elsewhere: the demo and MIG have their own tests (MigIT), benchmarks measure, and
+  // integration/debian-package.sh tests package. Install writes to the local repository, and top
+  // without a count runs until a key is pressed.
   private static final Pattern ELSEWHERE =
       Pattern.compile("\\./vgpu (demo|bench|install|package|mig|run --require faults|top$).*");
 
@@ -64,7 +64,7 @@ class PageCommandsIT {
         .filter(line -> !ELSEWHERE.matcher(line).matches());
   }
 
-  /** What the pages say of their exit codes. */
+  /** The exit codes of a command according to the pages. */
   private static List<Integer> exitCodes(String command) {
     if (command.startsWith("./vgpu doctor")) {
       return List.of(0, 1);
@@ -91,7 +91,7 @@ class PageCommandsIT {
     builder.environment().remove("LD_PRELOAD");
     builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
     builder.environment().put("VGPU_RUN_DIR", directory.resolve("run").toString());
-    // What is built is what is tested: the script builds nothing.
+    // The script builds nothing, so that the test runs what is already built.
     builder.environment().put("VGPU_BUILDING", "1");
     Process process = builder.redirectErrorStream(true).redirectOutput(output.toFile()).start();
     try {

@@ -136,7 +136,7 @@ class SeatCommandsIT {
     }
     CommandNode.Command run = spin("--memory 1GiB --compute 50");
     awaitProcesses(1);
-    // Not the first of its descendants: one that holds the seat has a helper of its own.
+    // Not simply its first descendant: a process that holds the seat has a helper process too.
     long pid = node.leases().path(0).path("pids").path(0).asLong();
     ProcessHandle program = ProcessHandle.of(pid).orElseThrow();
     run.signal("KILL");

@@ -155,7 +155,7 @@ class VgpuCommandTest {
         .contains("demo", "devices", "doctor", "bench", "chaos", "completion");
   }
 
-  /** A line ends where the next word has no room, or a sentence ends. */
+  /** A line ends only where the next word does not fit, or at the end of a sentence. */
   @ParameterizedTest
   @ValueSource(strings = {"ls", "top", "serve", "doctor", "run", "demo", "devices", "usage", "cdi"})
   void textsOfTheHelpFillTheirLines(String command) {

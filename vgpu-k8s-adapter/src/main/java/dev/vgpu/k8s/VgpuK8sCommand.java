@@ -11,7 +11,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 
-/** The program {@code vgpu-k8s}. Exit codes: 0 ended by a signal, 1 failed, 2 wrong usage. */
+/** The program {@code vgpu-k8s}. Exit codes: 0 terminated by a signal, 1 failed, 2 wrong usage. */
 @Command(
     name = "vgpu-k8s",
     description = "Gives the pods of a Kubernetes cluster virtual GPUs.",
@@ -41,7 +41,7 @@ public final class VgpuK8sCommand implements Runnable {
     System.exit(commandLine().execute(args));
   }
 
-  /** {@return the whole command; run it with {@link CommandLine#execute}} */
+  /** {@return the command; run it with {@link CommandLine#execute}} */
   static CommandLine commandLine() {
     return new CommandLine(new VgpuK8sCommand())
         .addSubcommand(new NodeRole())
@@ -51,7 +51,7 @@ public final class VgpuK8sCommand implements Runnable {
         .setUsageHelpAutoWidth(true);
   }
 
-  /** Refuses: there is nothing to do without a role. */
+  /** Fails: a role is required. */
   @Override
   public void run() {
     throw new ParameterException(spec.commandLine(), "no role is given");

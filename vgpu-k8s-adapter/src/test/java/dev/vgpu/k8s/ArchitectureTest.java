@@ -13,7 +13,7 @@ import dev.vgpu.testing.ClassCycles;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 
-/** What may know what. */
+/** Which packages may depend on which. */
 class ArchitectureTest {
   private static final JavaClasses ADAPTER =
       new ClassFileImporter()
@@ -49,7 +49,7 @@ class ArchitectureTest {
     slices().matching("dev.vgpu.(**)").should().beFreeOfCycles().check(ADAPTER);
   }
 
-  /** {@code Vocabulary} lists the words of each device plugin, and each of them is one. */
+  /** An exception: {@code Vocabulary} lists the vocabularies, and each of them implements it. */
   @Test
   void classesHaveNoLargeCycles() {
     assertThat(ClassCycles.of(ADAPTER))

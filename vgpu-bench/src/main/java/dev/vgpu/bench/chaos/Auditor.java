@@ -5,7 +5,7 @@ import dev.vgpu.bench.harness.Child;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What the GPU says that each process holds, beside what the ledgers say. */
+/** Reads how much memory each process holds, according to the GPU and according to the ledgers. */
 final class Auditor {
   private final Child child;
 
@@ -14,8 +14,8 @@ final class Auditor {
   }
 
   /**
-   * A process in a lease; bytes are -1 where it is not known to the ledger, or to the GPU, which
-   * tells of all that it has under whatever lease.
+   * A process in a lease. Bytes are -1 if the ledger, or the GPU, does not know the process. The
+   * GPU reports all memory of a process, whatever lease it belongs to.
    */
   record Holder(long pid, long slotBytes, long truthBytes, boolean alive) {}
 
@@ -27,9 +27,9 @@ final class Auditor {
     }
   }
 
-  /** All leases, and by how much one was over its quota at worst so far. */
+  /** All leases, and the largest excess of any lease over its quota so far. */
   record Audit(List<Lease> leases, long overBytes, String overLease) {
-    /** What a process holds by the books of all leases that it is under. */
+    /** The memory of a process in the ledgers of all leases that it is under. */
     long slotBytes(long pid) {
       return leases.stream()
           .flatMap(lease -> lease.processes().stream())
@@ -45,7 +45,7 @@ final class Auditor {
           .count();
     }
 
-    /** What is left of a lease's quota. */
+    /** The unused part of a lease's quota. */
     long leftBytes(String lease) {
       return leases.stream()
           .filter(each -> each.id().equals(lease))

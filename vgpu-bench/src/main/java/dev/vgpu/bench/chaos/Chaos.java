@@ -42,8 +42,8 @@ public final class Chaos {
   /**
    * Runs the suite.
    *
-   * @param arguments as {@code vgpu chaos} has them
-   * @return the exit code: 0 all held, 1 something did not, 2 wrong usage
+   * @param arguments the arguments of {@code vgpu chaos}
+   * @return the exit code: 0 all invariants held, 1 one did not, 2 wrong usage
    * @throws InterruptedException if this thread is interrupted
    * @throws IOException if the logs cannot be kept
    */
@@ -147,7 +147,7 @@ public final class Chaos {
     return result;
   }
 
-  /** Of the last minute. */
+  /** The load average of the last minute. */
   private static double load() {
     return ManagementFactory.getOperatingSystemMXBean().getSystemLoadAverage();
   }
@@ -156,7 +156,7 @@ public final class Chaos {
     return Math.round(value * 10) / 10.0;
   }
 
-  /** {@return a directory with what the processes said, and all steps} */
+  /** {@return a directory with the output of all processes, and all steps} */
   private Path keepLogs(World world, String failure) throws IOException, InterruptedException {
     Path kept = Files.createTempDirectory(Path.of("/tmp"), "vgpu-chaos-" + options.seed() + "-");
     Files.writeString(kept.resolve("steps.log"), log + "FAILED " + failure + "\n", UTF_8);

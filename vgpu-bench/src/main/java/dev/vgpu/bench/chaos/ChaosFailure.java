@@ -1,6 +1,6 @@
 package dev.vgpu.bench.chaos;
 
-/** Something did not hold that always must. */
+/** Thrown if an invariant does not hold. */
 final class ChaosFailure extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

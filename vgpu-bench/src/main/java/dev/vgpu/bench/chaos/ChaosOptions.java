@@ -6,22 +6,22 @@ import java.util.List;
 import java.util.Random;
 
 /**
- * What is asked of a run. Immutable.
+ * The options of a run. Immutable.
  *
- * @param seed what the steps are drawn from
- * @param seconds how long
+ * @param seed the seed of the random steps
+ * @param seconds how long to run
  * @param steps how many steps at most
- * @param runs how many, one after the other
- * @param json whether a JSON object is printed for each
+ * @param runs how many runs, one after the other
+ * @param json whether to print a JSON object for each run
  */
 record ChaosOptions(long seed, double seconds, int steps, int runs, boolean json) {
   private static final double MINUTES = 5;
   private static final long LARGEST_RANDOM_SEED = 1_000_000;
 
   /**
-   * Reads a command line.
+   * Parses a command line.
    *
-   * @throws IllegalArgumentException if it makes no sense; the message says what
+   * @throws IllegalArgumentException if it is not valid; the message says why
    */
   static ChaosOptions parse(List<String> arguments) {
     long seed = random(new Random());
@@ -51,7 +51,7 @@ record ChaosOptions(long seed, double seconds, int steps, int runs, boolean json
     return 1 + random.nextLong(LARGEST_RANDOM_SEED);
   }
 
-  /** {@return each of the runs: the first with the seed, the others with what is drawn from it} */
+  /** {@return the options of each run: the first has the seed, the others seeds drawn from it} */
   List<ChaosOptions> each() {
     List<ChaosOptions> each = new ArrayList<>(List.of(this));
     Random random = new Random(seed);

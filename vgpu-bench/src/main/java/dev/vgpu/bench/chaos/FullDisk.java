@@ -9,7 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
-/** The run directory's file system, filled to its last block and made free again. */
+/** Fills the file system of the run directory to its last block, and frees it again. */
 final class FullDisk {
   private static final int CHUNK = 1 << 20;
   private static final int SMALLEST = 512;
@@ -40,10 +40,10 @@ final class FullDisk {
   private static void append(FileChannel channel, int size) {
     try {
       while (channel.write(ByteBuffer.allocate(size)) == size) {
-        // On and on, until there is no room for so much.
+        // Writes until there is no room for a block of this size.
       }
     } catch (IOException e) {
-      // There is none.
+      // The disk is full.
     }
   }
 

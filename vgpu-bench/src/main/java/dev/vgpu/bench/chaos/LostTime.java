@@ -4,9 +4,9 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 
 /**
- * Time in which processes could not do what they would have done: the machine did not let them run,
- * or nobody served them. Kept by intervals, so that it can be told what lay within a wait. Confined
- * to one thread.
+ * Time in which processes could not make progress, because the machine did not run them or nothing
+ * served them. Kept as intervals, so that the loss within a wait can be computed. Confined to one
+ * thread.
  */
 final class LostTime {
   private static final long KEPT_NS = 120_000_000_000L;
@@ -19,7 +19,7 @@ final class LostTime {
    * Adds an interval, later than all before.
    *
    * @param endNs its end
-   * @param ms what was lost in it
+   * @param ms the time lost in it
    */
   void add(long endNs, double ms) {
     intervals.addLast(new Interval(endNs, ms));
@@ -28,18 +28,18 @@ final class LostTime {
     }
   }
 
-  /** {@return what was lost since, in milliseconds} */
+  /** {@return the time lost since a moment, in milliseconds} */
   double sinceMs(long sinceNs) {
     return backMs(sinceNs, 1, false);
   }
 
   /**
-   * By how much a wait that began then may be longer. Who went by its own pace meanwhile, or was
-   * not stopped in time, pays that back out of its share: so it counts several times, and for so
-   * long afterwards.
+   * How much longer a wait may take because of lost time. A tenant that ran unscheduled meanwhile,
+   * or was not stopped in time, pays that time back out of its share. Therefore lost time counts
+   * several times, and an interval counts for as long afterwards as paying it back takes.
    *
    * @param sinceNs when the wait began, at the earliest
-   * @param times how long paying a millisecond back takes
+   * @param times how many milliseconds it takes to pay one millisecond back
    * @return milliseconds
    */
   double backMs(long sinceNs, double times) {

@@ -6,8 +6,8 @@ import dev.vgpu.bench.harness.Lateness;
 import dev.vgpu.bench.harness.NanoClock;
 
 /**
- * How late the machine wakes up who sleeps, on each of its processors: one of them may stand still
- * for seconds, as those of virtual machines do. Confined to one thread.
+ * How late the machine wakes sleeping threads, on each of its processors. A processor of a virtual
+ * machine may stand still for seconds. Confined to one thread.
  */
 final class Machine implements Lateness {
   private final Child watcher;
@@ -18,7 +18,7 @@ final class Machine implements Lateness {
     this.watcher = watcher;
   }
 
-  /** {@return all that was lost, up to now} */
+  /** {@return all time lost up to now} */
   LostTime look() throws InterruptedException {
     Answer answer = watcher.ask("read");
     late.add(NanoClock.nanoTime(), answer.number("sum_ns") / 1e6);

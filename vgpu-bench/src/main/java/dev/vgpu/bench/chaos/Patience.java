@@ -6,9 +6,9 @@ import java.util.List;
 import java.util.function.Supplier;
 
 /**
- * How long to wait for a process: so long, and what it lost meanwhile. A thread that is ready to
- * run and is left standing for many seconds is a fault of the machine, seen on virtual ones; one
- * that sleeps, or runs without an end, is one of the process. Confined to one thread.
+ * Decides how long to wait for processes: a limit, plus the time that they have lost meanwhile. If
+ * a thread is runnable but does not run for many seconds, the machine is at fault; virtual machines
+ * do this. If it sleeps, or runs without an end, the process is at fault. Confined to one thread.
  */
 final class Patience {
   private static final long MOST_NS = 150_000_000_000L;
@@ -19,7 +19,7 @@ final class Patience {
   private final RunDelays delays = new RunDelays();
   private final long beginNs = NanoClock.nanoTime();
 
-  /** Begins to wait. */
+  /** Begins the wait. */
   Patience(Machine machine, Supplier<List<Long>> pids) {
     this.machine = machine;
     this.pids = pids;
@@ -35,7 +35,7 @@ final class Patience {
     return NanoClock.nanoTime() - beginNs;
   }
 
-  /** {@return whether it has lasted longer than it may} */
+  /** {@return whether the wait has lasted too long} */
   boolean isOver(long limitNs) throws InterruptedException {
     if (passedNs() <= limitNs) {
       return false;

@@ -31,7 +31,8 @@ final class Seats {
       try {
         pools.add(node.openPool(OFFLINE_FLOOR));
       } catch (IllegalStateException e) {
-        // It waits for a holder of the seat for 5 s, in which a machine that is late starts none.
+        // A new process waits 5 s for a holder of the seat, and a machine that runs late may start
+        // none in that time.
         if (patience.isOver(LONGEST_TAKE_OVER_NS)) {
           throw e;
         }
@@ -43,7 +44,7 @@ final class Seats {
     return List.copyOf(pools);
   }
 
-  /** One that is there. */
+  /** Any of the processes. */
   PoolProcess any() {
     return pools.get(pools.size() - 1);
   }
@@ -65,7 +66,7 @@ final class Seats {
     }
   }
 
-  /** Kills the holder, and returns it. */
+  /** Kills the holder, and returns its process. */
   PoolProcess killHolder() throws InterruptedException {
     PoolProcess killed = holder();
     killed.child().kill();
@@ -73,7 +74,7 @@ final class Seats {
     return killed;
   }
 
-  /** Waits until another one holds it. */
+  /** Waits until another process holds the seat. */
   void awaitHolder() throws InterruptedException {
     long beginNs = NanoClock.nanoTime();
     holder();

@@ -14,7 +14,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** A long run at real time: nothing grows, nothing drifts, nobody stands still. */
+/** A long run in real time: no figure grows, none drifts, and no tenant stands still. */
 public final class Soak {
   private static final String USAGE =
       """
@@ -38,10 +38,10 @@ public final class Soak {
   }
 
   /**
-   * Runs it.
+   * Runs the soak test.
    *
-   * @param arguments as {@code vgpu soak} has them
-   * @param surroundings what is told of the machine
+   * @param arguments the arguments of {@code vgpu soak}
+   * @param surroundings describes the machine
    * @return the exit code: 0 all held, 1 something did not, 2 wrong usage
    * @throws InterruptedException if this thread is interrupted
    * @throws IOException if the results cannot be kept
@@ -95,7 +95,7 @@ public final class Soak {
     }
   }
 
-  /** Ctrl-C: what was seen is reported. */
+  /** On Ctrl-C, reports what was measured. */
   private void end() {
     ending = true;
     try {
@@ -105,7 +105,7 @@ public final class Soak {
     }
   }
 
-  /** Keeps what all processes said; the first line is enough for the report. */
+  /** Keeps the output of all processes; the first line is enough for the report. */
   private String failed(SoakWorld world, RuntimeException e) throws IOException {
     String message = String.format(Locale.ROOT, "%.0f s: %s", seconds(), e.getMessage());
     Files.writeString(
@@ -124,9 +124,9 @@ public final class Soak {
   private void go(SoakWorld world) throws InterruptedException, IOException {
     SoakMeter meter = new SoakMeter(world);
     while (!ending && world.fillOne()) {
-      // One after the other.
+      // Fills one place after the other.
     }
-    beginNs = NanoClock.nanoTime(); // coming takes as long as it takes
+    beginNs = NanoClock.nanoTime(); // starting tenants takes as long as it takes
     double disturbed = seconds();
     double sampled = 0;
     double seated = seconds();

@@ -16,9 +16,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 
-/** Measures all that might grow or drift. Confined to one thread. */
+/** Measures everything that might grow or drift. Confined to one thread. */
 final class SoakMeter {
-  /** How long the books may take to agree, above what the machine is late by. */
+  /** How long the books may take to agree, in addition to the machine's lateness. */
   private static final long SETTLE_NS = 5_000_000_000L;
 
   private static final double STILL_SECONDS = 20;
@@ -31,9 +31,9 @@ final class SoakMeter {
   }
 
   /**
-   * Measures.
+   * Measures once.
    *
-   * @return the figures by their names
+   * @return the figures by name
    * @throws ChaosFailure if the books differ, or a tenant stands still
    */
   Map<String, Double> sample() throws InterruptedException {
@@ -53,7 +53,7 @@ final class SoakMeter {
     return figures;
   }
 
-  /** Reads all tenants; those at work must have come on. */
+  /** Reads all tenants. Those with work must have made progress. */
   private void shares(Map<String, Double> figures) throws InterruptedException {
     List<Double> fixed = new ArrayList<>();
     List<Double> burst = new ArrayList<>();
@@ -118,7 +118,7 @@ final class SoakMeter {
         }
       }
     } catch (IOException | UncheckedIOException e) {
-      return; // Somebody has just gone: another time.
+      return; // A file has just been removed: leave these figures out of the sample.
     }
     figures.put("files", (double) files);
     figures.put("disk_mib", bytes / 1048576.0);
@@ -129,7 +129,7 @@ final class SoakMeter {
     try {
       return Files.size(path);
     } catch (IOException e) {
-      return 0; // It has just gone.
+      return 0; // it has just ended
     }
   }
 
@@ -141,7 +141,7 @@ final class SoakMeter {
     }
   }
 
-  /** The mappings of the run directory's files that a process has. */
+  /** The number of mappings of the run directory's files in a process. */
   private long pages(long pid) {
     String ours = world.node.runDirectory().toString();
     try (Stream<String> maps =
@@ -162,7 +162,7 @@ final class SoakMeter {
     }
   }
 
-  /** The GPUs' accounts and the leases' ledgers say the same, or will in a moment. */
+  /** Checks that the GPUs' accounts and the leases' ledgers agree, or agree shortly afterwards. */
   private void books(Map<String, Double> figures) throws InterruptedException {
     long beginNs = NanoClock.nanoTime();
     JsonNode gpus = world.seats.any().truth();

@@ -7,13 +7,13 @@ import java.util.List;
 import java.util.Random;
 
 /**
- * What is asked of a soak. Immutable.
+ * The options of a soak test. Immutable.
  *
- * @param seconds how long
- * @param tenants how many at once
+ * @param seconds how long to run
+ * @param tenants how many tenants at once
  * @param out where the results go
- * @param append whether it goes on where the results there end
- * @param seed what befalls the tenants is drawn from it
+ * @param append whether to continue the results that are there
+ * @param seed the seed of the disturbances
  * @param json whether the report is printed as JSON
  */
 record SoakOptions(double seconds, int tenants, Path out, boolean append, long seed, boolean json) {
@@ -22,9 +22,9 @@ record SoakOptions(double seconds, int tenants, Path out, boolean append, long s
   private static final long LARGEST_RANDOM_SEED = 1_000_000;
 
   /**
-   * Reads a command line.
+   * Parses a command line.
    *
-   * @throws IllegalArgumentException if it makes no sense; the message says what
+   * @throws IllegalArgumentException if it is not valid; the message says why
    */
   static SoakOptions parse(List<String> arguments) {
     double hours = 8;
@@ -53,12 +53,12 @@ record SoakOptions(double seconds, int tenants, Path out, boolean append, long s
     return new SoakOptions(hours * 3_600, tenants, out, append, seed, json);
   }
 
-  /** How often all is measured: not so often that measuring is what is measured. */
+  /** The interval of the samples: long enough that measuring does not distort the figures. */
   double sampleSeconds() {
     return Math.max(2, Math.min(30, seconds / 120));
   }
 
-  /** How often the seat's holder is killed: each is watched for long. */
+  /** How often the seat's holder is killed: seldom, so that each holder is observed for long. */
   double seatSeconds() {
     return Math.max(10, Math.min(1_800, seconds / 4));
   }

@@ -3,7 +3,7 @@ package dev.vgpu.bench.chaos;
 import java.util.List;
 import java.util.Locale;
 
-/** Draws a soak: a panel for each figure over the hours. Confined to one thread. */
+/** Draws a soak test: one panel for each figure over the hours. Confined to one thread. */
 final class SoakPlot {
   private static final int WIDTH = 1180;
   private static final int TOP = 60;

@@ -13,18 +13,18 @@ import java.util.Locale;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** What a soak has shown. Immutable. */
+/** The result of a soak test. Immutable. */
 final class SoakReport {
   private static final double WARM_UP_SECONDS = 180;
 
-  /** What goes up and down in seconds does not grow. */
+  /** Shorter observations prove no growth: figures go up and down within seconds. */
   private static final double LEAST_SECONDS = 60;
 
   private static final int LEAST_SAMPLES = 4;
   private static final double LEAST_HELD = 0.95;
   private static final double MOST_OF_FIXED = 1.05;
 
-  /** A figure that must not grow: by no more than this, and a tenth, while it was watched. */
+  /** A figure that must not grow by more than this slack and a tenth of its median. */
   private record Watched(String name, boolean ofTheSeat, double slack) {}
 
   private static final List<Watched> WATCHED =
@@ -134,7 +134,7 @@ final class SoakReport {
     Map<String, Object> ignored = row(name, slope * 3_600);
     double drifted = Math.abs(slope * Trend.longest(points));
     double median = Trend.median(points.stream().map(Trend.Point::value).toList());
-    // What bursts get depends on who else is there.
+    // The part of a burst share depends on which other tenants are there.
     if (tells(points) && name.startsWith("fixed") && drifted > MOST_DRIFT) {
       failures.add(String.format(Locale.ROOT, "%s drifts by %.3f an hour", name, slope * 3_600));
     }
@@ -190,7 +190,7 @@ final class SoakReport {
     return new ObjectMapper().writerWithDefaultPrettyPrinter().writeValueAsString(all) + "\n";
   }
 
-  /** Keeps the text, the figures and the plot. */
+  /** Writes the text, the figures and the plot. */
   void write(Path directory) throws IOException {
     Files.writeString(directory.resolve("soak.txt"), text(), UTF_8);
     Files.writeString(directory.resolve("soak.json"), json(), UTF_8);

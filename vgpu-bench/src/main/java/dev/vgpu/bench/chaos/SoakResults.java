@@ -15,8 +15,8 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * What was measured, a line of JSON each in a file that pieces of a soak are added to. Confined to
- * one thread.
+ * The measurements, one line of JSON each, in a file to which further runs append. Confined to one
+ * thread.
  */
 final class SoakResults {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -35,7 +35,7 @@ final class SoakResults {
     return Files.exists(file);
   }
 
-  /** Reads what earlier pieces have measured; a line that was cut off is left out. */
+  /** Reads the measurements of earlier runs; leaves out an incomplete last line. */
   void read() throws IOException {
     if (!areAny()) {
       return;
@@ -52,7 +52,7 @@ final class SoakResults {
     }
   }
 
-  /** Adds what was measured now. */
+  /** Adds a sample. */
   void add(long seed, double seconds, Map<String, Double> figures, Map<String, Integer> counts)
       throws IOException {
     Map<String, Double> sample = new LinkedHashMap<>();
@@ -78,12 +78,12 @@ final class SoakResults {
     return (int) samples.stream().map(sample -> sample.get("piece")).distinct().count();
   }
 
-  /** {@return how long it was watched, all pieces together} */
+  /** {@return the observed time, over all runs} */
   double seconds() {
     return samples.isEmpty() ? 0 : samples.get(samples.size() - 1).getOrDefault("seconds", 0.0);
   }
 
-  /** {@return the points of a figure} Each process that holds the seat begins anew. */
+  /** {@return the points of a figure} Each process that holds the seat begins a new segment. */
   List<Trend.Point> points(String name, boolean ofTheSeat) {
     List<Trend.Point> points = new ArrayList<>();
     for (Map<String, Double> sample : samples) {
@@ -97,7 +97,7 @@ final class SoakResults {
     return points;
   }
 
-  /** {@return what happened how often in all pieces} */
+  /** {@return how often each event happened, over all runs} */
   Map<String, Long> counts() {
     Map<Double, Map<String, Double>> lasts = new TreeMap<>();
     samples.forEach(sample -> lasts.put(sample.getOrDefault("piece", 0.0), sample));

@@ -11,14 +11,14 @@ import java.util.Locale;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** A place of a soak, where tenants come and go. Confined to one thread. */
+/** A place for a tenant; tenants of a soak test come and go there. Confined to one thread. */
 final class SoakTenant {
-  /** Long enough that eight busy GPUs leave the machine idle. */
+  /** Long enough that eight busy GPUs leave the processors mostly idle. */
   static final long KERNEL_NS = 8_000_000;
 
   private record Kind(SharePolicy policy, int percent, PreemptionClass preemptionClass) {}
 
-  /** The demo's models on each GPU. The guarantees leave something for those without one. */
+  /** The kinds of tenants on each GPU. Their guarantees leave a part for those without one. */
   private static final List<Kind> KINDS =
       List.of(
           new Kind(SharePolicy.FIXED_SHARE, 20, PreemptionClass.ONLINE),
@@ -35,17 +35,17 @@ final class SoakTenant {
   final Tenant tenant;
   @Nullable Child child;
 
-  /** It works, as long as nobody has told it to pause. */
+  /** Whether the program was told to pause. */
   boolean paused;
 
-  /** Nothing was done to it since it was read last. */
+  /** Whether nothing was done to the program since the last read. */
   boolean undisturbed;
 
   private long kernels;
   private long readNs;
   private long progressNs;
 
-  /** The one of a number. */
+  /** Creates the place with a number, which determines its kind and its GPU. */
   SoakTenant(int number, List<String> gpus) {
     Kind kind = KINDS.get(number / gpus.size() % KINDS.size());
     String name = kind.policy().name().substring(0, 2).toLowerCase(Locale.ROOT) + number + "-";
@@ -59,24 +59,24 @@ final class SoakTenant {
             gpus.get(number % gpus.size()));
   }
 
-  /** A program begins to work. */
+  /** Records that a program has begun to work. */
   void begin(Child started) {
     child = started;
     paused = false;
     touched();
   }
 
-  /** Something is done to it. */
+  /** Records that something was done to the program. */
   void touched() {
     undisturbed = false;
     kernels = -1;
     progressNs = NanoClock.nanoTime();
   }
 
-  /** What it got since it was read last: its part of the GPU's time; empty: not known. */
+  /** The tenant's part of the GPU's time since the last read, also relative to its share. */
   record Held(SharePolicy policy, double part, double ofShare) {}
 
-  /** Reads how far it has come. */
+  /** Reads the progress. Null if the program is paused, or was disturbed since the last read. */
   @Nullable Held read() throws InterruptedException {
     Child of = child;
     if (of == null || paused) {
@@ -103,12 +103,12 @@ final class SoakTenant {
     return new Held(tenant.policy, part, tenant.percent == 0 ? 0 : part * 100 / tenant.percent);
   }
 
-  /** For how long it has not come on. */
+  /** How long the program has made no progress. */
   double standsStillSeconds() {
     return paused || child == null ? 0 : (NanoClock.nanoTime() - progressNs) / 1e9;
   }
 
-  /** Its program's command. */
+  /** The arguments of its program. */
   static String[] command() {
     return new String[] {"load", Long.toString(KERNEL_NS), "132", "1", "start"};
   }

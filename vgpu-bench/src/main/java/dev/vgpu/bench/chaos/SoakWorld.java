@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.stream.Stream;
 
-/** Eight emulated GPUs with tenants, and what befalls them. Confined to one thread. */
+/** Eight emulated GPUs with tenants, and the disturbances. Confined to one thread. */
 final class SoakWorld implements AutoCloseable {
   private static final Map<String, String> EMULATOR =
       Map.of("VGPU_EMULATOR", "devices=8,memory=8GiB,context=64MiB");
@@ -20,7 +20,7 @@ final class SoakWorld implements AutoCloseable {
   private static final long FULL_MS = 200;
   private static final long LONGEST_STOP_MS = 300;
 
-  /** What a program says that no seat answers: it waits for two seconds. */
+  /** What a program prints if no seat answers within two seconds. */
   private static final String NO_SEAT = "error cuInit 802";
 
   final Node node;
@@ -45,7 +45,7 @@ final class SoakWorld implements AutoCloseable {
     }
   }
 
-  /** For a tenant's program and the seat that serves it. */
+  /** Waits for a tenant's program and the seat that serves it. */
   Patience patience(SoakTenant tenant) {
     return new Patience(
         machine,
@@ -58,7 +58,7 @@ final class SoakWorld implements AutoCloseable {
     return seats.pools().stream().map(pool -> pool.child().pid()).toList();
   }
 
-  /** Somebody comes where nobody is; empty places are filled one by one. */
+  /** Starts a tenant in an empty place, one place at a time. */
   boolean fillOne() throws InterruptedException {
     for (SoakTenant tenant : tenants) {
       if (tenant.child == null) {
@@ -105,7 +105,7 @@ final class SoakWorld implements AutoCloseable {
     tenant.touched();
   }
 
-  /** Something happens to one of the tenants. */
+  /** Disturbs one of the tenants. */
   void disturb() throws InterruptedException {
     SoakTenant tenant = tenants.get(random.nextInt(tenants.size()));
     Child child = tenant.child;
@@ -141,7 +141,7 @@ final class SoakWorld implements AutoCloseable {
     }
   }
 
-  /** Nobody owns it any more, and its program is dead: the seat ends it. */
+  /** Waits until the seat ends a lease that has lost its owner and its program. */
   private void awaitLeaseEnd(String lease) throws InterruptedException {
     Patience patience = new Patience(machine, this::seatPids);
     while (isLeased(lease)) {
@@ -161,17 +161,17 @@ final class SoakWorld implements AutoCloseable {
     return false;
   }
 
-  /** The seat's holder is killed, and another process becomes it. */
+  /** Kills the seat's holder; another process takes the seat over. */
   void changeSeat() throws InterruptedException {
     PoolProcess killed = seats.killHolder();
     tenants.forEach(tenant -> tenant.tenant.orphan(killed));
     seats.awaitHolder();
-    JsonNode ignored = seats.any().leases(); // it has them all again, and serves who comes
+    JsonNode ignored = seats.any().leases(); // it has rebuilt all leases and serves new processes
     seats.fillUp();
     count("seat_changes");
   }
 
-  /** The disk is full for a moment, and the seat still answers. */
+  /** Fills the disk for a moment; the seat must still answer. */
   void fillDisk() throws InterruptedException {
     if (!disk.isPossible()) {
       return;

@@ -12,8 +12,8 @@ import java.util.Map;
 import java.util.Random;
 
 /**
- * What may befall a node: a step is drawn from its own number and the run's seed alone, so that a
- * run can be repeated. Confined to one thread.
+ * The steps of chaos. A step depends only on its number and the run's seed, so that a run can be
+ * repeated. Confined to one thread.
  */
 final class Steps {
   private static final int MOST_PROGRAMS = 8;
@@ -25,16 +25,16 @@ final class Steps {
   private static final long LARGEST_CLOCK_STEP_S = 100L * 365 * 86_400;
   private static final double SEAT_GONE_MS = 500;
 
-  /** What a program says whose context is refused: the driver's out of memory. */
+  /** What a program prints if its context is refused: the driver's out of memory. */
   private static final String NO_CONTEXT = "error cuCtxCreate 2";
 
-  /** And one that no seat has answered for as long as a program is patient: 2 s. */
+  /** What a program prints if no seat answers within 2 s, the limit of its patience. */
   private static final String NO_SEAT = "error cuInit 802";
 
-  /** So much of that must have been the machine's doing: the rest is enough for a take-over. */
+  /** The part of it that must be the machine's lateness: the rest suffices for a take-over. */
   private static final double SEAT_LATE_MS = 1_000;
 
-  /** A kind of step, and how often it comes. */
+  /** A kind of step, with its weight. */
   private enum Kind {
     START(12),
     START_SEVERAL(8),
@@ -86,17 +86,17 @@ final class Steps {
     this.world = world;
   }
 
-  /** What happened how often. */
+  /** How often each kind of event happened. */
   Map<String, Integer> counts() {
     return counts;
   }
 
-  /** What the last step was. */
+  /** The last step. */
   String last() {
     return last;
   }
 
-  /** {@return for how many milliseconds nobody could serve anybody} */
+  /** {@return for how many milliseconds nothing could be served} */
   double take(Random random) throws InterruptedException {
     Kind kind = Kind.draw(random);
     last = kind.name();
@@ -141,7 +141,7 @@ final class Steps {
     return 0;
   }
 
-  /** One under several leases, whose threads work for one tenant or another. */
+  /** Starts a program under several leases; its threads work for different tenants. */
   private double startSeveral(Random random) throws InterruptedException {
     if (world.programs.size() >= MOST_PROGRAMS) {
       return kill(random);
@@ -157,7 +157,7 @@ final class Steps {
     startReady(tenant, List.of(), seed, threads, forks);
   }
 
-  /** Starts one and waits for it. It is refused only where its tenant's quota is full. */
+  /** Starts a program and waits for it. Only a tenant whose quota is full may refuse it. */
   private void startReady(Tenant tenant, List<Tenant> others, long seed, int threads, boolean forks)
       throws InterruptedException {
     if (isReady(tenant, others, seed, threads, forks)) {
@@ -196,7 +196,7 @@ final class Steps {
     return answer.equals("ready");
   }
 
-  /** What it says first. That no seat answers it may say only of a machine that is too late. */
+  /** The program's first line. "No seat" is accepted only if the machine was too late. */
   private String startOf(Program program) throws InterruptedException {
     long beginNs = NanoClock.nanoTime();
     String answer;
@@ -228,7 +228,7 @@ final class Steps {
     return 0;
   }
 
-  /** At any instant of their start: none of them is waited for. */
+  /** Kills programs at random points of their start-up, without waiting for any of them. */
   private double killStarting(Random random, int count) throws InterruptedException {
     Tenant tenant = tenant(random);
     List<Child> starting = new ArrayList<>();
@@ -238,7 +238,7 @@ final class Steps {
     for (Child child : starting) {
       NanoClock.sleepMicros(random.nextInt(LONGEST_START_US));
       if (random.nextInt(3) == 0) {
-        child.signal("STOP"); // so that it stands still where it is for a moment
+        child.signal("STOP"); // stops it wherever it is
         NanoClock.sleepMicros(random.nextInt(LONGEST_START_US));
       }
       child.kill();
@@ -292,7 +292,7 @@ final class Steps {
     return 0;
   }
 
-  /** Programs start also while nobody holds the seat. */
+  /** Kills the seat's holder; programs start while the seat is vacant. */
   private double seatKilled(Random random) throws InterruptedException {
     last += " pid " + world.seats.holder().child().pid();
     world.killSeat();
@@ -322,7 +322,10 @@ final class Steps {
     return 0;
   }
 
-  /** Who runs goes on; who comes may be refused, and says so; then all is as before. */
+  /**
+   * With a full disk, running programs go on; a new program may be refused, and says so. Afterwards
+   * all is as before.
+   */
   private double fullDisk(Random random) throws InterruptedException {
     if (!world.disk.isPossible()) {
       return start(random);
@@ -374,7 +377,7 @@ final class Steps {
     return new Tenant("brief", SharePolicy.BEST_EFFORT, 0, PreemptionClass.NEARLINE, quota);
   }
 
-  /** A lease that is given back while programs work under it: they are told, and hold nobody up. */
+  /** Releases a lease while programs work under it: they get an error, and delay no other. */
   private double leaseEnds(Random random) throws InterruptedException {
     Tenant tenant = brief();
     world.seats.awaitHolder();
@@ -397,7 +400,7 @@ final class Steps {
     return 0;
   }
 
-  /** The process goes on under its others. */
+  /** Ends one lease of a process that goes on under its others. */
   private double oneOfSeveralEnds(Tenant ending, Random random) throws InterruptedException {
     Tenant home = world.tenants.get(random.nextInt(world.tenants.size() - 1));
     List<Tenant> others = List.of(ending, world.companions().get(1));

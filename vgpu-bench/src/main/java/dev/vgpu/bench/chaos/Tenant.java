@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** A virtual GPU of the suite; its lease may end and be taken anew. Confined to one thread. */
+/** A virtual GPU of the suite; its lease may end and be acquired again. Confined to one thread. */
 final class Tenant {
   final String name;
   final SharePolicy policy;
@@ -16,7 +16,7 @@ final class Tenant {
   final PreemptionClass preemptionClass;
   final MemorySize quota;
 
-  /** Where it shall be; empty: anywhere. */
+  /** The GPU on which it must be; empty for any. */
   final String gpu;
 
   private int generation;
@@ -47,7 +47,7 @@ final class Tenant {
     this.quota = quota;
   }
 
-  /** Asks for a lease of its own again. */
+  /** Acquires a new lease. */
   void acquire(PoolProcess pool) throws InterruptedException {
     generation++;
     String where = gpu.isEmpty() ? "fixed" : "fixed " + gpu;
@@ -65,7 +65,7 @@ final class Tenant {
     return name + generation;
   }
 
-  /** Its owner was killed: the lease lasts as long as programs are under it. */
+  /** Records that its owner was killed: the lease lasts as long as it has programs. */
   void orphan(PoolProcess killed) {
     if (owner == killed) {
       owner = null;
@@ -76,12 +76,12 @@ final class Tenant {
     return owner == null;
   }
 
-  /** What puts a program under it. */
+  /** The environment that puts a program under it. */
   Map<String, String> environment() {
     return environment;
   }
 
-  /** The lease's id; empty before the first. */
+  /** The lease's id; empty before the first lease. */
   String lease() {
     return environment.getOrDefault("VGPU_LEASE", "");
   }

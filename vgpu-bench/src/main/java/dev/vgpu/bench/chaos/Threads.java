@@ -12,8 +12,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * Where the threads of all programs and seats are, as the kernel and debuggers tell it: one may
- * hang.
+ * The stacks of the threads of all programs and seats, from the kernel and debuggers, for the case
+ * that one hangs.
  */
 final class Threads {
   private static final List<String> DEBUGGER =
@@ -54,7 +54,7 @@ final class Threads {
           .start()
           .waitFor();
     } catch (IOException e) {
-      return; // There is none here.
+      return; // not on this machine
     }
   }
 

@@ -5,23 +5,23 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * How fast a figure grows: the median of the slopes of all pairs of points, which a fifth of wild
- * ones does not move (Theil and Sen). A figure that begins anew, as that of another process, is
- * compared with itself alone.
+ * How fast a figure grows: the median of the slopes of all pairs of points, which is not affected
+ * if a fifth of the points are outliers (Theil-Sen). Points of different segments, such as those of
+ * different processes, are not compared.
  */
 final class Trend {
   private static final int MOST_POINTS = 250;
 
-  /** A point: which beginning it belongs to, when, how much. */
+  /** A point: its segment, time and value. */
   record Point(long segment, double seconds, double value) {}
 
   private Trend() {}
 
   /**
-   * {@return by how much the figure grows in a second; 0 if too little is known}
+   * {@return the growth of the figure per second; 0 if there are too few points}
    *
    * @param points in the order of time
-   * @param warmUpSeconds are left out at each beginning, as long as as much remains
+   * @param warmUpSeconds the start of each segment that is left out, at most half of it
    */
   static double slope(List<Point> points, double warmUpSeconds) {
     List<Double> slopes = new ArrayList<>();
@@ -39,7 +39,7 @@ final class Trend {
     return slopes.isEmpty() ? 0 : median(slopes);
   }
 
-  /** {@return how long the longest beginning was watched} */
+  /** {@return the length of the longest segment, in seconds} */
   static double longest(List<Point> points) {
     return segments(points).stream()
         .mapToDouble(each -> each.get(each.size() - 1).seconds() - each.get(0).seconds())

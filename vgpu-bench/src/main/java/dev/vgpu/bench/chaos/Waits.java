@@ -10,10 +10,10 @@ import java.util.Map;
 import java.util.function.Supplier;
 
 /**
- * How long processes wait in a call, and how long they may: calls that need no turn hardly at all,
- * launches until their share comes round. What the machine took from the processes is added, and
- * what was done to the seat meanwhile; while a program is stopped, no time passes for it. Confined
- * to one thread.
+ * Checks how long processes wait in a call. Calls that need no turn must hardly wait; launches may
+ * wait until their share comes round. Time that the machine or an action on the seat took from the
+ * processes is allowed in addition; while a program is stopped, no time passes for it. Confined to
+ * one thread.
  */
 final class Waits {
   private static final double MEMORY_MS = 250;
@@ -21,7 +21,7 @@ final class Waits {
   private static final double LAUNCH_MS = 1_000;
   private static final double SYNC_MS = 500;
 
-  /** The least share by which anything lost is paid back: that of the offline floor. */
+  /** The least share out of which lost time is paid back: the offline floor. */
   private static final double LEAST_PERCENT = 10;
 
   private final Machine machine;
@@ -35,11 +35,11 @@ final class Waits {
   private long beforeNs = beginNs;
 
   /**
-   * Of a node.
+   * Creates the checks for a node.
    *
-   * @param machine tells how late it is
+   * @param machine tells how late the machine is
    * @param seats the processes that hold the seat, or stand by for it
-   * @param programs the others that anybody may have to wait for
+   * @param programs the other processes that a process may have to wait for
    */
   Waits(Machine machine, Supplier<List<Long>> seats, Supplier<List<Long>> programs) {
     this.machine = machine;
@@ -50,8 +50,8 @@ final class Waits {
   /**
    * Begins the checks after a step.
    *
-   * @param stepMs how long nobody could serve; who went by its own pace meanwhile has to make up
-   *     for it
+   * @param stepMs how long nothing could be served; a tenant that ran unscheduled meanwhile has to
+   *     pay that time back
    */
   void begin(double stepMs) throws InterruptedException {
     beforeNs = beginNs;
@@ -63,7 +63,7 @@ final class Waits {
     machine.look();
     delays.begin();
     double seatMs = mostMs(seats.get());
-    // Who waits, waits for the seat or one other program at a time, and to run itself.
+    // A process waits for the seat or for one other program at a time, and then to run itself.
     double lateMs = seatMs + 2 * mostMs(programs.get());
     long nowNs = NanoClock.nanoTime();
     seatLate.add(nowNs, seatMs);
@@ -76,13 +76,13 @@ final class Waits {
     return pids.stream().mapToDouble(delays::ofMs).max().orElse(0);
   }
 
-  /** {@return by how much the machine was late since then with what the seat does} */
+  /** {@return how late the machine and the seat's process ran since a moment, in milliseconds} */
   double seatLateMs(long sinceNs) throws InterruptedException {
     look(0);
     return seatLate.sinceMs(sinceNs) + machine.lateMs(sinceNs);
   }
 
-  /** {@return what was lost since then of processes' time} */
+  /** {@return the time that processes lost since a moment, in milliseconds} */
   double lostMs(long sinceNs) throws InterruptedException {
     look(0);
     return lost.sinceMs(sinceNs) + machine.lateMs(sinceNs);
@@ -109,7 +109,7 @@ final class Waits {
     check(program, answer, "open_ns", "open", SYNC_MS);
   }
 
-  /** A wait that ended after the last look, or lasts. */
+  /** Checks a wait that ended after the last look, or still lasts. */
   private void check(Program program, Answer answer, String number, String what, double limitMs)
       throws InterruptedException {
     double ms = answer.number(number) / 1e6;

@@ -11,7 +11,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.Map;
 
-/** The time of day as the suite's processes see it; the machine's own clock is left alone. */
+/** The time of day as the suite's processes see it. The machine's own clock is not changed. */
 final class WallClock {
   static final String PRELOAD = "LD_PRELOAD";
   private static final String FILE = "VGPU_CHAOS_CLOCK";
@@ -29,12 +29,16 @@ final class WallClock {
     }
   }
 
-  /** What makes a process see it. */
+  /** The environment that makes a process see it. */
   Map<String, String> environment() {
     return Map.of(PRELOAD, library.toString(), FILE, file.toString());
   }
 
-  /** From now on it is so many seconds later, or earlier, than it is. */
+  /**
+   * Moves the time of day from now on.
+   *
+   * @param seconds how much later than the machine's own; negative for earlier
+   */
   void step(long seconds) {
     ByteBuffer bytes = ByteBuffer.allocate(Long.BYTES).order(ByteOrder.LITTLE_ENDIAN);
     bytes.putLong(0, seconds);

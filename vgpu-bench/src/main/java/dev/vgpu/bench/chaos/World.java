@@ -13,9 +13,9 @@ import java.util.Map;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 
-/** All that is there: the node, its seats, tenants and programs. Confined to one thread. */
+/** The node of the suite with its seats, tenants and programs. Confined to one thread. */
 final class World implements AutoCloseable {
-  /** What a context takes. */
+  /** How much memory a context takes. */
   static final MemorySize CONTEXT = MemorySize.ofMebibytes(64);
 
   private static final Map<String, String> EMULATOR =
@@ -31,13 +31,13 @@ final class World implements AutoCloseable {
   final FullDisk disk;
   final List<Tenant> tenants;
 
-  /** The leases that programs with several tenants enter; they have no programs of their own. */
+  /** Leases that programs with several tenants enter; they have no programs of their own. */
   final List<Tenant> companions;
 
-  /** Launch one kernel after the other, and are never struck. */
+  /** Programs that launch one kernel after the other, and are never attacked. */
   final List<Program> witnesses = new ArrayList<>();
 
-  /** Do anything, and have everything done to them. */
+  /** Programs that do anything, and to which anything may happen. */
   final List<Program> programs = new ArrayList<>();
 
   final Auditor auditor;
@@ -90,7 +90,7 @@ final class World implements AutoCloseable {
     auditor = new Auditor(node.start(bare, "audit").awaitReady());
   }
 
-  /** A machine that is late may not let the seat answer it in time at first. */
+  /** On a late machine, the seat may not answer the first attempt in time. */
   private Child witness(Tenant tenant) throws InterruptedException {
     Patience patience = new Patience(machine, this::seatPids);
     while (true) {
@@ -106,7 +106,7 @@ final class World implements AutoCloseable {
     }
   }
 
-  /** For a process and the seat that serves it. */
+  /** Waits for a process and the seat that serves it. */
   Patience patience(Supplier<Long> pid) {
     return new Patience(
         machine, () -> Stream.concat(Stream.of(pid.get()), seatPids().stream()).toList());
@@ -116,7 +116,7 @@ final class World implements AutoCloseable {
     return seats.pools().stream().map(pool -> pool.child().pid()).toList();
   }
 
-  /** The stopped are not waited for, nor do they wait. */
+  /** Without stopped programs: nothing waits for them, and they do not wait. */
   private List<Long> pids() {
     return Stream.concat(witnesses.stream(), programs.stream())
         .filter(program -> !program.stopped)
@@ -129,7 +129,7 @@ final class World implements AutoCloseable {
     return start(tenant, List.of(), seed, threads, forks);
   }
 
-  /** The same, and it enters further leases: its threads work for one tenant or another. */
+  /** Starts a random program under further leases too: its threads work for different tenants. */
   Program start(Tenant tenant, List<Tenant> others, long seed, int threads, boolean forks)
       throws InterruptedException {
     renew(tenant);
@@ -148,9 +148,7 @@ final class World implements AutoCloseable {
     return new Program(child, tenant, others.stream().map(Tenant::lease).toList());
   }
 
-  /**
-   * The companions, each with a lease that lasts: programs come to them and leave at any moment.
-   */
+  /** The companions, each with a permanent lease that programs enter and leave at any moment. */
   List<Tenant> companions() throws InterruptedException {
     for (Tenant companion : companions) {
       if (companion.isOrphan()) {
@@ -166,7 +164,7 @@ final class World implements AutoCloseable {
         || programs.stream().anyMatch(program -> program.tenant == tenant);
   }
 
-  /** A lease without owner and programs ends; then the tenant comes back with another one. */
+  /** Ends a lease without owner and programs; then the tenant acquires a new one. */
   private void renew(Tenant tenant) throws InterruptedException {
     if (!tenant.isOrphan() || hasProgram(tenant)) {
       return;
@@ -192,7 +190,7 @@ final class World implements AutoCloseable {
     return false;
   }
 
-  /** Kills the seat's holder, whose own leases are nobody's then. */
+  /** Kills the seat's holder; the leases that it owned have no owner afterwards. */
   void killSeat() throws InterruptedException {
     PoolProcess killed = seats.killHolder();
     Stream.concat(tenants.stream(), companions.stream()).forEach(tenant -> tenant.orphan(killed));

@@ -1,5 +1,5 @@
 /**
- * The chaos suite: random programs under virtual GPUs of a node of its own, and random failures.
+ * The chaos suite: random programs under virtual GPUs of a separate node, and random failures.
  * After each step the GPU's own accounts are compared with the ledgers.
  */
 @NullMarked

@@ -12,10 +12,10 @@ import java.util.List;
 import java.util.Random;
 
 /**
- * Requests that are replayed in one go. Immutable.
+ * Requests that are replayed together. Immutable.
  *
  * @param requests in the order of their arrival
- * @param lengthNs how long they arrive
+ * @param lengthNs the period in which they arrive
  */
 record Arrivals(List<Request> requests, long lengthNs) {
   /** Copies the list. */
@@ -24,11 +24,11 @@ record Arrivals(List<Request> requests, long lengthNs) {
   }
 
   /**
-   * {@return as many requests of a trace as keep the GPU busy for a part of the time, faster or
-   * slower than they came}
+   * {@return as many requests of a trace as keep the GPU busy for a part of the time, sped up or
+   * slowed down to fit}
    *
-   * @param trace the trace's requests; from its start again if they do not suffice
-   * @param load the part, above 0 and below 1
+   * @param trace the trace's requests; repeated from the start if they do not suffice
+   * @param load the part of the time, above 0 and below 1
    * @param lengthNs how long the replay takes
    */
   static Arrivals of(List<Request> trace, double load, long lengthNs) {
@@ -50,10 +50,10 @@ record Arrivals(List<Request> requests, long lengthNs) {
   }
 
   /**
-   * {@return how long so many first requests of a trace took to come, in nanoseconds}
+   * {@return the period in which the first requests of a trace arrived, in nanoseconds}
    *
-   * @param trace the trace's requests; from its start again if they do not suffice
-   * @param count how many, at least 1
+   * @param trace the trace's requests; repeated from the start if they do not suffice
+   * @param count how many requests, at least 1
    */
   static long spanNs(List<Request> trace, int count) {
     int last = count - 1;
@@ -61,7 +61,7 @@ record Arrivals(List<Request> requests, long lengthNs) {
     return last / trace.size() * wholeNs + trace.get(last % trace.size()).dueNs();
   }
 
-  /** {@return requests of one length at random moments, the same each time; so many a second} */
+  /** {@return requests of equal length at random moments, the same in each call} */
   static Arrivals random(long serviceNs, int perSecond, long lengthNs) {
     List<Request> requests = new ArrayList<>();
     Random random = new Random(1);
@@ -73,7 +73,7 @@ record Arrivals(List<Request> requests, long lengthNs) {
     return new Arrivals(requests, lengthNs);
   }
 
-  /** {@return one of several parts of the same length} */
+  /** {@return one of several parts of equal length} */
   Arrivals part(int index, int count) {
     long fromNs = lengthNs * index / count;
     long toNs = lengthNs * (index + 1) / count;
@@ -85,12 +85,12 @@ record Arrivals(List<Request> requests, long lengthNs) {
         toNs - fromNs);
   }
 
-  /** {@return the GPU time that all take} */
+  /** {@return the GPU time of all requests} */
   long serviceNs() {
     return requests.stream().mapToLong(Request::serviceNs).sum();
   }
 
-  /** Writes them for the online program. */
+  /** Writes the requests to a file for the online program. */
   void write(Path file) {
     try (BufferedWriter writer = Files.newBufferedWriter(file, UTF_8)) {
       for (Request request : requests) {

@@ -15,10 +15,10 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * A trace of the Azure Public Dataset (2023, CC-BY 4.0), and what its tokens cost. The cost is that
- * of a model whose mean request takes some milliseconds; the coding service's is half as large, so
- * that its burst of 67 requests in one second is within what is replayed at every load, not slowed
- * down.
+ * A trace of the Azure Public Dataset (2023, CC-BY 4.0), and the cost of its tokens. The cost is
+ * that of a model whose mean request takes some milliseconds. The coding service's cost is half as
+ * large. Thus its burst of 67 requests in one second is part of the replay at every load, and is
+ * not slowed down.
  */
 enum AzureTrace {
   /** A conversation service. */
@@ -41,7 +41,7 @@ enum AzureTrace {
     return name().toLowerCase(Locale.ROOT);
   }
 
-  /** {@return what a token costs, in words} */
+  /** {@return the cost of a token, in words} */
   String model() {
     return String.format(
         Locale.ROOT,
@@ -60,7 +60,7 @@ enum AzureTrace {
     }
   }
 
-  /** {@return its requests from the first on, as they arrived} */
+  /** {@return its requests, in the order of their arrival} */
   List<Request> requests() {
     List<Request> requests = new ArrayList<>();
     LocalDateTime start = start();

@@ -11,7 +11,7 @@ import java.util.Map;
 
 /**
  * A node with one GPU and a seat, and the virtual GPUs of one online and some offline programs. The
- * virtual GPUs stay; programs come and go. Confined to one thread.
+ * virtual GPUs are permanent; programs come and go. Confined to one thread.
  */
 final class Bed implements AutoCloseable {
   private static final MemorySize QUOTA = MemorySize.ofGibibytes(1);
@@ -35,9 +35,9 @@ final class Bed implements AutoCloseable {
   }
 
   /**
-   * Opens one.
+   * Opens a test bed.
    *
-   * @param trainers how many offline programs there will be at most
+   * @param trainers the largest number of offline programs
    * @param settings of the seat, see {@link Node#openPool}
    */
   static Bed open(int trainers, String... settings) throws InterruptedException {
@@ -58,12 +58,12 @@ final class Bed implements AutoCloseable {
     return pool;
   }
 
-  /** {@return what puts the online program where it belongs} */
+  /** {@return the environment of the online program} */
   Map<String, String> online(boolean bare) {
     return bare ? Node.bare(online) : online;
   }
 
-  /** {@return the same for an offline one} */
+  /** {@return the environment of an offline program} */
   Map<String, String> offline(int index, boolean bare) {
     return bare ? Node.bare(offline.get(index)) : offline.get(index);
   }

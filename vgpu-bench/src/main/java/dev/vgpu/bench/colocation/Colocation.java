@@ -13,9 +13,10 @@ import java.util.Map;
 import java.util.function.Consumer;
 
 /**
- * Inference requests, as they came to a service of Azure, beside training loops: alone, without
- * vgpu, with vgpu, with vgpu in strict turns. All modes replay the same requests; a replay is cut
- * into parts, and the modes take turns part by part, so that the machine's noise hits them alike.
+ * Inference requests, as they arrived at a service of Azure, beside training loops: alone, without
+ * vgpu, with vgpu, and with vgpu in strict turns. All modes replay the same requests. A replay is
+ * cut into parts, and the modes alternate part by part, so that the machine's noise affects them
+ * alike.
  */
 public final class Colocation {
   private static final long PART_NS = 9_000_000_000L;
@@ -23,7 +24,7 @@ public final class Colocation {
   private static final long GRACE_NS = 1_500_000_000L;
   private static final int PARTS = 2;
 
-  /** The most offline programs. */
+  /** The largest number of offline programs. */
   static final int MOST_TRAINERS = 3;
 
   private static final int[] TRAINERS = {1, MOST_TRAINERS};
@@ -32,7 +33,7 @@ public final class Colocation {
   private final Consumer<String> progress;
   private final List<Load> loads = new ArrayList<>();
 
-  /** What came out at one load. */
+  /** The outcomes at one load. */
   record Load(
       int percent, Arrivals arrivals, Map<Cell, Outcome> outcomes, Outcome aloneAgain, double s) {
     Outcome of(Mode mode, int trainers) {
@@ -40,14 +41,14 @@ public final class Colocation {
     }
   }
 
-  /** A mode and how many offline programs there are. */
+  /** A mode and a number of offline programs. */
   record Cell(Mode mode, int trainers) {}
 
   /**
-   * Prepares it.
+   * Prepares the benchmark.
    *
-   * @param options what shall run
-   * @param progress is told what runs
+   * @param options what to run
+   * @param progress receives the name of each part that begins
    */
   public Colocation(ColocationOptions options, Consumer<String> progress) {
     this.options = options;
@@ -55,7 +56,7 @@ public final class Colocation {
   }
 
   /**
-   * Runs it.
+   * Runs the benchmark.
    *
    * @throws InterruptedException if this thread is interrupted
    */
@@ -104,7 +105,7 @@ public final class Colocation {
     return new Load(percent, arrivals, outcomes, aloneAgain, s);
   }
 
-  /** {@return all that is measured at one load, alone first} */
+  /** {@return all combinations to measure at one load; alone comes first} */
   static List<Cell> cells() {
     List<Cell> cells = new ArrayList<>(List.of(new Cell(Mode.ALONE, 0)));
     for (int trainers : TRAINERS) {
@@ -125,7 +126,7 @@ public final class Colocation {
     return new ColocationText(loads, TRAINERS).text(options, replayed());
   }
 
-  /** Which seconds of the trace, by load. */
+  /** The replayed part of the trace, by load. */
   private Map<String, String> replayed() {
     Map<String, String> replayed = new LinkedHashMap<>();
     LocalDateTime start = options.trace().start();

@@ -8,13 +8,14 @@ import java.util.Map;
 import java.util.function.DoubleBinaryOperator;
 
 /**
- * The figures for programs. {@code modes.MODE.LOAD} has for each key the worse of one and of three
- * offline programs; {@code one} and {@code three} beside them have all figures of each.
+ * The figures for programs. For each key, {@code modes.MODE.LOAD} has the worse of the values with
+ * one and with three offline programs; {@code one} and {@code three} beside it have all figures of
+ * each.
  */
 final class ColocationFigures {
   private static final double NOISY_PERCENT = 10;
 
-  /** How many times as long as alone online requests may take at the 99th percentile. */
+  /** How many times the 99th percentile alone the 99th percentile of online requests may be. */
   static final double SLACK = 1.02;
 
   private final List<Colocation.Load> loads;
@@ -77,7 +78,7 @@ final class ColocationFigures {
     return worse;
   }
 
-  /** {@return what came out, beside what came out alone} */
+  /** {@return the figures of an outcome, relative to the outcome alone} */
   static Map<String, Object> figures(Outcome outcome, Outcome alone) {
     Map<String, Object> figures = new LinkedHashMap<>();
     put(figures, "online_p50_ms", outcome.percentileMs(50));
@@ -121,7 +122,7 @@ final class ColocationFigures {
         .orElse(0);
   }
 
-  /** How far two runs of one kind differ: what a ratio is worth. */
+  /** How much two runs of the same kind differ, which tells how precise a ratio is. */
   private Map<String, Object> aloneAgain() {
     Map<String, Object> byLoad = new LinkedHashMap<>();
     for (Colocation.Load load : loads) {
@@ -155,7 +156,7 @@ final class ColocationFigures {
     return notes;
   }
 
-  /** {@return the most that level 1 promises, in ms: 2 % and, if it is long, one kernel} */
+  /** {@return the bound that level 1 promises, in ms: 2 % more, and for long kernels one kernel} */
   static double targetMs(Outcome alone, Kernels kernels) {
     double kernelMs = kernels == Kernels.SHORT ? 0 : kernels.mostNs() / 1e6;
     return SLACK * alone.percentileMs(99) + kernelMs;

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * What of the co-location benchmark shall run. Immutable.
+ * The options of the co-location benchmark. Immutable.
  *
  * @param trace the online requests
  * @param kernels the offline kernels
@@ -22,12 +22,12 @@ public record ColocationOptions(
   }
 
   /**
-   * Takes its options out of a command line.
+   * Takes the benchmark's options out of a command line.
    *
-   * @param arguments a changeable list; options and their values are removed
+   * @param arguments a mutable list; options and their values are removed
    * @param quick a tenth of the time
    * @return the options
-   * @throws IllegalArgumentException if a value is none of those that can be given
+   * @throws IllegalArgumentException if a value is not valid
    */
   public static ColocationOptions take(List<String> arguments, boolean quick) {
     String trace = value(arguments, "--trace", "conv");
@@ -43,11 +43,11 @@ public record ColocationOptions(
   /**
    * Takes one option out of a command line.
    *
-   * @param arguments a changeable list; the option and its value are removed
+   * @param arguments a mutable list; the option and its value are removed
    * @param name with its dashes
-   * @param otherwise what it is if it is not given
+   * @param otherwise the default
    * @return its value
-   * @throws IllegalArgumentException if it has none
+   * @throws IllegalArgumentException if it has no value
    */
   public static String value(List<String> arguments, String name, String otherwise) {
     for (int i = 0; i < arguments.size(); i++) {

@@ -13,8 +13,8 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Draws results of the co-location benchmark: for each file a row of two panels, how many times as
- * long online requests took at the 99th percentile, and what offline work got done.
+ * Draws results of the co-location benchmark. Each file becomes a row of two panels: the 99th
+ * percentile of online requests relative to alone, and the offline work done.
  */
 public final class ColocationPlot {
   private static final int WIDTH = 1180;
@@ -37,9 +37,9 @@ public final class ColocationPlot {
   /**
    * Draws results.
    *
-   * @param files what {@code vgpu bench colocation --json} printed
+   * @param files outputs of {@code vgpu bench colocation --json}
    * @return an SVG document
-   * @throws IOException if one cannot be read
+   * @throws IOException if a file cannot be read
    */
   public static String svg(List<Path> files) throws IOException {
     ColocationPlot plot = new ColocationPlot();
@@ -146,7 +146,7 @@ public final class ColocationPlot {
     }
   }
 
-  /** What level 1 promises: 2 % more, and where kernels are long, one of them. */
+  /** The bound that level 1 promises: 2 % more, and for long kernels one kernel. */
   private static double target(JsonNode result, double aloneMs) {
     boolean isShort = result.path("kernels").asText().equals(Kernels.SHORT.word());
     double kernelMs = isShort ? 0 : result.path("longest_offline_kernel_ms").asDouble();

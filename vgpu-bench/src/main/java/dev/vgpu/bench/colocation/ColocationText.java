@@ -8,7 +8,7 @@ import java.util.Map;
 
 /** The figures for people. */
 final class ColocationText {
-  /** Names the columns. */
+  /** The headings of the columns. */
   static final String HEADLINE =
       String.format(
           Locale.ROOT,

@@ -2,11 +2,11 @@ package dev.vgpu.bench.colocation;
 
 import java.util.Locale;
 
-/** How long the offline programs' kernels are: drawn between two lengths. */
+/** The range of lengths from which the offline programs' kernels are drawn. */
 enum Kernels {
   /** 0.1 to 0.5 ms. */
   SHORT(100_000, 500_000),
-  /** 0.1 to 10 ms, each order of magnitude as likely as the other. */
+  /** 0.1 to 10 ms, with every order of magnitude equally likely. */
   MIXED(100_000, 10_000_000);
 
   private final long leastNs;

@@ -2,13 +2,13 @@ package dev.vgpu.bench.colocation;
 
 import java.util.Locale;
 
-/** Who keeps the programs apart. */
+/** How the programs share the GPU. */
 enum Mode {
-  /** Nobody beside the online program; it is under a virtual GPU. */
+  /** The online program under a virtual GPU, without offline programs. */
   ALONE,
   /** Online and offline programs on the GPU as if there were no vgpu. */
   UNCONTROLLED,
-  /** Under virtual GPUs that share as the settings' defaults say. */
+  /** Under virtual GPUs that share with the default settings. */
   OURS,
   /** Under virtual GPUs that never use the GPU together. */
   STRICT;

@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** What replays of one kind came to, all together. Confined to one thread. */
+/** The combined outcome of all replays of one kind. Confined to one thread. */
 final class Outcome {
   private final List<Double> latenciesMs = new ArrayList<>();
   private int unfinished;
@@ -19,9 +19,9 @@ final class Outcome {
   private double programsNs;
   private double othersNs;
 
-  /** Readings of processors' time at one moment. */
+  /** Processor time of several groups, read at one moment. */
   record Processors(long seatNs, long monitorsNs, long programsNs, long machineNs) {
-    /** {@return now} */
+    /** {@return the current readings} */
     static Processors read(long seat, List<Long> programs) {
       long monitorsNs = 0;
       long programsNs = 0;
@@ -81,10 +81,7 @@ final class Outcome {
     return Math.max(0, (int) Math.ceil(requests() * percent / 100 - 1e-9) - 1);
   }
 
-  /**
-   * {@return how much longer the same requests took than elsewhere, in ms: a percentile of the
-   * differences}
-   */
+  /** {@return a percentile of how much longer each request took than in a reference, in ms} */
   double addedMs(Outcome reference, double percent) {
     double[] added = new double[Math.min(requests(), reference.requests())];
     for (int i = 0; i < added.length; i++) {
@@ -96,8 +93,8 @@ final class Outcome {
   }
 
   /**
-   * {@return how long nobody used the GPU, for each request, in ms: what handing it over and back
-   * costs where there is always offline work}
+   * {@return the time in which nothing used the GPU, per request, in ms: the cost of handing it
+   * over and back if there is always offline work}
    */
   double lostMs() {
     return (windowNs - onlineNs - offlineNs) / 1e6 / requests();
@@ -111,7 +108,7 @@ final class Outcome {
     return onlineNs / windowNs;
   }
 
-  /** {@return offline work done, of what the time that online work leaves would have allowed} */
+  /** {@return the offline work done, relative to the GPU time that online work left} */
   double offlineOfIdeal() {
     return offlineNs / (windowNs - onlineNs);
   }
@@ -129,17 +126,17 @@ final class Outcome {
     return 100 * seatNs / windowNs;
   }
 
-  /** {@return the same of the hooks' own threads} */
+  /** {@return processor time of the hooks' own threads, in percent of one core} */
   double monitorsPercent() {
     return 100 * monitorsNs / windowNs;
   }
 
-  /** {@return the same of the programs, with the hooks in them} */
+  /** {@return processor time of the programs, their hooks included, in percent of one core} */
   double programsPercent() {
     return 100 * programsNs / windowNs;
   }
 
-  /** {@return the same of all else that the machine did meanwhile} */
+  /** {@return processor time of everything else on the machine, in percent of one core} */
   double othersPercent() {
     return 100 * othersNs / windowNs;
   }

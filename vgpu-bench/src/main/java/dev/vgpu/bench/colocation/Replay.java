@@ -21,9 +21,9 @@ final class Replay {
   /**
    * Prepares replays.
    *
-   * @param bed where
-   * @param mode who keeps the programs apart
-   * @param graceNs how long after the last arrival requests are still served
+   * @param bed the test bed
+   * @param mode how the programs share the GPU
+   * @param graceNs how long requests are still served after the last arrival
    */
   Replay(Bed bed, Mode mode, long graceNs) {
     this.bed = bed;
@@ -31,7 +31,7 @@ final class Replay {
     this.graceNs = graceNs;
   }
 
-  /** Replays them and adds what came out. */
+  /** Replays requests and adds the outcome. */
   void run(Arrivals arrivals, int trainers, Kernels kernels, Outcome outcome)
       throws InterruptedException {
     Path in = bed.node().file("requests");
@@ -61,7 +61,7 @@ final class Replay {
       Outcome.Processors before = Outcome.Processors.read(seat, pids);
       long t0Ns = NanoClock.nanoTime() + LEAD_NS;
       online.ask("go " + t0Ns + " " + limitNs);
-      // It answers with its last request; what is left of the part is the offline programs' time.
+      // The program answers at its last request; then only the offline programs run.
       long leftNs = t0Ns + arrivals.lengthNs() - NanoClock.nanoTime();
       NanoClock.sleepMillis(Math.max(0, leftNs / 1_000_000));
       outcome.processors(before, Outcome.Processors.read(seat, pids));
@@ -90,7 +90,7 @@ final class Replay {
       long dueNs = Long.parseLong(words[0]);
       long endNs = Long.parseLong(words[2]);
       if (endNs == 0) {
-        unfinished++; // It took longer than that.
+        unfinished++; // it took longer than the grace period
         latenciesMs.add((limitNs - dueNs) / 1e6);
         lastNs = Math.max(lastNs, limitNs);
       } else {

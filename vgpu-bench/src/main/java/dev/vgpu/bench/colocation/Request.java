@@ -3,12 +3,12 @@ package dev.vgpu.bench.colocation;
 /**
  * A request to the online program. Immutable.
  *
- * @param dueNs when it arrives, from the start of what it belongs to
- * @param prefillNs GPU time that its prompt takes
- * @param decodeNs GPU time that its answer takes
+ * @param dueNs when it arrives, from the start of its sequence
+ * @param prefillNs GPU time for its prompt
+ * @param decodeNs GPU time for its answer
  */
 record Request(long dueNs, long prefillNs, long decodeNs) {
-  /** {@return the GPU time that it takes} */
+  /** {@return its GPU time} */
   long serviceNs() {
     return prefillNs + decodeNs;
   }

@@ -11,8 +11,8 @@ import java.util.Map;
 import java.util.function.Consumer;
 
 /**
- * A storm of short online requests beside training loops: what so many switches cost, of the GPU
- * and of the processors. And the other end: what a seat costs at which nothing happens.
+ * A storm of short online requests beside training loops: what many switches cost, in GPU time and
+ * in processor time. Also the opposite: what an idle seat costs.
  */
 public final class Storm {
   private static final int PER_SECOND = 1_000;
@@ -26,10 +26,10 @@ public final class Storm {
   private final Map<String, Double> idlePercent = new LinkedHashMap<>();
 
   /**
-   * Prepares it.
+   * Prepares the benchmark.
    *
    * @param quick a tenth of the time
-   * @param progress is told what runs
+   * @param progress receives the name of each part that begins
    */
   public Storm(boolean quick, Consumer<String> progress) {
     this.quick = quick;
@@ -37,7 +37,7 @@ public final class Storm {
   }
 
   /**
-   * Runs it.
+   * Runs the benchmark.
    *
    * @throws InterruptedException if this thread is interrupted
    */

@@ -11,7 +11,7 @@ import java.util.Map;
 import java.util.NavigableMap;
 import java.util.TreeMap;
 
-/** A training loop in a process of its own, and what it has got done. Confined to one thread. */
+/** A training loop in its own process, and its finished work. Confined to one thread. */
 public final class Trainer {
   private final Child program;
   private final Path log;
@@ -24,14 +24,14 @@ public final class Trainer {
   }
 
   /**
-   * Starts one; it does not work yet.
+   * Starts a loop that does not work yet.
    *
-   * @param node where
-   * @param environment what puts it under a virtual GPU, or not
-   * @param name tells it from the others of the node
+   * @param node the node on which it runs
+   * @param environment puts it under a virtual GPU, or not
+   * @param name distinguishes it from others of the node
    * @param leastNs its shortest kernel
    * @param mostNs its longest kernel
-   * @return the loop, after {@link #start}
+   * @return the loop; begins to work with {@link #start}
    * @throws InterruptedException if this thread is interrupted
    */
   public static Trainer open(
@@ -55,7 +55,7 @@ public final class Trainer {
   }
 
   /**
-   * Lets it work.
+   * Starts the work.
    *
    * @throws InterruptedException if this thread is interrupted
    */
@@ -64,7 +64,7 @@ public final class Trainer {
   }
 
   /**
-   * Ends it and reads what it did.
+   * Ends the loop and reads its marks.
    *
    * @throws InterruptedException if this thread is interrupted
    */
@@ -84,13 +84,13 @@ public final class Trainer {
     }
   }
 
-  /** {@return the longest kernel it launched, in nanoseconds} */
+  /** {@return the longest kernel that it launched, in nanoseconds} */
   public long longestNs() {
     return longestNs;
   }
 
   /**
-   * {@return the GPU time of the kernels that were done between two moments, in nanoseconds}
+   * {@return the GPU time of the kernels that ran between two moments, in nanoseconds}
    *
    * @param fromNs a moment of {@code CLOCK_MONOTONIC}
    * @param toNs a later one
@@ -99,7 +99,7 @@ public final class Trainer {
     return workNsUntil(toNs) - workNsUntil(fromNs);
   }
 
-  /** A line between the marks around the moment. */
+  /** Interpolates between the marks around the moment. */
   private double workNsUntil(long timeNs) {
     Map.Entry<Long, Long> before = workNsByTime.floorEntry(timeNs);
     Map.Entry<Long, Long> after = workNsByTime.higherEntry(timeNs);
@@ -109,7 +109,7 @@ public final class Trainer {
     if (after == null) {
       return before.getValue();
     }
-    // What runs at full speed just before its mark; the pause, if there was one, is before that.
+    // Assumes that the work before a mark ran at full speed, and that any pause came before it.
     double sinceNs = (double) after.getValue() - (after.getKey() - timeNs);
     return Math.max(before.getValue(), sinceNs);
   }

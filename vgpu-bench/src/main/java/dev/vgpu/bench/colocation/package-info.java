@@ -1,5 +1,6 @@
 /**
- * Inference requests beside training: latency and throughput, with and without vgpu, in one run.
+ * Inference requests beside training: latency and throughput with and without vgpu, in the same
+ * run.
  */
 @NullMarked
 package dev.vgpu.bench.colocation;

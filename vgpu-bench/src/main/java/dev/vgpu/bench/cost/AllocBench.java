@@ -17,7 +17,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 
-/** What an exact quota adds to a pair of alloc and free, by how many allocations live. */
+/** What an exact quota adds to a pair of alloc and free, by the number of live allocations. */
 public final class AllocBench implements ProcessBench {
   private static final int BLOCKS = 300;
   private static final int PAIRS = 64;
@@ -68,7 +68,7 @@ public final class AllocBench implements ProcessBench {
     }
   }
 
-  /** By how much more its memory grows under a virtual GPU, for each of many live allocations. */
+  /** How much more memory a program under a virtual GPU needs for each of many live allocations. */
   private static double hookBytes(Node node, Map<String, String> leased)
       throws InterruptedException {
     long bare = growth(node, Node.bare(leased));
@@ -83,7 +83,7 @@ public final class AllocBench implements ProcessBench {
     }
   }
 
-  /** What of a process's memory is no file's, and in use. */
+  /** The resident anonymous memory of a process. */
   private static long ownBytes(long pid) {
     try {
       for (String line : Files.readAllLines(Path.of("/proc", Long.toString(pid), "status"))) {

@@ -14,9 +14,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What the hook adds to a launch of an empty kernel. Three programs on one core take turns: bare,
- * under a virtual GPU without a limit, and under one with a limit that it does not reach; a second
- * bare one tells how far two equal programs differ.
+ * What the hook adds to a launch of an empty kernel. Three programs alternate on one core: bare,
+ * under a virtual GPU without a limit, and under one with a limit that it does not reach. A second
+ * bare program tells how much two equal programs differ.
  */
 public final class LaunchBench implements ProcessBench {
   private static final int BLOCKS = 300;

@@ -14,9 +14,9 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * {@code bench measure}: what measuring GPU time costs programs of short kernels, and how near to
- * the truth it is. The emulator's calls take what a real driver's are assumed to take; the same
- * program runs bare and under a virtual GPU by turns.
+ * {@code bench measure}: what measuring GPU time costs programs with short kernels, and how exact
+ * it is. The emulator's calls take the assumed time of a real driver's. The same program runs
+ * alternately bare and under a virtual GPU.
  */
 public final class MeasureBench {
   private static final String SETTINGS =
@@ -29,19 +29,19 @@ public final class MeasureBench {
   private static final int WAIT_NS = 15_000;
   private static final int GRAPH = 10;
 
-  /** Launch-bound programs: each has a kernel of 30 % of its period. */
+  /** The periods of launch-bound programs; their kernels take 30 % of the period. */
   private static final int[] EAGER_PERIODS_US = {50, 130};
 
   private static final double EAGER_PART = 0.3;
 
   /**
-   * One way to launch.
+   * A way to launch.
    *
-   * @param name what it is called
-   * @param key of its figures
-   * @param streams so many
-   * @param graph kernels in a graph; 0: plain ones
-   * @param each launches until it waits; 0: none but the last is waited for; -1: fetches a result
+   * @param name its name
+   * @param key the key of its figures
+   * @param streams the number of streams
+   * @param graph the kernels in a graph; 0 for plain launches
+   * @param each launches between two waits; 0 to wait for the last one only; -1 to fetch a result
    */
   private record Way(String name, String key, int streams, int graph, int each) {
     String order(double launchNs, long spanNs) {
@@ -136,7 +136,7 @@ public final class MeasureBench {
         answers.get(index).add(programs.get(index).ask(order));
       }
     }
-    programs.get(1).kill(); // What is charged of it is complete then.
+    programs.get(1).kill(); // its charges are complete after that
     double launches = rounds * answers.get(1).get(0).number("launches");
     double charged = 100 * (chargedNs(pool) - before) / (launches * launchNs);
     programs.get(0).kill();
@@ -163,7 +163,7 @@ public final class MeasureBench {
     return Report.median(answers.stream().mapToDouble(answer -> answer.number(what)).toArray());
   }
 
-  /** The median of what the second of each pair takes more than the first. */
+  /** The median of how much longer the second program of each pair takes than the first. */
   private static double added(List<List<Answer>> answers, String what) {
     double[] differences = new double[answers.get(0).size()];
     for (int i = 0; i < differences.length; i++) {
@@ -172,7 +172,7 @@ public final class MeasureBench {
     return Report.median(differences);
   }
 
-  /** Two programs whose host is slower than their kernels, alone and beside each other. */
+  /** Two programs whose host code is slower than their kernels, alone and together. */
   private void eager(int periodUs) throws InterruptedException {
     report.progress("measure, launch-bound, a kernel each " + periodUs + " us");
     try (Node node = Node.open(COSTS);
@@ -217,7 +217,7 @@ public final class MeasureBench {
     return Report.median(values.stream().mapToDouble(Double::doubleValue).toArray());
   }
 
-  /** How many launches all of some programs make in the same time. */
+  /** The number of launches that several programs make together in a fixed time. */
   private double launches(Node node, List<Map<String, String>> places, int periodUs)
       throws InterruptedException {
     List<Child> programs = new ArrayList<>();

@@ -13,8 +13,8 @@ import java.util.Map;
 import java.util.stream.Stream;
 
 /**
- * What it costs to read the GPUs through NVML: a snapshot of eight with a hundred processes, a
- * million polls of one, and watching eight at 1 Hz. Over the emulator, in JVMs of their own.
+ * The cost of reading GPUs through NVML: a snapshot of eight GPUs with a hundred processes, a
+ * million polls of one, and watching eight at 1 Hz. Uses the emulator, in separate JVMs.
  */
 public final class NvmlBench {
   private static final int GPUS = 8;
@@ -53,7 +53,7 @@ public final class NvmlBench {
           new ProcessBuilder(
                   Path.of(System.getProperty("java.home", ""), "bin", "java").toString(),
                   "-XX:+UseSerialGC",
-                  "-Xms64m", // so that what the process holds more is not the heap's own growth
+                  "-Xms64m", // so that growth of the heap does not count as growth of the process
                   "-Xmx64m",
                   "-XX:+AlwaysPreTouch",
                   "-cp",

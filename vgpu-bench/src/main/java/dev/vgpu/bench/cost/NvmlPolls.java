@@ -19,7 +19,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.ServiceLoader;
 
-/** The JVM of {@link NvmlBench}: prints figures, as NAME tab VALUE, and lines for people. */
+/** The JVMs of {@link NvmlBench}: print figures, as NAME tab VALUE, and lines for people. */
 public final class NvmlPolls {
   private static final int WARM_UP = 200;
   private static final int PARTS = 10;
@@ -35,7 +35,7 @@ public final class NvmlPolls {
   /**
    * Measures.
    *
-   * @param args what, and how often
+   * @param args the measurement, and how often to repeat it
    * @throws Exception if it fails
    */
   public static void main(String[] args) throws Exception {
@@ -116,7 +116,7 @@ public final class NvmlPolls {
     }
   }
 
-  /** Compares what is held after a tenth of the polls with what is held after all. */
+  /** Compares the memory after a tenth of the polls with the memory after all. */
   private void growth(int times) throws IOException {
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     for (int i = 0; i < times / PARTS; i++) {
@@ -151,7 +151,7 @@ public final class NvmlPolls {
 
   // ---- watching
 
-  /** Percent of a core that this process takes in so many seconds. */
+  /** The processor time of this process over some seconds, in percent of a core. */
   private double cores(int seconds, boolean polls) throws InterruptedException {
     OperatingSystemMXBean system =
         (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
@@ -170,7 +170,7 @@ public final class NvmlPolls {
     for (int i = 0; i < WARM_UP * PARTS; i++) {
       List<GpuReading> ignored = read();
     }
-    NanoClock.sleepMillis(2_000); // the compiler is done
+    NanoClock.sleepMillis(2_000); // until the compiler is done
     double idle = cores(seconds, false);
     double polled = cores(seconds, true);
     GpuPool.Listening watch = provider.watch(new Nobody());

@@ -15,8 +15,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * How long it takes to begin: attaching a program's hook and making a context, alone and a hundred
- * at once, and opening a pool in a fresh JVM.
+ * Start-up times: attaching a program's hook and creating a context, alone and a hundred at once,
+ * and opening a pool in a fresh JVM.
  */
 public final class StartBench implements ProcessBench {
   private static final double TARGET_ATTACH_MS = 5;
@@ -24,7 +24,7 @@ public final class StartBench implements ProcessBench {
   private static final double TARGET_OPEN_MS = 50;
   private static final int CROWD = 100;
 
-  /** What a program's beginning took. */
+  /** The start-up times of a program. */
   private record Beginning(double initMs, double contextMs) {}
 
   private static double[] init(List<Beginning> all) {
@@ -118,7 +118,7 @@ public final class StartBench implements ProcessBench {
     return Arrays.stream(values).max().orElse(Double.NaN);
   }
 
-  /** So many at once: all have started and wait for the same line. */
+  /** Starts many programs; all of them wait for a line, and then go on at once. */
   private static List<Beginning> begin(Node node, Map<String, String> place, int count)
       throws InterruptedException {
     List<Child> programs = new ArrayList<>();

@@ -11,9 +11,9 @@ import dev.vgpu.bench.report.Report;
 import java.util.Map;
 
 /**
- * How long a program is suspended and brought back, by how much it holds: by the driver's
- * checkpoint, and by moving its allocations. Over the emulator the copies take the time of 25 GB/s
- * for the driver's; moving copies for real, at what this machine's memory gives.
+ * How long suspending and resuming a program take, by the memory that it holds: with the driver's
+ * checkpoint, and by moving its allocations. Uses the emulator. Copies of the driver's checkpoint
+ * take the time of 25 GB/s; moving really copies, at the speed of this machine's memory.
  */
 public final class SuspendBench implements ProcessBench {
   private static final double GIB = 1 << 30;

@@ -1,5 +1,6 @@
 /**
- * Benchmarks of what vgpu adds: to launches, allocations, measuring, readings, starts and moves.
+ * Benchmarks of what vgpu adds to launches, allocations, measuring, readings, start-up and
+ * suspension.
  */
 @NullMarked
 package dev.vgpu.bench.cost;

@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.Random;
 import org.jspecify.annotations.Nullable;
 
-/** Programs that shall not notice anything, and others that are killed and stopped beside them. */
+/** Programs that must not notice anything, and others that are killed and stopped beside them. */
 final class Disturbed implements AutoCloseable {
   private static final String[] LOAD = {"load", "200000", "132", "1"};
   private static final String[] TRACED = {"load", "200000", "132", "1", "trace"};
@@ -21,7 +21,7 @@ final class Disturbed implements AutoCloseable {
   private static final int START_UP_US = 12_000;
   private static final int TELL_EVERY = 100;
 
-  /** Two of each place: one may be stopped while another is killed. */
+  /** Two for each virtual GPU: one may be stopped while another is killed. */
   private static final int VICTIMS_OF_A_PLACE = 2;
 
   private final Node node;
@@ -34,12 +34,12 @@ final class Disturbed implements AutoCloseable {
   private final Random random = new Random(11);
 
   /**
-   * What a phase showed.
+   * The readings of a phase.
    *
-   * @param launchMs the worst launch of each survivor
-   * @param syncMs the worst wait of each survivor
-   * @param machineMs how late this machine woke a thread up at worst
-   * @param kernelsPerSecond of all survivors
+   * @param launchMs the longest launch of each survivor
+   * @param syncMs the longest wait of each survivor
+   * @param machineMs the longest delay with which this machine woke a thread
+   * @param kernelsPerSecond of all survivors together
    */
   record Reading(
       List<Double> launchMs, List<Double> syncMs, double machineMs, double kernelsPerSecond) {
@@ -51,12 +51,12 @@ final class Disturbed implements AutoCloseable {
       return Math.max(Collections.max(launchMs), Collections.max(syncMs));
     }
 
-    /** By how much a program was held up longer than in another phase. */
+    /** How much longer than in another phase a program was held up. */
     double addedMs(Reading before, int survivor) {
       return Math.max(0, worstMs(survivor) - before.worstMs(survivor));
     }
 
-    /** The most by which one and the same program was held up longer than in another phase. */
+    /** The largest such difference of any one program. */
     double addedMs(Reading before) {
       double most = 0;
       for (int i = 0; i < launchMs.size(); i++) {
@@ -95,7 +95,7 @@ final class Disturbed implements AutoCloseable {
     return node.start(place, LOAD[0], LOAD[1], LOAD[2], LOAD[3], "start");
   }
 
-  /** Lets so many events pass, each a stop and a kill, in the time of as many as given. */
+  /** Runs {@code events} events, each a stop and a kill, in the time that {@code length} take. */
   Reading phase(Report report, String name, int events, int length) throws InterruptedException {
     report.progress("kill, " + name);
     List<Answer> before = read();
@@ -146,7 +146,7 @@ final class Disturbed implements AutoCloseable {
     NanoClock.sleepMillis(Math.max(0, millis - (NanoClock.nanoTime() - beginNs) / 1_000_000));
   }
 
-  /** Stops one of them for a while, and kills the one so many places behind it meanwhile. */
+  /** Stops a victim for a while, and meanwhile kills the one that follows it at a distance. */
   private void disturb(int stopped, int apart) throws InterruptedException {
     Child halted = victims.get(stopped);
     signal(halted, "STOP");
@@ -161,13 +161,13 @@ final class Disturbed implements AutoCloseable {
     Child victim = victims.get(index);
     Map<String, String> place = victimPlaces.get(index);
     switch (random.nextInt(3)) {
-      case 0 -> { // stopped, then killed as it stands
+      case 0 -> { // stopped, then killed while stopped
         signal(victim, "STOP");
         NanoClock.sleepMicros(random.nextInt(START_UP_US));
         end(victim);
         victims.set(index, victim(place));
       }
-      case 1 -> { // killed while it starts up
+      case 1 -> { // killed during start-up
         Child starting = victim(place);
         NanoClock.sleepMicros(random.nextInt(START_UP_US));
         end(starting);

@@ -15,9 +15,10 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How long deaths and stops of processes hold others up: processes of other virtual GPUs and of the
- * same one launch short kernels, while others are killed and stopped at random moments, start-up
- * included. Beside it: the same undisturbed, both bare, and this machine's lateness.
+ * How long other processes are held up when processes die or are stopped. Processes of the same and
+ * of other virtual GPUs launch short kernels, while others are killed and stopped at random
+ * moments, start-up included. For comparison: the same undisturbed, both without vgpu, and this
+ * machine's lateness.
  */
 public final class KillBench implements ProcessBench {
   private static final int EVENTS = 1_000;
@@ -26,15 +27,15 @@ public final class KillBench implements ProcessBench {
   private static final MemorySize QUOTA = MemorySize.ofGibibytes(2);
   private static final double TARGET_ADDED_MS = 5;
 
-  /** The survivor that has a virtual GPU together with some that are struck. */
+  /** The survivor that shares its virtual GPU with some of the victims. */
   private static final int SHARING = 2;
 
   private final String stalls;
 
   /**
-   * Makes it.
+   * Creates the benchmark.
    *
-   * @param stalls the file to write the worst stalls to; empty: they are not traced
+   * @param stalls the file for the longest stalls; empty to trace none
    */
   public KillBench(String stalls) {
     this.stalls = stalls;

@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** The seat's holder is killed under load, again and again; another process takes the seat over. */
+/** Kills the seat's holder repeatedly under load; another process takes the seat over each time. */
 public final class SeatBench implements ProcessBench {
   private static final int KILLS = 20;
   private static final int QUICK_KILLS = 4;
@@ -31,7 +31,7 @@ public final class SeatBench implements ProcessBench {
     int kills = quick ? QUICK_KILLS : KILLS;
     List<PoolProcess> pools = new ArrayList<>(List.of(node.openPool()));
     try {
-      // It may come to hold the seat, and then is killed as any holder; its virtual GPUs stay.
+      // May hold the seat later, and is then killed like any holder; its virtual GPUs stay.
       PoolProcess owner = node.openPool();
       pools.add(owner);
       List<Child> programs = start(node, owner);
@@ -43,8 +43,8 @@ public final class SeatBench implements ProcessBench {
       double[] takeOverMs = new double[kills];
       for (int i = 0; i < kills; i++) {
         report.progress("seat's holder killed, " + (i + 1) + " of " + kills);
-        pools.add(node.openPool()); // the one that stands by
-        worstMs(programs); // starting a JVM disturbs by itself
+        pools.add(node.openPool()); // the standby
+        worstMs(programs); // starting a JVM is itself a disturbance: discard it
         takeOverMs[i] = killHolder(node, pools);
         NanoClock.sleepMillis(300);
         worstMs = Math.max(worstMs, worstMs(programs));
@@ -71,7 +71,7 @@ public final class SeatBench implements ProcessBench {
     return programs;
   }
 
-  /** Milliseconds until another process holds the seat. */
+  /** The time until another process holds the seat, in milliseconds. */
   private static double killHolder(Node node, List<PoolProcess> pools) throws InterruptedException {
     long holder = node.seatHolder();
     PoolProcess killed =
@@ -92,7 +92,7 @@ public final class SeatBench implements ProcessBench {
     return (NanoClock.nanoTime() - beginNs) / 1e6;
   }
 
-  /** The worst of all programs since the last time; counts those that failed. */
+  /** The longest delay of all programs since the last call. Counts programs that failed. */
   private double worstMs(List<Child> programs) throws InterruptedException {
     double worstNs = 0;
     for (Child program : programs) {

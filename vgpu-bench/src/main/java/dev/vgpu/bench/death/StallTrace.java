@@ -17,8 +17,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * Where the worst stalls come from: what changed in the leases' pages meanwhile, and who was
- * struck. Confined to one thread.
+ * Traces the causes of the longest stalls: the changes of the leases' pages meanwhile, and which
+ * process was killed or stopped. Confined to one thread.
  */
 final class StallTrace implements AutoCloseable {
   private static final int WORST = 10;
@@ -41,9 +41,9 @@ final class StallTrace implements AutoCloseable {
   /**
    * Begins to watch.
    *
-   * @param node where the leases are
+   * @param node the node of the leases
    * @param places the environments that put programs under them
-   * @param file what is found is added to it
+   * @param file receives the findings, appended
    */
   StallTrace(Node node, List<Map<String, String>> places, Path file) throws InterruptedException {
     this.file = file;
@@ -59,7 +59,7 @@ final class StallTrace implements AutoCloseable {
     strikes.add(new Strike(NanoClock.nanoTime(), what + " " + child.pid()));
   }
 
-  /** Leaves out all that was until now. */
+  /** Discards everything up to now. */
   void forget(List<Child> programs) throws InterruptedException {
     List<Stall> ignored = stalls(programs);
     strikes.clear();
@@ -84,7 +84,7 @@ final class StallTrace implements AutoCloseable {
     return stalls;
   }
 
-  /** Writes the worst stalls of all programs since this was last asked. */
+  /** Writes the longest stalls of all programs since the last call. */
   void tell(String phase, List<Child> programs) throws InterruptedException {
     List<Stall> stalls = stalls(programs);
     StringBuilder text = new StringBuilder();

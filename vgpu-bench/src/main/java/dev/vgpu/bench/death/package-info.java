@@ -1,4 +1,4 @@
-/** Benchmarks of what deaths and stops of processes, the seat among them, cost others. */
+/** Benchmarks of what the death or stop of a process, or of the seat's holder, costs others. */
 @NullMarked
 package dev.vgpu.bench.death;
 

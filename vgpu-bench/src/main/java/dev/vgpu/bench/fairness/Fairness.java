@@ -18,10 +18,10 @@ import java.util.Map;
 import java.util.function.Consumer;
 
 /**
- * Tenants of all policies with work all the time, each a process of its own: how far what each held
- * of the GPU in any second is from what it is entitled to, and how much of the GPU their switching
- * costs against one tenant alone. What was held comes from the programs' own events, so from the
- * GPU's clock, not from vgpu's accounts.
+ * Tenants of all policies that always have work, each a separate process. Measures how far each
+ * tenant's part of the GPU in any second is from its entitlement, and how much of the GPU switching
+ * costs, compared with one tenant alone. Usage comes from the programs' own events, that is, from
+ * the GPU's clock, not from vgpu's accounts.
  */
 public final class Fairness {
   private static final long LEAST_KERNEL_NS = 200_000;
@@ -29,7 +29,7 @@ public final class Fairness {
   private static final long WARM_UP_MS = 1_500;
   private static final long SECOND_NS = 1_000_000_000;
 
-  /** Windows begin this far apart. */
+  /** The distance between the starts of two windows. */
   private static final long STEP_NS = 100_000_000;
 
   private static final MemorySize QUOTA = MemorySize.ofMebibytes(256);
@@ -38,7 +38,7 @@ public final class Fairness {
   private final Consumer<String> progress;
   private final List<Result> results = new ArrayList<>();
 
-  /** What one mix came to. */
+  /** The result of one mix. */
   private record Result(
       Mix mix,
       double worstPoints,
@@ -52,7 +52,7 @@ public final class Fairness {
       double alonePercent,
       double seatPercent,
       double othersPercent) {
-    /** How far what the seat booked for a tenant is from what that held. */
+    /** How far the seat's account of a tenant is from what the tenant held. */
     double worstAccountPoints() {
       double worst = 0;
       for (int i = 0; i < heldPercent.size(); i++) {
@@ -67,10 +67,10 @@ public final class Fairness {
   }
 
   /**
-   * Prepares it.
+   * Prepares the benchmark.
    *
    * @param quick a tenth of the time
-   * @param progress is told what runs
+   * @param progress receives the name of each part that begins
    */
   public Fairness(boolean quick, Consumer<String> progress) {
     this.quick = quick;
@@ -78,7 +78,7 @@ public final class Fairness {
   }
 
   /**
-   * Runs it.
+   * Runs the benchmark.
    *
    * @throws InterruptedException if this thread is interrupted
    */
@@ -121,7 +121,7 @@ public final class Fairness {
     long toNs = NanoClock.nanoTime();
     long[] bookedAfter = bookedNs(pool, name, trainers.size());
     long[] after = processors(seat, pids);
-    // Together: who is left alone while others finish does not matter any more.
+    // All at once: what a tenant gets while others finish no longer matters.
     for (Trainer trainer : trainers) {
       trainer.finish();
     }
@@ -141,7 +141,7 @@ public final class Fairness {
         100 * (after[1] - before[1]) / wallNs);
   }
 
-  /** What the seat says that each of the tenants has used so far. */
+  /** The usage of each tenant so far, according to the seat. */
   private static long[] bookedNs(PoolProcess pool, String name, int tenants)
       throws InterruptedException {
     long[] booked = new long[tenants];
@@ -165,14 +165,14 @@ public final class Fairness {
     return Trainer.open(node, place, name, LEAST_KERNEL_NS, MOST_KERNEL_NS);
   }
 
-  /** The seat's time, and that of all but the seat and the programs. */
+  /** The processor time of the seat, and of everything except the seat and the programs. */
   private static long[] processors(long seat, List<Long> programs) {
     long seatNs = ProcessorTime.ofProcessNs(seat);
     long programsNs = programs.stream().mapToLong(ProcessorTime::ofProcessNs).sum();
     return new long[] {seatNs, ProcessorTime.ofMachineNs() - seatNs - programsNs};
   }
 
-  /** What one tenant gets that nobody competes with, in percent of the time. */
+  /** The part of the time that one tenant gets without competition, in percent. */
   private double alone(Node node, Map<String, String> place, String name)
       throws InterruptedException {
     Trainer trainer = open(node, place, name + "single");
@@ -210,8 +210,7 @@ public final class Fairness {
       total += percent;
       worstLongRun = Math.max(worstLongRun, Math.abs(percent - entitled));
     }
-    // What is lost is missing from everybody's part of the time; how the rest was divided is
-    // another
+    // Lost time is missing from every tenant's part; how the rest was divided is a separate
     // question.
     double worstOfWork = 0;
     for (int i = 0; i < trainers.size(); i++) {

@@ -7,7 +7,7 @@ import java.util.List;
 /**
  * Tenants that all have work all the time. Immutable.
  *
- * @param name says what they are
+ * @param name describes them
  * @param tenants two or more
  */
 record Mix(String name, List<Tenant> tenants) {
@@ -18,7 +18,7 @@ record Mix(String name, List<Tenant> tenants) {
     tenants = List.copyOf(tenants);
   }
 
-  /** How much one of them is promised. */
+  /** The guarantee of a tenant. */
   record Tenant(SharePolicy policy, int percent) {
     String word() {
       return switch (policy) {
@@ -29,7 +29,7 @@ record Mix(String name, List<Tenant> tenants) {
     }
   }
 
-  /** {@return what the benchmark runs, of 2 to 16 tenants} */
+  /** {@return the mixes of the benchmark, with 2 to 16 tenants} */
   static List<Mix> all() {
     Tenant free = new Tenant(SharePolicy.BEST_EFFORT, 0);
     return List.of(
@@ -63,8 +63,8 @@ record Mix(String name, List<Tenant> tenants) {
   }
 
   /**
-   * {@return what a tenant is entitled to while all have work, in percent of the GPU: its share,
-   * and, but for a fixed one, an equal part of what no share promises}
+   * {@return what a tenant is entitled to while all have work, in percent of the GPU: its share
+   * and, unless the share is fixed, an equal part of what no share guarantees}
    */
   double entitledPercent(int index) {
     int promised = tenants.stream().mapToInt(Tenant::percent).sum();

@@ -1,4 +1,4 @@
-/** Whether tenants get what they are entitled to, second by second, and what sharing costs. */
+/** Whether tenants get what they are entitled to, second by second, and the cost of sharing. */
 @NullMarked
 package dev.vgpu.bench.fairness;
 

@@ -17,8 +17,8 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One short kernel of an idle online program beside an offline one whose kernels are long: how long
- * it takes, which tells whether a kernel is stopped in its middle.
+ * Runs one short kernel of an idle online program beside an offline program with long kernels. How
+ * long it takes tells whether a running kernel is preempted.
  */
 final class ArrivalStep implements Step {
   private static final double ONLINE_US = 100;
@@ -26,7 +26,7 @@ final class ArrivalStep implements Step {
 
   private static final double BENCH_SECONDS = 30;
 
-  /** What the table tells: of 10 ms kernels, with preemption inside kernels on and off. */
+  /** The figures of the table: 10 ms kernels, with preemption inside kernels on and off. */
   private double onP50Ms;
 
   private @Nullable Child allocator;
@@ -82,7 +82,7 @@ final class ArrivalStep implements Step {
     }
   }
 
-  /** From the online program's begin to the GPU yielded, as the hooks see it. */
+  /** From the online program's start to the moment the GPU is yielded, as the hooks see it. */
   private static void bench(Place place, Findings findings, boolean quick)
       throws InterruptedException {
     if (quick) {
@@ -96,7 +96,7 @@ final class ArrivalStep implements Step {
     said.lines().forEach(line -> findings.line("%s", line));
   }
 
-  /** What a third program, not under vgpu, waited for each of its allocations meanwhile. */
+  /** How long each allocation of a third program, which is not under vgpu, waited meanwhile. */
   private void tellAllocator(Findings findings, String beside) throws InterruptedException {
     Answer answer = Objects.requireNonNull(allocator).ask("read");
     findings
@@ -169,7 +169,7 @@ final class ArrivalStep implements Step {
     return ms;
   }
 
-  /** What the hooks said of it; whether one said that it stops inside kernels. */
+  /** Prints what the hooks reported; returns whether one reported preemption inside kernels. */
   private static boolean tellLevel(Place place, Findings findings) {
     Path log = place.work().resolve("hook.log");
     List<String> lines =

@@ -7,22 +7,22 @@ import dev.vgpu.bench.harness.NanoClock;
 import java.util.Locale;
 import java.util.Map;
 
-/** What a lease is charged for work whose time on the GPU is known. */
+/** What a lease is charged for work with a known GPU time. */
 final class ChargedStep implements Step {
-  /** As the C program has it. */
+  /** The value in the C program. */
   static final int COLD_KERNELS = 8;
 
   private static final int LOOK_MS = 20;
   private static final int STILL = 3;
   private static final int MOST_LOOKS = 100;
 
-  /** Less than this part of what kernels took, and a tenant passes its share. */
+  /** If a lease is charged less than this part of kernel time, a tenant can exceed its share. */
   private static final double LEAST_PART = 0.8;
 
-  /** What is charged beyond that is the time between kernels, in which the GPU is idle. */
+  /** Above this, the time between kernels is charged too, in which the GPU is idle. */
   private static final double MOST_TIMES = 3;
 
-  /** A load shorter than this tells nothing. */
+  /** Shorter loads are not conclusive. */
   private static final double LEAST_LOAD_MS = 5;
 
   @Override
@@ -48,7 +48,7 @@ final class ChargedStep implements Step {
     }
   }
 
-  /** Milliseconds that the lease was charged so far, once nothing is added any more. */
+  /** Milliseconds that the lease has been charged, read once the charge no longer grows. */
   private static double settled(CheckNode node) throws InterruptedException {
     long before = -1;
     int still = 0;
@@ -86,7 +86,10 @@ final class ChargedStep implements Step {
     return charged;
   }
 
-  /** An order without its count: "paced US GAP_US" or "waited US GAP_US"; us charged per kernel. */
+  /**
+   * Runs an order, "paced US GAP_US" or "waited US GAP_US" without its count; returns the
+   * microseconds charged per kernel.
+   */
   private static double work(
       CheckNode node, Findings findings, Child program, String order, int count)
       throws InterruptedException {

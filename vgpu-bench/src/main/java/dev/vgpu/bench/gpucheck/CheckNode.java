@@ -13,11 +13,11 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A node of a step's own with its seat, and programs there: bare, or under virtual GPUs. Confined
- * to one thread.
+ * A separate node for a step, with its seat, and programs there: bare, or under virtual GPUs.
+ * Confined to one thread.
  */
 final class CheckNode implements AutoCloseable {
-  /** Nothing: beside vgpu, not under it. */
+  /** The empty environment: a program beside vgpu, not under it. */
   static final Map<String, String> BARE = Map.of();
 
   private final Place place;
@@ -30,12 +30,12 @@ final class CheckNode implements AutoCloseable {
     this.pool = pool;
   }
 
-  /** Opens one. */
+  /** Opens a node. */
   static CheckNode open(Place place) throws InterruptedException {
     return open(place, Map.of());
   }
 
-  /** Opens one whose processes have further environment variables. */
+  /** Opens a node whose processes have further environment variables. */
   static CheckNode open(Place place, Map<String, String> settings) throws InterruptedException {
     Node node = Node.open(settings);
     try {
@@ -46,19 +46,19 @@ final class CheckNode implements AutoCloseable {
     }
   }
 
-  /** Cuts a virtual GPU; what comes back puts a program under it. */
+  /** Acquires a virtual GPU; returns the environment that puts a program under it. */
   Map<String, String> lease(
       String name, SharePolicy policy, int percent, PreemptionClass urgency, MemorySize quota)
       throws InterruptedException {
     return pool.acquire(name, policy, percent, urgency, quota);
   }
 
-  /** The same, nearline and without a share. */
+  /** Acquires a nearline virtual GPU without a share. */
   Map<String, String> lease(String name, MemorySize quota) throws InterruptedException {
     return lease(name, SharePolicy.BEST_EFFORT, 0, PreemptionClass.NEARLINE, quota);
   }
 
-  /** Closes one. */
+  /** Closes a virtual GPU. */
   void release(String name) throws InterruptedException {
     pool.release(name);
   }
@@ -68,17 +68,17 @@ final class CheckNode implements AutoCloseable {
     return pool.leases().path(0);
   }
 
-  /** {@return what all leases hold} */
+  /** {@return the memory that all leases hold} */
   long memoryHeld() throws InterruptedException {
     return pool.memoryHeld();
   }
 
-  /** Starts the C program, and talks to it. */
+  /** Starts the C program, for a dialogue in lines. */
   Child start(Map<String, String> environment, String... arguments) {
     return node.start(environment, arguments);
   }
 
-  /** Starts any program, and talks to it. */
+  /** Starts any program, for a dialogue in lines. */
   Child start(String name, List<String> command, Map<String, String> environment) {
     return node.start(name, new ProcessBuilder(command), environment);
   }
@@ -90,7 +90,7 @@ final class CheckNode implements AutoCloseable {
         command, variables -> node.adapt(variables, environment), place.work(), limitSeconds);
   }
 
-  /** {@return the file of a sample program} */
+  /** {@return the path of a sample program} */
   String samplePath(String name) {
     return place.sample(name).toString();
   }
@@ -106,7 +106,7 @@ final class CheckNode implements AutoCloseable {
     return run(environment, limitSeconds, all);
   }
 
-  /** Runs the C program to its end; may be called by several threads. */
+  /** Runs the C program to its end. Safe for use by several threads. */
   Done program(Map<String, String> environment, double limitSeconds, String... arguments)
       throws InterruptedException {
     List<String> all = new ArrayList<>(List.of(node.program().toString()));
@@ -114,7 +114,7 @@ final class CheckNode implements AutoCloseable {
     return run(environment, limitSeconds, all);
   }
 
-  /** Waits until all leases hold nothing any more; milliseconds, or -1 if that takes too long. */
+  /** Waits until no lease holds memory. Returns milliseconds, or -1 if that takes too long. */
   double awaitNothingHeld(double limitSeconds) throws InterruptedException {
     long beginNs = NanoClock.nanoTime();
     while ((NanoClock.nanoTime() - beginNs) / 1e9 < limitSeconds) {
@@ -130,7 +130,7 @@ final class CheckNode implements AutoCloseable {
     return node;
   }
 
-  /** {@return what children wrote on standard error, its end} */
+  /** {@return the end of what children wrote on standard error} */
   String errors() {
     return Done.tail(node.errors());
   }

@@ -7,14 +7,14 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * What was asked for. Immutable.
+ * The options of a check. Immutable.
  *
  * @param out where the table and the JSON go
  * @param budgetSeconds for all steps together
  * @param quick the shortest form of each step, for tests of the check itself
  * @param json whether the JSON is printed instead of the table
- * @param keep whether the working directory stays
- * @param driver for tests: where another libcuda.so.1 and libnvidia-ml.so.1 are
+ * @param keep whether the working directory is kept
+ * @param driver for tests: the directory of another libcuda.so.1 and libnvidia-ml.so.1
  * @param part 1 or 2: the steps of that part; 0: of both
  * @param only the steps to run; all if empty
  */
@@ -28,8 +28,8 @@ record CheckOptions(
     int part,
     List<String> only) {
   /**
-   * In seconds: with unpacking and copying under ten minutes, a common limit of a batch system's
-   * shortest queue.
+   * In seconds. With unpacking and copying it stays under ten minutes, a common limit of a batch
+   * system's shortest queue.
    */
   private static final String BUDGET = "540";
 
@@ -56,9 +56,9 @@ record CheckOptions(
   }
 
   /**
-   * Reads a command line.
+   * Parses a command line.
    *
-   * @throws IllegalArgumentException if it cannot be read
+   * @throws IllegalArgumentException if it is not valid
    */
   static CheckOptions of(List<String> arguments) {
     List<String> left = new ArrayList<>(arguments);
@@ -92,7 +92,7 @@ record CheckOptions(
         steps);
   }
 
-  /** Whether a step is one of those to run. */
+  /** Whether a step is to be run. */
   boolean isWanted(StepName step) {
     return only.isEmpty() ? part == 0 || part == step.part() : only.contains(step.word());
   }

@@ -21,10 +21,10 @@ import java.util.function.BooleanSupplier;
 final class CheckRun {
   private static final int INTERRUPTED = 130;
 
-  /** A step that could have only less than this is left out. */
+  /** A step is skipped if less time than this is left for it. */
   private static final double LEAST_SECONDS = 5;
 
-  /** What ending a step takes at worst. */
+  /** The longest time that ending a step takes. */
   private static final double ENDING_SECONDS = 6;
 
   private static final double START_SECONDS = 60;
@@ -40,7 +40,7 @@ final class CheckRun {
     this.options = options;
   }
 
-  /** Runs it; the exit code. */
+  /** Runs the steps; returns the exit code. */
   int run() throws IOException, InterruptedException {
     WorkPlace work = WorkPlace.make();
     Thread atEnd = new Thread(work::end, "end-of-the-check");
@@ -57,7 +57,7 @@ final class CheckRun {
       try {
         Runtime.getRuntime().removeShutdownHook(atEnd);
       } catch (IllegalStateException e) {
-        // This JVM is ending already.
+        // This JVM is already shutting down.
       }
     }
   }
@@ -126,7 +126,7 @@ final class CheckRun {
     }
   }
 
-  /** The GPU's faults, as NVML tells them, line by line into a file. */
+  /** Starts a program that writes the GPU's faults, as NVML reports them, to a file by lines. */
   private Process watchFaults(Place place, Path program) throws IOException {
     Path file = place.work().resolve(FAULTS);
     ProcessBuilder builder = new ProcessBuilder(program.toString(), "xids", file.toString());
@@ -143,26 +143,26 @@ final class CheckRun {
         .toList();
   }
 
-  /** A test's driver comes first for all programs. */
+  /** Makes a test's driver take precedence for all programs. */
   private void useDriver(Path directory, Place place) {
     String own = System.getenv("LD_LIBRARY_PATH");
     environment.put(
         "LD_LIBRARY_PATH",
         directory + (own == null || own.isEmpty() ? "" : File.pathSeparator + own));
-    // Of the driver's tools those come first that lie beside it.
+    // The driver's tools that lie beside it take precedence.
     environment.put(
         "PATH",
         directory
             + File.pathSeparator
             + Objects.requireNonNullElse(System.getenv("PATH"), "/usr/bin:/bin"));
-    // Of our own, should it be the emulator: its GPUs are as the first process wanted them.
+    // A directory of our own in case it is the emulator: the first process defines its GPUs.
     environment.put("VGPU_EMULATOR_DIR", place.work().resolve("emulator").toString());
-    // Not what this shell may have set for another one.
+    // Clears settings that this shell may have made for another driver.
     VARIABLES.forEach(name -> environment.put(name, ""));
   }
 
   /**
-   * Sets where the driver is, as the C library's loader finds it; why there is none, or nothing.
+   * Finds the driver as the C library's loader does. Returns why there is none, or an empty text.
    */
   private String findDriver(Place place, Path program) throws InterruptedException {
     Done where = own(place, program, "where", LIBRARIES.get(0), LIBRARIES.get(1));
@@ -220,7 +220,7 @@ final class CheckRun {
       command.add("--quick");
     }
     int faultsBefore = faults(place).size();
-    // Above the step's own limit: the program that holds its session ends it.
+    // More than the step's own limit, after which the program that leads its session ends it.
     Done done = Done.run(command, this::adapt, place.work(), limit + ENDING_SECONDS);
     JsonNode found = Outcome.read(place.work().resolve(step.word() + ".json"));
     List<String> faults = faults(place);

@@ -14,8 +14,8 @@ import java.util.Objects;
 import java.util.Optional;
 
 /**
- * Which driver others get, and whether they are held: by the names of the driver, by the CUDA
- * runtime alone, by Numba, CuPy and JAX, as far as this machine has them.
+ * Which driver other clients load, and whether they are limited: through the names of the driver,
+ * the CUDA runtime alone, Numba, CuPy and JAX, as far as they are installed.
  */
 final class ClientsStep implements Step {
   private static final double SECONDS = 30;
@@ -23,7 +23,7 @@ final class ClientsStep implements Step {
   private static final long MIB = 1 << 20;
   private static final double SETTLES_MS = 2_500;
 
-  /** What NVML and the ledger may say apart of one process. */
+  /** The accepted difference between NVML and the ledger for one process. */
   private static final long TOLERANCE = 64 * MIB;
 
   private int held;
@@ -51,7 +51,7 @@ final class ClientsStep implements Step {
     }
   }
 
-  /** How many names give the hook under a virtual GPU; one that gives another driver is wrong. */
+  /** How many names load the hook under a virtual GPU. Loading another driver is a failure. */
   private static int names(CheckNode node, Findings findings, Map<String, String> leased)
       throws InterruptedException {
     String driver = Objects.requireNonNullElse(System.getenv("VGPU_CUDA_DRIVER"), "");
@@ -198,7 +198,7 @@ final class ClientsStep implements Step {
     return wrong;
   }
 
-  /** Without vgpu as well: the machine's. */
+  /** A failure without vgpu as well is the machine's. */
   private static void failed(
       CheckNode node, Findings findings, String name, List<String> command, String why)
       throws InterruptedException {
@@ -213,7 +213,7 @@ final class ClientsStep implements Step {
     }
   }
 
-  /** Its JSON; an object with "error" where it has none. */
+  /** The child's JSON; an object with "error" if there is none. */
   private static JsonNode said(Child child) throws InterruptedException {
     try {
       for (String line = child.line(); ; line = child.line()) {

@@ -11,7 +11,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 
-/** What vgpu adds to a launch, to a pair of alloc and free, and to a program's start. */
+/** What vgpu adds to a launch, to a pair of alloc and free, and to a program's start-up. */
 final class CostsStep implements Step {
   private static final int LIMIT_PERCENT = 90;
   private static final List<String> NAMES = List.of("bare", "bare again", "vgpu", "vgpu, limited");
@@ -39,14 +39,14 @@ final class CostsStep implements Step {
   private static List<Double> launches(
       CheckNode node, Findings findings, List<Map<String, String>> places, boolean quick)
       throws InterruptedException {
-    // No more than the driver's queue takes: else a launch is as long as a kernel.
+    // No more launches than the driver's queue holds, or a launch takes as long as a kernel.
     List<String> mode = List.of("launch", "1");
     return compare(node, findings, "launch", mode, places, "run 100 256", quick ? 3 : 15, -1);
   }
 
   /**
-   * Kernels to their end, queued or each waited for; the most that bare again and vgpu add, in
-   * percent.
+   * Runs kernels to completion, queued or one at a time. Returns what a second bare run and vgpu
+   * add at most, in percent.
    */
   private static double[] work(
       CheckNode node, Findings findings, List<Map<String, String>> places, boolean quick)
@@ -86,7 +86,7 @@ final class CostsStep implements Step {
     return added;
   }
 
-  /** Programs take turns; what one adds is the median of its differences from the first. */
+  /** Programs alternate. What a program adds is the median of its differences from the first. */
   private static List<Double> compare(
       CheckNode node,
       Findings findings,

@@ -18,13 +18,13 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A program that has ended, or was ended. Immutable.
+ * A program that has ended or was terminated. Immutable.
  *
- * @param exitCode its exit code; {@link #TIMED_OUT} if it had to be ended, {@link #NOT_RUN} if it
+ * @param exitCode its exit code; {@link #TIMED_OUT} if it was terminated, {@link #NOT_RUN} if it
  *     could not be started
  * @param seconds how long it ran
- * @param out what it wrote on standard output
- * @param err the end of what it wrote on standard error
+ * @param out its standard output
+ * @param err the end of its standard error
  */
 record Done(int exitCode, double seconds, String out, String err) {
   static final int TIMED_OUT = 124;
@@ -37,9 +37,9 @@ record Done(int exitCode, double seconds, String out, String err) {
    * Runs a program to its end.
    *
    * @param command the program and its arguments
-   * @param environment changes ours to the program's
-   * @param directory for files of its output
-   * @param limitSeconds after that it is killed
+   * @param environment changes this process's environment to the program's
+   * @param directory for files with its output
+   * @param limitSeconds the program is killed after that
    * @throws InterruptedException if this thread is interrupted
    */
   static Done run(
@@ -82,7 +82,7 @@ record Done(int exitCode, double seconds, String out, String err) {
     }
   }
 
-  /** Whatever bytes a program writes. */
+  /** Decodes any bytes that a program writes. */
   private static String text(File file) throws IOException {
     return new String(Files.readAllBytes(file.toPath()), UTF_8);
   }
@@ -95,7 +95,7 @@ record Done(int exitCode, double seconds, String out, String err) {
     return exitCode == 0;
   }
 
-  /** {@return the last line of its output that is a JSON object; a missing node if none is} */
+  /** {@return the last line of its output that is a JSON object; otherwise a missing node} */
   JsonNode json() {
     String[] lines = out.split("\n", -1);
     for (int i = lines.length - 1; i >= 0; i--) {

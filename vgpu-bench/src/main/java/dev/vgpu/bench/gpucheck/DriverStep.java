@@ -5,20 +5,20 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What single calls of the driver take the host, for how long other calls hold an event's query up,
- * and whose work waits behind whose; bare and under a virtual GPU.
+ * What single calls of the driver cost the host, how long other calls delay an event query, and
+ * which streams' work waits behind which; bare and under a virtual GPU.
  */
 final class DriverStep implements Step {
   private static final double SECONDS = 20;
   private static final List<String> STREAMS = List.of("per_thread", "blocking", "non_blocking");
 
-  /** As the program has it: within what may be in flight of a tenant that is alone. */
+  /** The value in the program: within the in-flight bound of a tenant that is alone. */
   private static final String SHORTER_MS = "8";
 
-  /** Beyond that. */
+  /** Beyond that bound. */
   private static final String LONGER_MS = "100";
 
-  /** After so long without a beat a process counts as stopped, though it runs. */
+  /** A process without a heartbeat for this long counts as stopped, even if it runs. */
   private static final double COUNTS_AS_STOPPED_US = 60_000;
 
   @Override
@@ -46,7 +46,7 @@ final class DriverStep implements Step {
     return calls.path(name).path("p50_ns").asDouble() / 1e3;
   }
 
-  /** The program's JSON of both; a missing node where it failed. */
+  /** The program's JSON; a missing node if it failed. */
   private static JsonNode take(
       CheckNode node, Findings findings, String where, Map<String, String> leased, String... mode)
       throws InterruptedException {

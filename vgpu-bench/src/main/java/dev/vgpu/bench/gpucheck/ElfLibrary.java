@@ -13,12 +13,12 @@ import java.util.Set;
 import java.util.TreeSet;
 
 /**
- * What a shared library's dynamic section says. Immutable.
+ * The contents of a shared library's dynamic section. Immutable.
  *
  * @param soname its own name; empty if it has none
  * @param needed the libraries that it is linked with
- * @param isSymbolic whether it binds its own calls to itself
- * @param imports the functions and variables that it takes from others, by name
+ * @param isSymbolic whether its own calls bind to itself
+ * @param imports the names of the functions and variables that it imports
  */
 record ElfLibrary(String soname, List<String> needed, boolean isSymbolic, Set<String> imports) {
   // Elf64_Ehdr, Elf64_Shdr, Elf64_Dyn and Elf64_Sym, as in elf.h.
@@ -44,7 +44,7 @@ record ElfLibrary(String soname, List<String> needed, boolean isSymbolic, Set<St
   private static final int SHN_UNDEF = 0;
   private static final long MOST_BYTES = 64L << 20;
 
-  /** A part of the file, and the strings that it names. */
+  /** A part of the file, with its string table. */
   private record Section(ByteBuffer bytes, ByteBuffer strings) {
     String text(long at) {
       StringBuilder text = new StringBuilder();
@@ -56,9 +56,9 @@ record ElfLibrary(String soname, List<String> needed, boolean isSymbolic, Set<St
   }
 
   /**
-   * Reads one.
+   * Reads a library.
    *
-   * @throws IOException if it cannot be read, or is no 64-bit library
+   * @throws IOException if it cannot be read, or is not a 64-bit library
    */
   static ElfLibrary read(Path file) throws IOException {
     try (FileChannel channel = FileChannel.open(file)) {
@@ -102,7 +102,7 @@ record ElfLibrary(String soname, List<String> needed, boolean isSymbolic, Set<St
     return new ElfLibrary(soname, List.copyOf(needed), isSymbolic, unmodifiableSet(imports));
   }
 
-  /** The first of a type. */
+  /** The first section of a type. */
   private static Section section(FileChannel channel, ByteBuffer all, int type) throws IOException {
     for (int at = 0; at + SECTION_BYTES <= all.limit(); at += SECTION_BYTES) {
       if (all.getInt(at + TYPE_AT) == type) {
@@ -124,7 +124,7 @@ record ElfLibrary(String soname, List<String> needed, boolean isSymbolic, Set<St
     }
     ByteBuffer buffer = ByteBuffer.allocate((int) bytes).order(ByteOrder.LITTLE_ENDIAN);
     while (buffer.hasRemaining() && channel.read(buffer, at + buffer.position()) > 0) {
-      // until all is there
+      // until the buffer is full
     }
     return buffer.flip();
   }

@@ -6,14 +6,14 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * What a check found, as settings of the emulator: {@code VGPU_EMULATOR=@FILE} makes it as slow and
- * as large as the GPU. A setting whose figure was not found is left out. Confined to one thread.
+ * The findings of a check as settings of the emulator: {@code VGPU_EMULATOR=@FILE} makes it as slow
+ * and as large as the GPU. A setting without a finding is left out. Confined to one thread.
  */
 final class EmulatorSettings {
-  /** A pinning that is shorter tells nothing of who waits for it. */
+  /** A shorter pinning does not tell which calls wait for it. */
   private static final double LEAST_PIN_MS = 5;
 
-  /** Where the C program ends looking: so much tells no depth. */
+  /** The depth at which the C program stops looking: this value means no limit was found. */
   private static final int DEEPEST = 8192;
 
   /** CUDA_ERROR_DEINITIALIZED. */
@@ -30,7 +30,7 @@ final class EmulatorSettings {
    * {@return the file's text}
    *
    * @param results the check's JSON
-   * @param name of the results' files
+   * @param name the name of the results' files
    */
   static String text(JsonNode results, String name) {
     EmulatorSettings settings = new EmulatorSettings(results.path("steps"));
@@ -99,7 +99,7 @@ final class EmulatorSettings {
     put("thread-pid", thread.isBoolean() ? thread.asBoolean() ? "on" : "off" : "");
   }
 
-  /** Not settings of VGPU_EMULATOR: a comment says how they are set. */
+  /** These are not settings of VGPU_EMULATOR: a comment says how they are set. */
   private void versions(JsonNode gpu) {
     String driver = gpu.path("driver").asText();
     String nvml = gpu.path("nvml").asText();

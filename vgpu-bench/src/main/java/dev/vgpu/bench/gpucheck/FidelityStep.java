@@ -14,11 +14,11 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.ServiceLoader;
 
-/** The same programs on the GPU and on the emulator: durations and memory figures. */
+/** Compares durations and memory figures of the same programs on the GPU and on the emulator. */
 final class FidelityStep implements Step {
   private static final double SECONDS = 15;
 
-  /** A program, and which of its figures are compared. */
+  /** A program, and the figures to compare. */
   private record Compared(List<String> command, List<String> figures) {}
 
   private static List<Compared> all(boolean quick) {

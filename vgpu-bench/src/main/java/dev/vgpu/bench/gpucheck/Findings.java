@@ -13,14 +13,14 @@ import java.nio.file.StandardCopyOption;
 import java.util.Locale;
 
 /**
- * What a step has found so far, in a file that is whole at any time: figures, lines for people, and
- * failures. A step that is killed leaves what it had. Confined to one thread.
+ * The findings of a step so far: figures, lines for people, and failures. They are in a file that
+ * is complete at any time, so a step that is killed keeps its findings. Confined to one thread.
  */
 final class Findings {
-  /** Why this step has nothing to find out here. */
+  /** The key of the reason why a step does not apply to this machine. */
   static final String SKIPPED = "skipped";
 
-  /** Figures that are not what vgpu was made for, with what follows from them. */
+  /** The key of figures outside their expected range, with the consequence. */
   static final String UNEXPECTED = "unexpected";
 
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -38,7 +38,7 @@ final class Findings {
   }
 
   /**
-   * {@return the object of figures at a path, made if it is not there; then call {@link #write}}
+   * {@return the object of figures at a path, created if it is missing; then call {@link #write}}
    */
   ObjectNode at(String... path) {
     ObjectNode node = figures;
@@ -48,7 +48,7 @@ final class Findings {
     return node;
   }
 
-  /** Takes a line for people. */
+  /** Adds a line for people. */
   void line(String format, Object... arguments) {
     String line = String.format(Locale.ROOT, format, arguments);
     lines.add(line);
@@ -56,7 +56,7 @@ final class Findings {
     write();
   }
 
-  /** Takes a failure; the step goes on, and counts as failed. */
+  /** Adds a failure; the step goes on, and counts as failed. */
   void failure(String format, Object... arguments) {
     String text = String.format(Locale.ROOT, format, arguments);
     failures.add(text);
@@ -65,8 +65,8 @@ final class Findings {
   }
 
   /**
-   * Takes a figure beside what is expected of it. One that is outside fails nothing, and is told
-   * with what follows from it.
+   * Adds a figure with its expected range. A figure outside the range is no failure; it is reported
+   * with its consequence.
    */
   void expect(String what, double value, double least, double most, String decides) {
     String bounds = least == 0 ? "at most " + plain(most) : plain(least) + " to " + plain(most);
@@ -88,13 +88,13 @@ final class Findings {
         : String.valueOf(rounded(value, 3));
   }
 
-  /** Takes the reason for which this step finds nothing out on this machine. */
+  /** Records why this step does not apply to this machine. */
   void skip(String format, Object... arguments) {
     root.put(SKIPPED, String.format(Locale.ROOT, format, arguments));
     write();
   }
 
-  /** The one line of this step in the table. */
+  /** Sets the step's line in the table. */
   void summary(String format, Object... arguments) {
     root.put("summary", String.format(Locale.ROOT, format, arguments));
     write();
@@ -104,7 +104,7 @@ final class Findings {
     return !failures.isEmpty();
   }
 
-  /** Writes all down. */
+  /** Writes the file. */
   void write() {
     try {
       Path fresh = file.resolveSibling(file.getFileName() + ".new");
@@ -115,7 +115,7 @@ final class Findings {
     }
   }
 
-  /** {@return a number with so many decimals, as it shall stand in the JSON} */
+  /** {@return a number rounded for the JSON} */
   static double rounded(double value, int decimals) {
     double factor = Math.pow(10, decimals);
     return Double.isFinite(value) ? Math.round(value * factor) / factor : 0;

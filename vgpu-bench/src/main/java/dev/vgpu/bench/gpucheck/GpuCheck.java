@@ -6,18 +6,18 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** {@code vgpu gpu-check}. */
+/** The main class of {@code vgpu gpu-check}. */
 public final class GpuCheck {
   private static final int WRONG_USAGE = 2;
 
   private GpuCheck() {}
 
   /**
-   * Runs it.
+   * Runs the check.
    *
    * @param arguments see {@link CheckOptions#USAGE}
    * @return the exit code
-   * @throws Exception if it cannot even write down what happened
+   * @throws Exception if the results cannot even be written
    */
   public static int run(List<String> arguments) throws Exception {
     List<String> left = new ArrayList<>(arguments);
@@ -44,13 +44,13 @@ public final class GpuCheck {
     }
   }
 
-  /** In a step's own process. */
+  /** Runs one step, in its own process. */
   private static int step(StepName name, Path work, boolean quick) {
     Findings findings = new Findings(work.resolve(name.word() + ".json"));
     try {
       name.step().run(Place.of(work), findings, quick);
     } catch (Exception e) {
-      // Whatever it is, it is a finding.
+      // Any exception is a finding.
       findings.failure("%s", e.getMessage() == null ? e.toString() : e.getMessage());
       for (StackTraceElement frame : e.getStackTrace()) {
         System.err.println("    at " + frame);

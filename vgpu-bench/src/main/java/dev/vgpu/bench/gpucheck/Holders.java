@@ -9,21 +9,21 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Programs that hold memory in the ways in which the ledger may drift from what NVML tells: what
- * both say of them. Confined to one thread.
+ * Programs that hold memory in ways in which the ledger may drift from NVML; compares both.
+ * Confined to one thread.
  */
 final class Holders {
   private static final long MIB = 1 << 20;
 
-  /** What a program of its kind allocates by itself, as the C program has it. */
+  /** How much a program of each kind allocates itself: the value in the C program. */
   private static final long HELD = 64 * MIB;
 
   private static final long VARIABLE = 48 * MIB;
 
-  /** What may be between the two: pieces of 2 MiB, and what a driver takes for itself. */
+  /** The accepted difference: pieces of 2 MiB, and memory that the driver takes for itself. */
   private static final long TOLERANCE = 32 * MIB;
 
-  /** A second after a change the hook measures again. */
+  /** The hook measures again a second after a change. */
   private static final double SETTLES_MS = 2_500;
 
   private final CheckNode node;
@@ -45,7 +45,7 @@ final class Holders {
     this.idleProcesses = idle.whole("processes");
   }
 
-  /** Runs one of each kind, or, quick, of those that the emulator's settings come from. */
+  /** Runs one program of each kind; if quick, only kinds that yield emulator settings. */
   void run(boolean quick) throws InterruptedException {
     findings.line(
         "%-44s%12s%12s%12s", "one program: ledger and NVML, MiB", "ledger", "NVML", "off");
@@ -71,12 +71,12 @@ final class Holders {
         List.of("memory", "import", file));
   }
 
-  /** What the module takes beside its variable, where that is counted. */
+  /** The size of the module without its variable, if that is counted. */
   private static long withoutVariable(long bytes) {
     return bytes < VARIABLE ? bytes : bytes - VARIABLE;
   }
 
-  /** What NVML tells of it; 0 where it cannot be run, or NVML tells of nothing. */
+  /** What NVML reports for it; 0 if it cannot be run, or NVML reports nothing. */
   @SafeVarargs
   private long compare(String key, String what, List<String>... commands)
       throws InterruptedException {
@@ -124,7 +124,7 @@ final class Holders {
     }
   }
 
-  /** Waits until both say the same, or for so long as that may take. */
+  /** Waits until both agree, or until the time for that is over. */
   private long settled(ObjectNode into) throws InterruptedException {
     long beginNs = NanoClock.nanoTime();
     double ms = 0;

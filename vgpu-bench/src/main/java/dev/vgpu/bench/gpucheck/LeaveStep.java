@@ -15,17 +15,18 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
 /**
- * Programs that exit while their kernels run: in the main thread, in another one, and with calls
- * after the driver's own end; bare, under a virtual GPU, and where an online program stops them.
+ * Programs that exit while their kernels run: in the main thread, in another thread, and with calls
+ * after the driver's own shutdown. They run bare, under a virtual GPU, and while an online program
+ * preempts them.
  */
 final class LeaveStep implements Step {
   private static final List<String> KINDS = List.of("exit", "thread", "handler");
   private static final int MOST_AT_ONCE = 8;
 
-  /** One that has not ended by then hangs. */
+  /** A program that has not ended by then hangs. */
   private static final double HANGS_SECONDS = 10;
 
-  /** No further ones are begun after that. */
+  /** No more programs are started after that. */
   private static final double BEGIN_SECONDS = 32;
 
   private final long beginNs = NanoClock.nanoTime();
@@ -130,7 +131,7 @@ final class LeaveStep implements Step {
     }
   }
 
-  /** None where there is no time left. */
+  /** Empty if there is no time left. */
   private List<Done> one(CheckNode node, Map<String, String> environment, String kind)
       throws InterruptedException {
     return (NanoClock.nanoTime() - beginNs) / 1e9 > BEGIN_SECONDS

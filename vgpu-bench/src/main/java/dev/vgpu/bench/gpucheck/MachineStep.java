@@ -12,11 +12,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 
-/** The machine, the GPU as nvidia-smi tells it, what doctor finds, and how the driver behaves. */
+/** The machine, the GPU according to nvidia-smi, doctor's findings, and the driver's behaviour. */
 final class MachineStep implements Step {
   private static final double SECONDS = 15;
 
-  /** Asked as they are; what is not there is told so. */
+  /** The commands to run as they are; a missing one is reported as missing. */
   private static final Map<String, List<String>> QUESTIONS = questions();
 
   private static Map<String, List<String>> questions() {
@@ -56,7 +56,7 @@ final class MachineStep implements Step {
     }
     driver(findings);
     doctor(place, findings, "doctor", List.of());
-    // Does vgpu find the driver that the C library's loader finds?
+    // Whether vgpu finds the same driver as the C library's loader.
     boolean byItself =
         doctor(place, findings, "doctor_unaided", List.of("VGPU_CUDA_DRIVER", "VGPU_NVML"));
     findings.at("found").put("by_itself", byItself);
@@ -78,7 +78,7 @@ final class MachineStep implements Step {
         bare.path("queue_depth").asInt());
   }
 
-  /** Whether the driver's own calls could reach a hook, and what of the C library it imports. */
+  /** Whether a hook could intercept the driver's own calls, and its imports from the C library. */
   private static void driver(Findings findings) {
     String file = Objects.requireNonNullElse(System.getenv("VGPU_CUDA_DRIVER"), "");
     try {
@@ -104,7 +104,7 @@ final class MachineStep implements Step {
     }
   }
 
-  /** Whether it finds a GPU of a driver: not the emulator's, not the host. */
+  /** Whether doctor finds a GPU of a driver: neither the emulator's nor the host. */
   private static boolean doctor(
       Place place, Findings findings, String key, List<String> withoutVariables)
       throws InterruptedException, IOException {

@@ -17,9 +17,9 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * How GPUs could be cut into MIG instances, as NVML tells, beside vgpu's own tables. Reads only: it
- * switches no mode and makes nothing. What differs is told and is no failure, since vgpu goes by
- * what NVML tells.
+ * How GPUs can be divided into MIG instances according to NVML, compared with vgpu's own tables.
+ * Reads only: it switches no mode and creates nothing. Differences are reported but are no failure,
+ * because vgpu follows NVML.
  */
 final class MigStep implements Step {
   private static final int SLICES_OF_THE_SMALL = 4;
@@ -110,7 +110,7 @@ final class MigStep implements Step {
         differences.size());
   }
 
-  /** {@return where what NVML tells is not what a table says} */
+  /** {@return the differences between NVML's report and a table} */
   static List<String> differences(MigGeometry told, MigGeometry table) {
     List<String> differences = new ArrayList<>();
     differ(differences, "compute slices", told.computeSlices(), table.computeSlices());

@@ -11,8 +11,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * MPS of one GPU in a directory of its own, by the vendor's tool as people use it: {@code -d}, and
- * commands on standard input. Safe for use by several threads.
+ * Controls MPS for one GPU, in a separate directory, with the vendor's tool as people use it:
+ * {@code -d}, and commands on standard input. Safe for use by several threads.
  */
 final class MpsControl {
   private static final double SECONDS = 10;
@@ -31,7 +31,7 @@ final class MpsControl {
     Files.createDirectories(directory.resolve("log"));
   }
 
-  /** {@return what a client needs in order to find it} */
+  /** {@return the environment with which a client finds it} */
   Map<String, String> client() {
     Map<String, String> variables = new LinkedHashMap<>();
     variables.put("CUDA_MPS_PIPE_DIRECTORY", directory.resolve("pipe").toString());
@@ -48,7 +48,7 @@ final class MpsControl {
     return run(List.of(tool.toString(), "-d"));
   }
 
-  /** Gives it a command. */
+  /** Sends the daemon a command. */
   Done ask(String command) throws InterruptedException {
     return run(List.of("sh", "-c", "printf '%s\\n' \"$1\" | \"$0\"", tool.toString(), command));
   }
@@ -57,7 +57,7 @@ final class MpsControl {
     return Done.run(command, variables -> variables.putAll(client()), directory, SECONDS);
   }
 
-  /** {@return its processes that run} */
+  /** {@return its running processes} */
   List<MpsProcess> processes() throws IOException {
     List<MpsProcess> own = new ArrayList<>();
     for (MpsProcess process : MpsProcess.all()) {
@@ -69,9 +69,9 @@ final class MpsControl {
   }
 
   /**
-   * Stops it, if it was started; again is no harm.
+   * Stops the daemon if it was started. May be called again.
    *
-   * @return why that had to be done by force; empty: it stopped when it was told to
+   * @return why it had to be killed; empty if it stopped on request
    */
   synchronized String stop() throws IOException, InterruptedException {
     if (!isStarted) {
@@ -93,7 +93,7 @@ final class MpsControl {
     return left.isEmpty() ? "" : "processes " + left + " were left after quit: " + quit.why();
   }
 
-  /** For the end of this process. */
+  /** Stops the daemon when this process terminates. */
   void stopNow() {
     try {
       String ignored = stop();

@@ -12,17 +12,17 @@ import java.util.Locale;
 import java.util.Optional;
 
 /**
- * A process of MPS that runs here: a control daemon, or a server. Immutable.
+ * A process of MPS on this machine: a control daemon, or a server. Immutable.
  *
- * @param pid its number
- * @param pipes its pipe directory; empty: the usual one, or it cannot be told
- * @param devices the GPUs that it may see; empty: all, or it cannot be told
+ * @param pid its process id
+ * @param pipes its pipe directory; empty if it is the default or unknown
+ * @param devices the GPUs that it may see; empty if it may see all, or unknown
  */
 record MpsProcess(long pid, String pipes, String devices) {
   private static final String NAME = "nvidia-cuda-mps";
   private static final Path PROC = Path.of("/proc");
 
-  /** {@return all that there are now} */
+  /** {@return all current processes of MPS} */
   static List<MpsProcess> all() throws IOException {
     List<MpsProcess> all = new ArrayList<>();
     try (DirectoryStream<Path> processes = Files.newDirectoryStream(PROC, "[1-9]*")) {
@@ -45,14 +45,14 @@ record MpsProcess(long pid, String pipes, String devices) {
     try {
       String variables = Files.readString(process.resolve("environ"), StandardCharsets.ISO_8859_1);
       return variables.isEmpty()
-          ? Optional.empty() // it has ended, and nobody has asked how
+          ? Optional.empty() // it has ended, but was not waited for
           : Optional.of(
               new MpsProcess(
                   pid,
                   value(variables, "CUDA_MPS_PIPE_DIRECTORY"),
                   value(variables, "CUDA_VISIBLE_DEVICES")));
     } catch (IOException e) {
-      return Optional.of(new MpsProcess(pid, "", "")); // another user's
+      return Optional.of(new MpsProcess(pid, "", "")); // it belongs to another user
     }
   }
 
@@ -65,7 +65,7 @@ record MpsProcess(long pid, String pipes, String devices) {
     return "";
   }
 
-  /** {@return whether it may serve a GPU: unless it names others, and by their UUIDs} */
+  /** {@return whether it may serve a GPU, that is, unless it names others by their UUIDs} */
   boolean mayServe(GpuId gpu) {
     String named = devices.toLowerCase(Locale.ROOT);
     for (String device : named.split(",", -1)) {

@@ -20,9 +20,9 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * MPS in a directory of its own: its daemon by the vendor's tool, then a virtual GPU that stands on
- * one. Only where the GPU's compute mode allows it and no other MPS serves the GPU; no setting of
- * the card is changed. What was started is stopped, also at the step's end by force.
+ * MPS in a separate directory: first its daemon, run with the vendor's tool, then a virtual GPU
+ * based on it. Runs only if the GPU's compute mode permits it and no other MPS serves the GPU;
+ * changes no setting of the card. Everything it starts is stopped, at the end of the step by force.
  */
 final class MpsStep implements Step {
   private static final String TOOL = "nvidia-cuda-mps-control";
@@ -66,7 +66,7 @@ final class MpsStep implements Step {
     findings.summary("%s", String.join("; ", said));
   }
 
-  /** Why nothing is started here. */
+  /** Why nothing may be started on this machine. */
   private static Optional<String> obstacle(PhysicalGpu gpu, NvmlProvider provider)
       throws IOException {
     if (gpu.unusableAsWhole().isPresent()) {
@@ -161,7 +161,7 @@ final class MpsStep implements Step {
   private static long server(Findings findings, MpsControl control) throws InterruptedException {
     String list = answer(findings, control, "get_server_list");
     if (list.isEmpty()) {
-      // The stand-in has no clients of its own accord.
+      // The stand-in does not start a server by itself.
       answer(findings, control, "start_server -uid " + uid());
       list = answer(findings, control, "get_server_list");
     }
@@ -200,7 +200,7 @@ final class MpsStep implements Step {
                 "--chunk",
                 "64MiB",
                 "--limit",
-                // With twice as much it shows whether the limit binds; to hold needs a part of it.
+                // Twice the limit shows whether it binds; holding memory needs only a part of it.
                 Long.toString(more[0].equals("--hold") ? limit.bytes() / 4 : limit.bytes() * 2),
                 "--json"));
     command.addAll(List.of(more));
@@ -214,7 +214,7 @@ final class MpsStep implements Step {
         command, variables -> node.adapt(variables, environment), place.work(), SECONDS);
   }
 
-  /** What it answers; written down. */
+  /** Sends a command, and records the answer. */
   private static String answer(Findings findings, MpsControl control, String command)
       throws InterruptedException {
     Done done = control.ask(command);

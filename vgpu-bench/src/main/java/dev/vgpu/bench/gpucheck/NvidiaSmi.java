@@ -9,11 +9,11 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * What {@code nvidia-smi} prints. What it does not know, or a GPU does not have, is left out.
- * Immutable.
+ * The output of {@code nvidia-smi}. Values that it does not know, or a GPU does not have, are left
+ * out. Immutable.
  *
  * @param file the program
- * @param work for files of its output
+ * @param work a directory for its output
  */
 record NvidiaSmi(Path file, Path work) {
   static final String TOTAL = "memory.total";
@@ -29,12 +29,12 @@ record NvidiaSmi(Path file, Path work) {
   private static final List<String> PROCESS_FIELDS = List.of("pid", "used_gpu_memory");
   private static final double SECONDS = 10;
 
-  /** The machine's own. */
+  /** The installed one. */
   static Optional<NvidiaSmi> find(Path work) {
     return Place.onPath("nvidia-smi").map(file -> new NvidiaSmi(file, work));
   }
 
-  /** {@return the fields of each GPU, by their UUIDs; sizes in MiB} */
+  /** {@return the fields of each GPU, by UUID; sizes in MiB} */
   Map<String, Map<String, String>> gpus() throws InterruptedException {
     Map<String, Map<String, String>> rows = new LinkedHashMap<>();
     Done all = ask("gpu", "uuid", FIELDS);
@@ -42,7 +42,7 @@ record NvidiaSmi(Path file, Path work) {
       addRows(all.out(), FIELDS, rows);
       return rows;
     }
-    // An old one refuses them all for one that it does not know.
+    // An old version rejects the whole query for one unknown field.
     Done last = all;
     for (String field : FIELDS) {
       last = ask("gpu", "uuid", List.of(field));
@@ -56,7 +56,7 @@ record NvidiaSmi(Path file, Path work) {
     return rows;
   }
 
-  /** {@return what each process with a context holds, by the GPUs' UUIDs and by pid; in MiB} */
+  /** {@return the memory of each process with a context, by the GPU's UUID and by pid; in MiB} */
   Map<String, Map<Long, String>> processes() throws InterruptedException {
     Done done = ask("compute-apps", "gpu_uuid", PROCESS_FIELDS);
     if (!done.isOk()) {
@@ -71,7 +71,7 @@ record NvidiaSmi(Path file, Path work) {
     return processes;
   }
 
-  /** {@return what it prints, or why it fails; for people} */
+  /** {@return its output, or why it fails; for people} */
   String text(String... arguments) throws InterruptedException {
     List<String> command = new ArrayList<>(List.of(file.toString()));
     command.addAll(List.of(arguments));
@@ -101,7 +101,7 @@ record NvidiaSmi(Path file, Path work) {
     }
   }
 
-  /** Each begins with what it is about; what is not so is a message. */
+  /** A row begins with its subject; other lines are messages. */
   private static List<List<String>> rows(String text, int fields) {
     List<List<String>> rows = new ArrayList<>();
     for (String line : text.split("\\R", -1)) {
@@ -116,7 +116,7 @@ record NvidiaSmi(Path file, Path work) {
     return rows;
   }
 
-  /** As in {@code [N/A]}, {@code [Not Supported]}, {@code [Insufficient Permissions]}. */
+  /** Not {@code [N/A]}, {@code [Not Supported]}, {@code [Insufficient Permissions]} or the like. */
   static boolean isTold(String value) {
     return !value.isEmpty() && !value.startsWith("[") && !value.equals("N/A");
   }

@@ -16,12 +16,12 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 
-/** Whether vgpu reads of NVML what {@code nvidia-smi} says, while a program holds memory. */
+/** Compares vgpu's NVML readings with {@code nvidia-smi}'s output while a program holds memory. */
 final class NvmlStep implements Step {
   private static final int TRIES = 3;
   private static final String HELD = "256MiB";
 
-  /** The GPUs as a whole: of MIG instances nvidia-smi's list of GPUs has no rows. */
+  /** Excludes MIG instances: nvidia-smi's list of GPUs has no rows for them. */
   private static boolean isWhole(PhysicalGpu gpu) {
     return gpu.id().value().startsWith("GPU-");
   }
@@ -52,7 +52,7 @@ final class NvmlStep implements Step {
     }
   }
 
-  /** What a program needs in order to be on the same GPUs, where they are emulated. */
+  /** The environment with which a program uses the same GPUs, if they are emulated. */
   static Map<String, String> here() {
     String emulated = System.getenv("VGPU_EMULATOR_DIR");
     return emulated == null ? Map.of() : Map.of("VGPU_EMULATOR_DIR", emulated);
@@ -66,7 +66,7 @@ final class NvmlStep implements Step {
     Set<String> missing = new TreeSet<>();
     int tries = 0;
     boolean isSame = false;
-    // Others may begin and end meanwhile: what differs by chance does not do so again.
+    // Other processes may start and end meanwhile; a chance difference does not occur again.
     while (!isSame && tries++ < TRIES) {
       missing.clear();
       compared = once(provider, gpus, smi, missing);
@@ -110,7 +110,7 @@ final class NvmlStep implements Step {
         continue;
       }
       missing.remove(id);
-      // Of one that is cut, programs are with its instances.
+      // The processes of a GPU that is divided are listed with its instances.
       boolean isCut = gpu.unusableAsWhole().isPresent();
       Map<Long, String> told = isCut ? null : processes.getOrDefault(id, Map.of());
       compared.put(gpu, new SmiComparison(gpu, first, second, row, told).values());

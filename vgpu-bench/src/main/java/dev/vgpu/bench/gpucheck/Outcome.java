@@ -15,8 +15,8 @@ import java.util.List;
  * @param state {@code ok}, {@code skipped}, {@code failed}, {@code timeout} or {@code not run}
  * @param seconds how long it ran
  * @param why what went wrong, in one line; empty if nothing did
- * @param found what it wrote down
- * @param err the end of what it wrote on standard error, and of the hook's log, where it failed
+ * @param found its findings
+ * @param err the end of its standard error, and of the hook's log, if it failed
  */
 record Outcome(String state, double seconds, String why, JsonNode found, String err, String log) {
   private static final int MOST_CHARS = 300;
@@ -29,8 +29,8 @@ record Outcome(String state, double seconds, String why, JsonNode found, String 
   /**
    * {@return how a step ended}
    *
-   * @param starved what it lacked of its time, in words; empty if nothing
-   * @param faults what NVML told of faults of the GPU meanwhile
+   * @param starved how much of its time it did not get, in words; empty if it got all
+   * @param faults the GPU's faults meanwhile, as NVML reported them
    */
   static Outcome of(Done done, JsonNode found, String log, String starved, List<String> faults) {
     String why = found.path("failures").path(0).asText(done.isOk() ? "" : done.why());
@@ -51,7 +51,7 @@ record Outcome(String state, double seconds, String why, JsonNode found, String 
     return new Outcome(state, done.seconds(), firstLines(why), found, done.err(), log);
   }
 
-  /** In one line, not too long. */
+  /** Shortened to one line. */
   private static String firstLines(String text) {
     String line = text.strip().replaceAll("\\s*\\n\\s*", " / ");
     return line.length() <= MOST_CHARS ? line : line.substring(0, MOST_CHARS) + "…";
@@ -65,7 +65,7 @@ record Outcome(String state, double seconds, String why, JsonNode found, String 
     }
   }
 
-  /** {@return JSON from a text; a missing node if it is none} */
+  /** {@return JSON parsed from a text; a missing node if it is not valid} */
   static JsonNode parse(String text) {
     try {
       return JSON.readTree(text);
@@ -90,7 +90,7 @@ record Outcome(String state, double seconds, String why, JsonNode found, String 
     }
   }
 
-  /** Whether nothing is wrong; what cannot be found out here is not. */
+  /** Whether nothing is wrong; a step that does not apply here is not wrong. */
   boolean isOk() {
     return state.equals("ok") || state.equals("skipped");
   }

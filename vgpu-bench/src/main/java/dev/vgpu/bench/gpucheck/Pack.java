@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 
-/** {@code vgpu gpu-check --pack}: only in a checkout. */
+/** {@code vgpu gpu-check --pack}, which works only in a checkout. */
 final class Pack {
   private static final String DEFAULT_FILE = "target/vgpu-gpu-check.tar.gz";
 

@@ -10,21 +10,21 @@ import java.util.Objects;
 import java.util.Optional;
 
 /**
- * Where everything is: in an unpacked bundle ({@code VGPU_BUNDLE}) or in a checkout ({@code
+ * The paths of a check, in an unpacked bundle ({@code VGPU_BUNDLE}) or in a checkout ({@code
  * VGPU_HOME}). Immutable.
  *
  * @param home the bundle or the checkout
- * @param isBundle which of both
- * @param work a directory of this run's own
+ * @param isBundle which of the two it is
+ * @param work this run's working directory
  */
 record Place(Path home, boolean isBundle, Path work) {
-  /** What the first look at the GPU found, in the working directory. */
+  /** The file, in the working directory, with the findings of the first look at the GPU. */
   static final String ABOUT = "about.json";
 
-  /** In it: whether there is another driver in the place of the GPU's. */
+  /** The key, in that file, of whether another driver stands in for the GPU's. */
   static final String STAND_IN = "stand_in";
 
-  /** The class path of the {@code vgpu} command; in a bundle everything is in one. */
+  /** The system property with the class path of {@code vgpu}; a bundle has one for everything. */
   static final String COMMAND_CLASS_PATH = "vgpu.command.classpath";
 
   private static final List<String> SCRIPTS = List.of("torch_pair.py", "clients.py");
@@ -36,7 +36,7 @@ record Place(Path home, boolean isBundle, Path work) {
         Path.of(bundle == null ? home : bundle).toAbsolutePath().normalize(), bundle != null, work);
   }
 
-  /** {@return one of the sample programs, or {@code spin.py}, or one of our own scripts} */
+  /** {@return the path of a sample program, of {@code spin.py}, or of one of our scripts} */
   Path sample(String name) {
     if (isBundle) {
       return home.resolve("programs").resolve(name);
@@ -47,7 +47,7 @@ record Place(Path home, boolean isBundle, Path work) {
     return home.resolve("samples/cuda-programs/target/programs").resolve(name);
   }
 
-  /** {@return the C program, built; empty where it has to be built first} */
+  /** {@return the built C program; empty if it must be built first} */
   Optional<Path> program() {
     Path bundled = home.resolve("programs/gpu_program");
     return Optional.ofNullable(System.getenv("VGPU_BENCH_PROGRAM"))
@@ -56,24 +56,26 @@ record Place(Path home, boolean isBundle, Path work) {
         .filter(Files::isExecutable);
   }
 
-  /** {@return what the first look at the GPU found} */
+  /** {@return the findings of the first look at the GPU} */
   JsonNode about() {
     return Outcome.read(work.resolve(ABOUT));
   }
 
-  /** {@return whether another driver is in the GPU's place: NVIDIA's runtimes are not run there} */
+  /**
+   * {@return whether another driver stands in for the GPU's; NVIDIA's runtimes are skipped then}
+   */
   boolean isOverStandIn() {
     return about().path(STAND_IN).asBoolean();
   }
 
-  /** {@return a quota of so much, or of a part of the GPU's memory where that is less} */
+  /** {@return a quota of a size, or of a part of the GPU's memory if that is less} */
   MemorySize quota(long gibibytes, int mostPercent) {
     long most = about().path("memory_bytes").asLong() / 100 * mostPercent;
     long wanted = gibibytes << 30;
     return MemorySize.ofBytes(Math.min(wanted, most) >> 21 << 21);
   }
 
-  /** {@return the Java that runs this} */
+  /** {@return the Java launcher that runs this process} */
   static String java() {
     return Path.of(System.getProperty("java.home", ""), "bin", "java").toString();
   }
@@ -90,7 +92,7 @@ record Place(Path home, boolean isBundle, Path work) {
         "dev.vgpu.cli.VgpuCommand");
   }
 
-  /** {@return the beginning of a {@code bench} command; of a step's, with "gpu-check --step"} */
+  /** {@return the beginning of a {@code bench} command; a step's begins with "gpu-check --step"} */
   static List<String> bench() {
     String own = System.getProperty("java.class.path", "");
     String command = Objects.requireNonNullElse(System.getProperty(COMMAND_CLASS_PATH), own);
@@ -104,7 +106,7 @@ record Place(Path home, boolean isBundle, Path work) {
         "dev.vgpu.bench.Bench");
   }
 
-  /** {@return the first of the machine's programs of these names; empty if there is none} */
+  /** {@return the first installed program with one of these names; empty if there is none} */
   static Optional<Path> onPath(String... names) {
     String path = Objects.requireNonNullElse(System.getenv("PATH"), "/usr/bin:/bin");
     for (String name : names) {

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** The sample programs in each of their ways to the driver, bare and under a virtual GPU. */
+/** The sample programs with each of their ways to load the driver, bare and under a virtual GPU. */
 final class ProgramsStep implements Step {
   private static final double SECONDS = 12;
 
@@ -75,7 +75,7 @@ final class ProgramsStep implements Step {
         if (bare.isOk() && held.isOk()) {
           good++;
         } else if (bare.isOk()) {
-          // What fails without vgpu as well is the machine's, and only told.
+          // A program that fails without vgpu as well is the machine's problem, and only reported.
           findings.failure("%s fails only under vgpu: %s", name, held.why());
         }
       }

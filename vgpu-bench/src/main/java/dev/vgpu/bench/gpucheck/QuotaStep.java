@@ -10,13 +10,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** Whether quotas hold, in each way of allocating, and how the ledger stands beside NVML. */
+/** Whether quotas hold for each way of allocating, and how the ledger compares with NVML. */
 final class QuotaStep implements Step {
   private static final double SECONDS = 20;
   private static final long MIB = 1 << 20;
   private static final int PROCESSES = 4;
 
-  /** What NVML may still show of a process that has ended. */
+  /** What NVML may still report for a process that has ended. */
   private static final long RESIDUE = 4 * MIB;
 
   @Override
@@ -43,8 +43,7 @@ final class QuotaStep implements Step {
     int exact = 0;
     findings.line("fill until refused, quota %s", quota);
     for (String mode : List.of("malloc", "async", "vmm", "managed")) {
-      // No more than twice the quota, whatever goes wrong: a card that is out of managed memory
-      // hangs.
+      // Never more than twice the quota: a card that runs out of managed memory hangs.
       Done done =
           node.sample(
               leased,
@@ -84,7 +83,7 @@ final class QuotaStep implements Step {
     return exact;
   }
 
-  /** The most that NVML shows above the ledger, of a program that holds memory. */
+  /** The largest excess of NVML's figure over the ledger's, for a program that holds memory. */
   private static long ledger(
       CheckNode node, Findings findings, Map<String, String> leased, Child observer, boolean quick)
       throws InterruptedException {

@@ -16,7 +16,7 @@ import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 
-/** The one table and the one JSON, written anew after each step. Confined to one thread. */
+/** The table and the JSON of a check, rewritten after each step. Confined to one thread. */
 final class Report {
   private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -33,7 +33,7 @@ final class Report {
     this.version = version(place);
   }
 
-  /** Of the bundle, as it was packed; of a checkout, as git says. */
+  /** The version of a bundle, from the bundle; the version of a checkout, from git. */
   private static String version(Place place) {
     try {
       return Files.readString(place.home().resolve("VERSION")).strip();
@@ -84,7 +84,7 @@ final class Report {
     put(fileName() + ".emulator", EmulatorSettings.text(JSON.readTree(json()), fileName()));
   }
 
-  /** The same at the end. */
+  /** Writes both files for the last time. */
   void end(double secondsInAll) throws IOException {
     ended = true;
     write(secondsInAll);
@@ -130,7 +130,7 @@ final class Report {
     return step;
   }
 
-  /** The table, then what each step says. */
+  /** The table, then the lines of each step. */
   String text() {
     StringBuilder text = new StringBuilder();
     text.append("vgpu gpu-check, ").append(version).append('\n').append(title()).append('\n');

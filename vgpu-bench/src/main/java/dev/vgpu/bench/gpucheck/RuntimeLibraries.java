@@ -10,13 +10,13 @@ import java.util.Collection;
 import java.util.List;
 import java.util.TreeSet;
 
-/** Where this machine has NVIDIA's runtime libraries and compiler. */
+/** Finds NVIDIA's runtime libraries and compiler on this machine. */
 final class RuntimeLibraries {
   private static final double SECONDS = 15;
   private static final double COMPILE_SECONDS = 40;
   private static final int MOST = 2;
 
-  /** Shows what it is shown, does something, and waits for the end of its input. */
+  /** Prints what it sees of the GPU, does some work, and waits for the end of its input. */
   private static final String SOURCE =
       """
       #include <cstdio>
@@ -46,7 +46,7 @@ final class RuntimeLibraries {
 
   private RuntimeLibraries() {}
 
-  /** {@return the files of libcudart, each once; of Python's packages and of a toolkit} */
+  /** {@return the files of libcudart, each once, from Python's packages and from a toolkit} */
   static List<Path> cudart(Path work) throws InterruptedException {
     List<Path> directories = new ArrayList<>();
     for (Path packages : pythonPackages(work)) {
@@ -91,11 +91,11 @@ final class RuntimeLibraries {
   }
 
   /**
-   * Compiles a program that is linked with the runtime statically.
+   * Compiles a program that links the runtime statically.
    *
    * @param nvcc the compiler
-   * @param capability as "9.0"
-   * @param program the file to make
+   * @param capability for example "9.0"
+   * @param program the output file
    * @return how the compiler ended
    */
   static Done compile(Path nvcc, String capability, Path work, Path program)

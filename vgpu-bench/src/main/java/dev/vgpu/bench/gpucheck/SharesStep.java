@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** Whether shares are held, by the kernels' length. */
+/** Whether shares hold, by the length of the kernels. */
 final class SharesStep implements Step {
   private static final List<List<Integer>> MIXES =
       List.of(List.of(50, 50), List.of(75, 25), List.of(30, 30, 40));
@@ -29,7 +29,7 @@ final class SharesStep implements Step {
           "%-10s%-8s%-12s%s",
           "kernel ms", "synced", "shares", "held % of the time; lost % of alone");
       for (long us : quick ? QUICK_LENGTHS_US : LENGTHS_US) {
-        // Half of them suffice with a wait after each kernel.
+        // With a wait after each kernel, half of the lengths suffice.
         for (int sync : quick || us == 10_000 || us == 200 ? new int[] {0} : new int[] {0, 1}) {
           shares.each(us, sync, quota, quick);
         }
@@ -40,7 +40,7 @@ final class SharesStep implements Step {
     }
   }
 
-  /** Runs mixes, and keeps the worst. */
+  /** Runs mixes, and keeps the largest deviation. */
   private static final class Shares {
     private final CheckNode node;
     private final Findings findings;
@@ -66,7 +66,7 @@ final class SharesStep implements Step {
       double limited = held(List.of(half), us, sync).get(0);
       node.release("half");
       tell(us, sync, "50 alone", List.of(limited), 0);
-      // Of the time, as far as the program alone could have used as much.
+      // Tells about the limit only if the program alone could have used as much.
       if (alone > 55) {
         worstLimited = Math.max(worstLimited, Math.abs(limited - 50));
       }
@@ -114,7 +114,7 @@ final class SharesStep implements Step {
       findings.write();
     }
 
-    /** How much of the time kernels of each ran, all at once; percent. */
+    /** The part of the time in which each program's kernels ran, measured together; in percent. */
     private List<Double> held(List<Map<String, String>> places, long us, int sync)
         throws InterruptedException {
       SteadyLoad load = new SteadyLoad(us / 1e3, 1, sync, 0);

@@ -16,14 +16,15 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One GPU: what NVML said before and after {@code nvidia-smi} was asked, beside what that said.
- * What moves need only lie between the two, and in sizes both may round. Immutable.
+ * One GPU's NVML readings before and after a call of {@code nvidia-smi}, and the output of that
+ * call. A value that changes must only lie between the two readings. Both sides may round sizes.
+ * Immutable.
  *
- * @param gpu which
+ * @param gpu the GPU
  * @param before NVML's reading before
  * @param after NVML's reading after
- * @param smi the fields that nvidia-smi told
- * @param smiProcesses what it says that each process holds, in MiB; null if it was not asked
+ * @param smi the fields that nvidia-smi reported
+ * @param smiProcesses the memory of each process, in MiB; null if it was not queried
  */
 record SmiComparison(
     PhysicalGpu gpu,
@@ -31,18 +32,18 @@ record SmiComparison(
     GpuReading after,
     Map<String, String> smi,
     @Nullable Map<Long, String> smiProcesses) {
-  /** A size may be rounded up, down, or to the nearest, by either. */
+  /** Either side may round a size up, down, or to the nearest. */
   private static final double ROUNDING_MIB = 1;
 
   private static final double MIB = 1 << 20;
 
   /**
-   * A value that both tell, or one of both.
+   * A value that both sides report, or one of them.
    *
-   * @param field as nvidia-smi calls it
-   * @param nvml what NVML says
-   * @param smi what nvidia-smi says
-   * @param isSame whether that is the same
+   * @param field nvidia-smi's name of it
+   * @param nvml NVML's value
+   * @param smi nvidia-smi's value
+   * @param isSame whether the two agree
    */
   record Value(String field, String nvml, String smi, boolean isSame) {
     /** {@return the difference in words} */
@@ -51,7 +52,7 @@ record SmiComparison(
     }
   }
 
-  /** {@return all values; what nvidia-smi does not tell is not compared} */
+  /** {@return all values; fields that nvidia-smi does not report are not compared} */
   List<Value> values() {
     List<Value> values = new ArrayList<>();
     word(values, NvidiaSmi.NAME, Optional.of(gpu.model()), Function.identity());
@@ -108,7 +109,7 @@ record SmiComparison(
         .orElse("nothing");
   }
 
-  /** Whether a number of MiB lies between two sizes, or next to them. */
+  /** Whether a number of MiB lies between two sizes, within rounding. */
   private static boolean lies(
       String told, Optional<MemorySize> first, Optional<MemorySize> second) {
     if (first.isEmpty() || second.isEmpty() || !told.matches("[0-9]{1,12}")) {

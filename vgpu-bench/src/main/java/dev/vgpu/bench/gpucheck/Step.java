@@ -1,14 +1,14 @@
 package dev.vgpu.bench.gpucheck;
 
-/** One thing to find out. */
+/** One part of the check. */
 interface Step {
   /**
-   * Finds it out.
+   * Runs the step.
    *
-   * @param place where programs are
-   * @param findings takes what is found, as it is found
-   * @param quick the shortest form
-   * @throws Exception if it cannot be found out
+   * @param place the paths of the check
+   * @param findings receives the findings as they are made
+   * @param quick whether to run the shortest form
+   * @throws Exception if the step cannot be completed
    */
   void run(Place place, Findings findings, boolean quick) throws Exception;
 }

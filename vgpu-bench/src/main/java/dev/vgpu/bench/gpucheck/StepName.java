@@ -5,8 +5,8 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * The steps, by their worth: the first ones run first. Each belongs to one of two parts, and the
- * limits of a part's steps fit into one run.
+ * The steps, the most valuable first, which is the order in which they run. Each belongs to one of
+ * two parts, and the limits of a part's steps fit into one run.
  */
 enum StepName {
   MACHINE(1, 40, "which machine, GPU and driver; what doctor says"),
@@ -51,7 +51,7 @@ enum StepName {
     return what;
   }
 
-  /** {@return the step, new} */
+  /** {@return a new instance of the step} */
   Step step() {
     return switch (this) {
       case MACHINE -> new MachineStep();

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** What suspending and resuming take: by the driver's own calls, and by vgpu. */
+/** How long suspending and resuming take: with the driver's own calls, and with vgpu. */
 final class SuspendStep implements Step {
   private static final double SECONDS = 30;
   private static final long GIB = 1L << 30;
@@ -18,7 +18,7 @@ final class SuspendStep implements Step {
   public void run(Place place, Findings findings, boolean quick) throws Exception {
     List<String> said = new ArrayList<>();
     try (CheckNode node = CheckNode.open(place)) {
-      // What a stand-in's GPU holds is the host's memory: how long more of it takes tells nothing.
+      // Memory of a stand-in's GPU is host memory: larger sizes tell nothing more.
       boolean isSmall = quick || place.isOverStandIn();
       for (long gib : isSmall ? new long[] {1} : new long[] {1, 4}) {
         said.add("driver " + byDriver(place, node, findings, gib));
@@ -55,7 +55,7 @@ final class SuspendStep implements Step {
     return result;
   }
 
-  /** A program that has written all it holds, and looks at it once a second later. */
+  /** A program that has written all its memory, and checks it once a second. */
   private static Child holder(CheckNode node, Map<String, String> environment, long bytes)
       throws InterruptedException {
     Child holder =

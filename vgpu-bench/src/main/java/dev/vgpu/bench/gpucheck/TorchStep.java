@@ -136,7 +136,7 @@ final class TorchStep implements Step {
     JsonNode beside = ask(serve, order);
     JsonNode after = ask(train, "stop");
     double besideRate = rate(before, after);
-    // Training alone, while nobody asks for anything.
+    // Training alone, without requests.
     ask(train, "start");
     NanoClock.sleepMillis(500);
     JsonNode from = ask(train, "read");

@@ -13,18 +13,19 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * Two tenants of PyTorch with half of the GPU each, beside one alone and bare: how much each does
- * by an outside clock. And what the ledger and NVML say of one. Confined to one thread.
+ * Two tenants of PyTorch with half of the GPU each, compared with one that is alone and bare: the
+ * throughput of each by an outside clock. Also the memory of one tenant, according to the ledger
+ * and to NVML. Confined to one thread.
  */
 final class TorchTenants {
   private static final List<String> KINDS = List.of("launch", "compute");
   private static final long MIB = 1 << 20;
   private static final long WARM_UP_MS = 700;
 
-  /** Two equal tenants do the same: points apart by the outside clock. */
+  /** The accepted difference of two equal tenants, in percentage points by the outside clock. */
   private static final double MOST_APART = 3;
 
-  /** Percent of one's throughput alone, bare, that two lose together. */
+  /** The accepted loss of two tenants together, in percent of the throughput of one alone. */
   private static final double MOST_LOST = 5;
 
   private final CheckNode node;
@@ -109,7 +110,7 @@ final class TorchTenants {
     return children;
   }
 
-  /** What each does in a second, all at once. */
+  /** The throughput of each tenant per second, measured together. */
   private List<Double> rates(List<Child> children, String kind, long windowMs)
       throws InterruptedException {
     for (Child child : children) {
@@ -142,7 +143,7 @@ final class TorchTenants {
     return answers;
   }
 
-  /** The context, the modules and the caching allocator of one tenant. */
+  /** Compares the memory of one tenant: context, modules and caching allocator. */
   private void memory(Map<String, String> leased) throws InterruptedException {
     Child observer =
         node.start(CheckNode.BARE, "observe", Long.toString(quota.bytes())).awaitReady();

@@ -10,18 +10,18 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The working directory of a check: removed at its end, also by Ctrl-C; what one leaves behind that
- * was killed, the next one removes. Safe for use by several threads.
+ * The working directory of a check. It is removed at the end, also on Ctrl-C; the next check
+ * removes the directory of one that was killed. Safe for use by several threads.
  */
 final class WorkPlace {
   private static final String PREFIX = "vgpu-gpu-check";
 
-  /** In the directory: whose it is. */
+  /** The file, in the directory, that names its owner. */
   private static final String OWNER = "owner";
 
   private static final int MOST_OWNER_BYTES = 64;
 
-  /** What a step needs to end itself, and what it started. */
+  /** How long a step needs to end itself and the processes that it started. */
   private static final long ENDING_SECONDS = 8;
 
   private final Path directory;
@@ -32,7 +32,7 @@ final class WorkPlace {
     this.directory = directory;
   }
 
-  /** Makes one, and removes those whose processes are gone. */
+  /** Creates a directory, and removes those whose processes have ended. */
   static WorkPlace make() throws IOException {
     return make(Path.of(System.getProperty("java.io.tmpdir", "/tmp")));
   }
@@ -50,7 +50,7 @@ final class WorkPlace {
     return new WorkPlace(made);
   }
 
-  /** One that was kept has no owner to be read; one that another user could change is not ours. */
+  /** A kept directory has no owner file. One that another user could change is not ours. */
   private static boolean isLeftBehind(Path directory) {
     try {
       String owner = TrustedFiles.readText(directory.resolve(OWNER), MOST_OWNER_BYTES);
@@ -61,7 +61,7 @@ final class WorkPlace {
     }
   }
 
-  /** A number may come again; not at the same time. */
+  /** A process id may be reused, but not with the same start time. */
   private static String identity(ProcessHandle process) {
     return process.pid()
         + " "
@@ -72,7 +72,7 @@ final class WorkPlace {
     return directory;
   }
 
-  /** Leaves it where it is, for good. */
+  /** Leaves the directory in place permanently. */
   void keep() {
     kept = true;
     File owner = directory.resolve(OWNER).toFile();
@@ -81,16 +81,16 @@ final class WorkPlace {
     }
   }
 
-  /** {@return whether this process has been told to end: nothing may be started any more} */
+  /** {@return whether this process was told to terminate: nothing may be started any more} */
   boolean isEnding() {
     return isEnding;
   }
 
-  /** When this process is told to end: what it runs now is ended first. */
+  /** Terminates what this process runs, when it is told to terminate itself. */
   void end() {
     isEnding = true;
     List<ProcessHandle> running = ProcessHandle.current().children().toList();
-    while (!running.isEmpty()) { // one may have been about to start
+    while (!running.isEmpty()) { // another one may have been about to start
       running.forEach(ProcessHandle::destroy);
       running.forEach(WorkPlace::await);
       running = ProcessHandle.current().children().filter(ProcessHandle::isAlive).toList();
@@ -110,7 +110,7 @@ final class WorkPlace {
     }
   }
 
-  /** Again is no harm: the thread that works and the one that ends this process both do it. */
+  /** Removes the directory. Idempotent: the working thread and the shutdown thread both call it. */
   synchronized void remove() {
     remove(directory);
   }

@@ -1,6 +1,6 @@
 /**
- * The check on a machine with a GPU: {@code vgpu gpu-check}. Each step is a process of its own, in
- * a session of its own, with its own limit. Findings are written down at once.
+ * The check of a machine with a GPU: {@code vgpu gpu-check}. Each step is a separate process, in
+ * its own session, with its own time limit. Findings are written at once.
  */
 @NullMarked
 package dev.vgpu.bench.gpucheck;

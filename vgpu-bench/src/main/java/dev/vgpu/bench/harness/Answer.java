@@ -4,17 +4,17 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * One line of the C program: a word, then names and numbers by turns. Immutable.
+ * One line of the C program: a word, then names and numbers in alternation. Immutable.
  *
  * @param line the whole line
- * @param values the numbers by their names
+ * @param values the numbers by name
  */
 public record Answer(String line, Map<String, Double> values) {
   /**
-   * Reads a line.
+   * Parses a line.
    *
-   * @param line what was printed
-   * @return its names and numbers; what is no number is left out
+   * @param line the output line
+   * @return its names and numbers; values that are not numbers are left out
    */
   static Answer fromLine(String line) {
     String[] words = line.split(" ", -1);
@@ -42,7 +42,7 @@ public record Answer(String line, Map<String, Double> values) {
   }
 
   /**
-   * {@return one of the numbers, a whole one}
+   * {@return one of the numbers, as an integer}
    *
    * @param name its name
    * @throws IllegalStateException if the line does not have it

@@ -14,17 +14,17 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A child process that is talked to in lines. It ends when its standard input does, so none
- * outlives us, unless it is stopped. Confined to one thread.
+ * A child process with a dialogue in lines. It ends when its standard input is closed, so no child
+ * outlives this process, unless the child is stopped. Confined to one thread.
  */
 public final class Child implements AutoCloseable {
-  /** After this long without an answer a child counts as hanging, if the machine is not late. */
+  /** A child that gives no answer for this long counts as hanging, unless the machine is late. */
   public static final Duration PATIENCE = Duration.ofSeconds(30);
 
-  /** A machine that leaves a thread standing is waited for, but not for ever. */
+  /** A machine that does not run a thread is waited for, but not without a limit. */
   private static final int MOST_TIMES = 5;
 
-  /** No line: the end of its output. */
+  /** Marks the end of its output. */
   private static final String END = "\n";
 
   private final String name;
@@ -54,7 +54,7 @@ public final class Child implements AutoCloseable {
         lines.add(line);
       }
     } catch (IOException e) {
-      // A killed child's end.
+      // The child was killed.
     }
     lines.add(END);
   }
@@ -64,7 +64,7 @@ public final class Child implements AutoCloseable {
     return process.pid();
   }
 
-  /** {@return whether it lives} */
+  /** {@return whether it is alive} */
   public boolean isAlive() {
     return process.isAlive();
   }
@@ -86,7 +86,7 @@ public final class Child implements AutoCloseable {
   /**
    * {@return its next line} Waits for it.
    *
-   * @throws IllegalStateException if it has ended, or says nothing for a long time
+   * @throws IllegalStateException if it has ended, or prints nothing for a long time
    * @throws InterruptedException if this thread is interrupted
    */
   public String line() throws InterruptedException {
@@ -128,9 +128,9 @@ public final class Child implements AutoCloseable {
   }
 
   /**
-   * {@return its next line, read}
+   * {@return its next line, parsed}
    *
-   * @throws IllegalStateException if it tells an error
+   * @throws IllegalStateException if the line is an error
    * @throws InterruptedException if this thread is interrupted
    */
   public Answer answer() throws InterruptedException {
@@ -165,7 +165,7 @@ public final class Child implements AutoCloseable {
   }
 
   /**
-   * Kills it with SIGKILL and waits until it is gone.
+   * Kills it with SIGKILL and waits until it has ended.
    *
    * @throws InterruptedException if this thread is interrupted
    */
@@ -190,7 +190,7 @@ public final class Child implements AutoCloseable {
     return process.exitValue();
   }
 
-  /** Kills it and waits until it is gone, or until this thread is interrupted. */
+  /** Kills it and waits until it has ended, or until this thread is interrupted. */
   @Override
   public void close() {
     process.destroyForcibly();

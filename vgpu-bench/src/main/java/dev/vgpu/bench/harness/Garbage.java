@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A thread that makes garbage beside a live set, and asks for a full collection again and again:
- * all of this JVM's threads stand still meanwhile. Safe for use by several threads.
+ * A thread that produces garbage beside a live set, and repeatedly requests a full collection,
+ * during which all threads of this JVM stand still. Safe for use by several threads.
  */
 final class Garbage {
   private static final int LIVE = 400_000;
@@ -36,7 +36,7 @@ final class Garbage {
   private void litter() {
     int at = 0;
     for (int made = 1; !stopped; made++) {
-      // What is replaced here has grown old, so young collections alone do not take it.
+      // The replaced arrays have become old, so young collections alone do not free them.
       live[at] = new byte[BYTES];
       at = (at + 7_919) % LIVE;
       if (made % BETWEEN_COLLECTIONS == 0) {
@@ -56,7 +56,7 @@ final class Garbage {
     }
   }
 
-  /** Stops, and tells what was collected. */
+  /** Stops, and reports the collections. */
   Map<String, Object> stop() {
     stopped = true;
     try {

@@ -1,15 +1,15 @@
 package dev.vgpu.bench.harness;
 
-/** How much time the machine takes from those who would run. */
+/** How much time the machine takes from runnable threads. */
 @FunctionalInterface
 public interface Lateness {
-  /** None that is known of. */
+  /** No known lateness. */
   Lateness NONE = sinceNs -> 0;
 
   /**
-   * {@return by how much threads ran later than they were ready to, in milliseconds, in all}
+   * {@return how much later than they were ready threads ran, in total, in milliseconds}
    *
-   * @param sinceNs from when on, as {@link NanoClock#nanoTime} tells it
+   * @param sinceNs the start of the period, in {@link NanoClock#nanoTime}
    * @throws InterruptedException if this thread is interrupted
    */
   double lateMs(long sinceNs) throws InterruptedException;

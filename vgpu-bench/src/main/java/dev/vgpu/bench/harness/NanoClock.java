@@ -2,16 +2,16 @@ package dev.vgpu.bench.harness;
 
 import java.time.Instant;
 
-/** The only place of this module that reads the clock and sleeps. */
+/** This module's only access to the clock, and its only way to sleep. */
 public final class NanoClock {
   private NanoClock() {}
 
-  /** {@return nanoseconds since some moment} */
+  /** {@return nanoseconds since an arbitrary moment} */
   public static long nanoTime() {
     return System.nanoTime();
   }
 
-  /** {@return the present time of day} */
+  /** {@return the current time} */
   public static Instant now() {
     return Instant.now();
   }

@@ -17,23 +17,25 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 
 /**
- * A run directory of our own, the C program, and the children that run there. Closing it kills all
- * of them, also when this JVM ends. Safe for use by several threads.
+ * A separate run directory, the C program, and the children that run there. Closing it kills all of
+ * them, and so does the end of this JVM. Safe for use by several threads.
  */
 public final class Node implements AutoCloseable {
-  /** What puts a program under a virtual GPU; a bare one has none of them. */
+  /** How often a directory's removal is tried again. */
   private static final int REMOVALS = 50;
 
   private static final long REMOVE_AGAIN_US = 20_000;
+
+  /** The variables that put a program under a virtual GPU; a bare program has none of them. */
   private static final List<String> OF_A_LEASE = List.of("LD_PRELOAD", "VGPU_LEASE");
 
-  /** Where the C program is, built already: for machines without a compiler. */
+  /** The path of a prebuilt C program, for machines without a compiler. */
   private static final String BUILT = "VGPU_BENCH_PROGRAM";
 
-  /** Where nodes' directories are made, instead of {@code /tmp}; a short path. */
+  /** The directory for nodes, instead of {@code /tmp}; a short path. */
   private static final String DIRECTORY = "VGPU_BENCH_DIR";
 
-  /** The variables of ours that all nodes' processes have too, with commas; else none is. */
+  /** The variables of vgpu that nodes' processes inherit, separated by commas; without it, none. */
   private static final String KEPT = "VGPU_BENCH_KEEP";
 
   private final Path directory;
@@ -52,7 +54,7 @@ public final class Node implements AutoCloseable {
   }
 
   /**
-   * Makes a node.
+   * Creates a node.
    *
    * @param settings further environment variables for all its processes, for example {@code
    *     VGPU_EMULATOR}
@@ -88,9 +90,9 @@ public final class Node implements AutoCloseable {
   }
 
   /**
-   * Makes all children that are started from now on be waited for so much longer.
+   * Extends the wait for all children that are started from now on by the machine's lateness.
    *
-   * @param machine by how much the machine is late
+   * @param machine tells how late the machine is
    */
   public void setLateness(Lateness machine) {
     lateness = machine;
@@ -99,7 +101,7 @@ public final class Node implements AutoCloseable {
   /**
    * Builds the C program.
    *
-   * @param directory where to
+   * @param directory where the program goes
    * @return the program
    * @throws IllegalStateException if there is no C compiler, or it fails
    * @throws InterruptedException if this thread is interrupted
@@ -124,7 +126,7 @@ public final class Node implements AutoCloseable {
     return directory.resolve("run");
   }
 
-  /** {@return a file that children may share} */
+  /** {@return the path of a file that children may share} */
   public Path file(String name) {
     return directory.resolve(name);
   }
@@ -135,10 +137,10 @@ public final class Node implements AutoCloseable {
   }
 
   /**
-   * Opens a pool in a JVM of its own.
+   * Opens a pool in a separate JVM.
    *
    * @param settings of the pool: {@code strict} for turns that never overlap; {@code floor=PERCENT}
-   *     for offline work
+   *     for the offline floor
    * @return the JVM, with its pool open
    * @throws InterruptedException if this thread is interrupted
    */
@@ -160,7 +162,7 @@ public final class Node implements AutoCloseable {
   /**
    * Starts the C program.
    *
-   * @param environment what puts it where it shall run, see {@link PoolProcess#acquire}
+   * @param environment selects where it runs, see {@link PoolProcess#acquire}
    * @param arguments its mode and the mode's arguments
    * @return the program
    */
@@ -173,7 +175,7 @@ public final class Node implements AutoCloseable {
   /**
    * Starts any program of this node.
    *
-   * @param name what to call it
+   * @param name its name in messages
    * @param builder its command
    * @param environment is added to its environment
    * @return the program
@@ -195,7 +197,7 @@ public final class Node implements AutoCloseable {
    * Turns an environment into that of a program of this node.
    *
    * @param variables the environment, for example of a process builder
-   * @param environment what is added, for example what puts the program under a virtual GPU
+   * @param environment variables to add, for example those that put the program under a virtual GPU
    */
   public void adapt(Map<String, String> variables, Map<String, String> environment) {
     variables.keySet().removeIf(key -> key.startsWith("VGPU_") && !key.equals("VGPU_HOME"));
@@ -226,7 +228,7 @@ public final class Node implements AutoCloseable {
     return bare;
   }
 
-  /** {@return the process that holds the seat, as the lock file says; 0: none} */
+  /** {@return the process that holds the seat according to the lock file; 0 if there is none} */
   public long seatHolder() {
     try {
       String text = Files.readString(runDirectory().resolve("seat.holder")).strip();
@@ -247,11 +249,11 @@ public final class Node implements AutoCloseable {
   }
 
   /**
-   * Gives the run directory a file system of its own, in memory, that can be filled up. Only where
-   * this process has a mount namespace of its own: the machine's mounts are left alone.
+   * Mounts an in-memory file system on the run directory, which can be filled up. Works only in a
+   * separate mount namespace, so that the machine's mounts stay unchanged.
    *
-   * @param bytes how large
-   * @return whether it could be done
+   * @param bytes its size
+   * @return whether it was mounted
    * @throws InterruptedException if this thread is interrupted
    */
   public boolean mountRunDirectory(long bytes) throws InterruptedException {
@@ -280,7 +282,7 @@ public final class Node implements AutoCloseable {
   }
 
   /**
-   * Compiles a library that this module's C sources hold.
+   * Compiles a library from this module's C sources.
    *
    * @param name its source's name, without the ending
    * @return the library, to be preloaded
@@ -290,7 +292,10 @@ public final class Node implements AutoCloseable {
     return ProgramSource.compileLibrary(name, directory.resolve("c"));
   }
 
-  /** Also what the children started and left behind: whatever was told our run directory. */
+  /**
+   * Includes processes that children left behind: any process whose environment names our run
+   * directory.
+   */
   private void killAll() {
     children.forEach(Child::close);
     String ours = "VGPU_RUN_DIR=" + runDirectory();
@@ -306,7 +311,7 @@ public final class Node implements AutoCloseable {
       String text = Files.readString(environment, StandardCharsets.ISO_8859_1);
       return List.of(text.split("\0", -1)).contains(variable);
     } catch (IOException e) {
-      return false; // It has ended, or is another user's.
+      return false; // it has ended, or belongs to another user
     }
   }
 
@@ -319,12 +324,12 @@ public final class Node implements AutoCloseable {
       }
       mounted = false;
     } catch (IOException | InterruptedException e) {
-      return; // It goes with our namespace; the empty directory stays.
+      return; // The mount disappears with our namespace; the empty directory stays.
     }
     try {
       remove();
       for (int i = 0; i < REMOVALS && Files.exists(directory); i++) {
-        NanoClock.sleepMicros(REMOVE_AGAIN_US); // a compiler may have written into it meanwhile
+        NanoClock.sleepMicros(REMOVE_AGAIN_US); // a compiler may still have written into it
         remove();
       }
     } catch (InterruptedException e) {
@@ -336,7 +341,7 @@ public final class Node implements AutoCloseable {
     try (Stream<Path> files = Files.walk(directory)) {
       files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
     } catch (IOException | UncheckedIOException e) {
-      // What cannot be removed from /tmp stays there.
+      // Files that cannot be removed from /tmp stay there.
     }
   }
 
@@ -347,7 +352,7 @@ public final class Node implements AutoCloseable {
     try {
       Runtime.getRuntime().removeShutdownHook(atExit);
     } catch (IllegalStateException e) {
-      // This JVM is ending already.
+      // This JVM is already shutting down.
     }
   }
 }

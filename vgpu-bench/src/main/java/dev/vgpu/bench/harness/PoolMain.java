@@ -31,7 +31,10 @@ import java.util.Objects;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** What a {@link PoolProcess} runs: opens a pool, does what standard input says, ends with it. */
+/**
+ * The main class of a {@link PoolProcess}: opens a pool, executes the commands on standard input,
+ * and exits at their end.
+ */
 final class PoolMain {
   private static final Duration PATIENCE = Duration.ofSeconds(10);
 
@@ -44,15 +47,15 @@ final class PoolMain {
   }
 
   /**
-   * Runs it.
+   * Runs the process.
    *
-   * @param args {@code strict}: turns never overlap; {@code floor=PERCENT} for offline work; else
-   *     the defaults
+   * @param args {@code strict}: turns never overlap; {@code floor=PERCENT}: the offline floor;
+   *     none: the defaults
    * @throws IOException if the input fails
    */
   public static void main(String[] args) throws IOException {
     long beginNs = NanoClock.nanoTime();
-    // Before all else that would warm the JVM up: what opening a pool costs is measured here.
+    // First of all, because this measures what opening a pool costs in a cold JVM.
     try (GpuPool pool = args.length == 0 ? GpuPool.open() : GpuPool.open(options(args))) {
       double openMs = (NanoClock.nanoTime() - beginNs) / 1e6;
       double beforeMs = mainAfterStartMs(beginNs);
@@ -133,11 +136,11 @@ final class PoolMain {
     return gpu.environment();
   }
 
-  /** One that was released may be kept until the end of a killed program is known. */
+  /** The quota of a released lease may stay taken until the end of a killed program is known. */
   private VirtualGpu acquired(VirtualGpuRequest request) {
     try {
       Optional<VirtualGpu> gpu = pool.tryAcquire(request, PATIENCE);
-      return gpu.isPresent() ? gpu.get() : pool.acquire(request); // which says why not
+      return gpu.isPresent() ? gpu.get() : pool.acquire(request); // throws with the reason
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new IllegalStateException("interrupted", e);
@@ -186,7 +189,7 @@ final class PoolMain {
     return pool.gpus().stream().map(gpu -> gpu.id().value()).toList();
   }
 
-  /** What the driver says that all processes hold, beside what the leases' ledgers say. */
+  /** The memory of all processes according to the driver, and according to the leases' ledgers. */
   private Map<String, Map<String, Long>> truth() {
     Map<String, Map<String, Long>> all = new HashMap<>();
     for (GpuReading reading : pool.readings()) {

@@ -52,12 +52,12 @@ public final class PoolProcess implements AutoCloseable {
     return child;
   }
 
-  /** {@return milliseconds that opening the pool took} */
+  /** {@return how long opening the pool took, in milliseconds} */
   public double openMs() {
     return opened.path("open_ms").asDouble();
   }
 
-  /** {@return milliseconds from the JVM's start until the pool was open} */
+  /** {@return the time from the JVM's start until the pool was open, in milliseconds} */
   public double sinceStartMs() {
     return opened.path("since_start_ms").asDouble();
   }
@@ -68,7 +68,7 @@ public final class PoolProcess implements AutoCloseable {
   }
 
   /**
-   * Cuts a virtual GPU.
+   * Acquires a virtual GPU.
    *
    * @param name its name
    * @param policy how its share binds
@@ -76,7 +76,7 @@ public final class PoolProcess implements AutoCloseable {
    * @param preemptionClass its class
    * @param memory its quota
    * @return the environment variables that put a program under it
-   * @throws IllegalStateException with the pool's message, if it cannot
+   * @throws IllegalStateException with the pool's message, if it is refused
    * @throws InterruptedException if this thread is interrupted
    */
   public Map<String, String> acquire(
@@ -90,16 +90,17 @@ public final class PoolProcess implements AutoCloseable {
   }
 
   /**
-   * Cuts a virtual GPU.
+   * Acquires a virtual GPU.
    *
    * @param name its name
    * @param policy how its share binds
    * @param percent its share; 0 for best effort
    * @param preemptionClass its class
    * @param memory its quota
-   * @param mobility {@code movable} or {@code fixed}: its memory; behind a blank, the GPU
+   * @param mobility {@code movable} or {@code fixed}, for its memory; optionally a blank and the
+   *     GPU
    * @return the environment variables that put a program under it
-   * @throws IllegalStateException with the pool's message, if it cannot
+   * @throws IllegalStateException with the pool's message, if it is refused
    * @throws InterruptedException if this thread is interrupted
    */
   public Map<String, String> acquire(
@@ -130,10 +131,10 @@ public final class PoolProcess implements AutoCloseable {
   }
 
   /**
-   * Suspends what is under a virtual GPU that was acquired here.
+   * Suspends a virtual GPU that was acquired here.
    *
-   * @param name the name that was asked for
-   * @return milliseconds that it took
+   * @param name the name in its request
+   * @return how long it took, in milliseconds
    * @throws InterruptedException if this thread is interrupted
    */
   public double suspendMs(String name) throws InterruptedException {
@@ -141,10 +142,10 @@ public final class PoolProcess implements AutoCloseable {
   }
 
   /**
-   * Lets it go on.
+   * Resumes a virtual GPU that was acquired here.
    *
-   * @param name the name that was asked for
-   * @return milliseconds that it took
+   * @param name the name in its request
+   * @return how long it took, in milliseconds
    * @throws InterruptedException if this thread is interrupted
    */
   public double resumeMs(String name) throws InterruptedException {
@@ -154,7 +155,7 @@ public final class PoolProcess implements AutoCloseable {
   /**
    * Closes a virtual GPU that was acquired here.
    *
-   * @param name the name that was asked for
+   * @param name the name in its request
    * @throws InterruptedException if this thread is interrupted
    */
   public void release(String name) throws InterruptedException {
@@ -181,8 +182,8 @@ public final class PoolProcess implements AutoCloseable {
   }
 
   /**
-   * {@return by GPU what the driver says that processes hold, {@code truth}, and what the leases'
-   * ledgers say, {@code ledger}; bytes}
+   * {@return the memory of processes by GPU, in bytes: {@code truth} according to the driver,
+   * {@code ledger} according to the leases}
    *
    * @throws InterruptedException if this thread is interrupted
    */
@@ -191,7 +192,7 @@ public final class PoolProcess implements AutoCloseable {
   }
 
   /**
-   * {@return the bytes of its heap that are used after a collection}
+   * {@return the used bytes of its heap after a collection}
    *
    * @throws InterruptedException if this thread is interrupted
    */
@@ -200,7 +201,7 @@ public final class PoolProcess implements AutoCloseable {
   }
 
   /**
-   * {@return how the node's GPUs are shared now, an array: {@code gpu}, {@code mode}, {@code
+   * {@return how the node's GPUs are currently shared, an array: {@code gpu}, {@code mode}, {@code
    * reason}, {@code switches}}
    *
    * @throws InterruptedException if this thread is interrupted
@@ -210,7 +211,7 @@ public final class PoolProcess implements AutoCloseable {
   }
 
   /**
-   * {@return the turns that the seat has given on all GPUs so far}
+   * {@return the number of turns that the seat has given on all GPUs}
    *
    * @throws InterruptedException if this thread is interrupted
    */
@@ -249,7 +250,7 @@ public final class PoolProcess implements AutoCloseable {
   }
 
   /**
-   * Makes garbage in it from now on, so that its collector has to stop it again and again.
+   * Starts to produce garbage in the JVM, so that its collector stops it repeatedly.
    *
    * @throws InterruptedException if this thread is interrupted
    */
@@ -258,9 +259,9 @@ public final class PoolProcess implements AutoCloseable {
   }
 
   /**
-   * Stops making garbage.
+   * Stops producing garbage.
    *
-   * @return what was collected: {@code collections}, {@code collecting_ms}, {@code full}, {@code
+   * @return the collections: {@code collections}, {@code collecting_ms}, {@code full}, {@code
    *     full_p50_ms}, {@code full_max_ms}
    * @throws InterruptedException if this thread is interrupted
    */

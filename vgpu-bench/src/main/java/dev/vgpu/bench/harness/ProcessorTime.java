@@ -7,16 +7,16 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.function.Predicate;
 
-/** How long processors worked, as the kernel counts it. */
+/** Processor time, as the kernel counts it. */
 public final class ProcessorTime {
   private static final long TICK_NS = 10_000_000;
 
-  /** In /proc/PID/stat, counted from the field behind the name. */
+  /** Field of /proc/PID/stat, counted from the one after the name. */
   private static final int USER = 11;
 
   private static final int SYSTEM = 12;
 
-  /** In /proc/stat. */
+  /** Field of /proc/stat. */
   private static final int IDLE = 3;
 
   private static final int IO_WAIT = 4;
@@ -25,7 +25,8 @@ public final class ProcessorTime {
   private ProcessorTime() {}
 
   /**
-   * {@return what a process used so far, in nanoseconds, in steps of 10 ms; 0 if it has ended}
+   * {@return the processor time of a process so far, in nanoseconds, in steps of 10 ms; 0 if it has
+   * ended}
    *
    * @param pid the process
    */
@@ -40,18 +41,18 @@ public final class ProcessorTime {
   }
 
   /**
-   * {@return what those threads of a process used so far that have a name, in nanoseconds}
+   * {@return the processor time so far of a process's threads with a name, in nanoseconds}
    *
    * @param pid the process
-   * @param name the name
+   * @param name the name of the threads
    */
   public static long ofThreadsNs(long pid, String name) {
     return sumNs(pid, name::equals);
   }
 
   /**
-   * {@return what the threads used so far that a process has now, in nanoseconds; where {@link
-   * #ofProcessNs} is too coarse}
+   * {@return the processor time so far of a process's current threads, in nanoseconds, for cases
+   * where {@link #ofProcessNs} is too coarse}
    *
    * @param pid the process
    */
@@ -83,7 +84,7 @@ public final class ProcessorTime {
     return 0;
   }
 
-  /** {@return what all processes of the machine used since it started; steps of 10 ms} */
+  /** {@return the processor time of all processes since boot, in nanoseconds, in steps of 10 ms} */
   public static long ofMachineNs() {
     try {
       String line = Files.readAllLines(Path.of("/proc/stat")).get(0);

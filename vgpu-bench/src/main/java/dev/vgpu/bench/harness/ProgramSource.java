@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
 
-/** The C program's source, which the jar carries; compiled here with the machine's compiler. */
+/** The C program's source, which the jar contains. It is compiled with the machine's compiler. */
 final class ProgramSource {
   private static final List<String> FILES =
       List.of(
@@ -57,9 +57,9 @@ final class ProgramSource {
   private ProgramSource() {}
 
   /**
-   * Compiles it.
+   * Compiles the program.
    *
-   * @param directory where to
+   * @param directory where the program goes
    * @return the program
    * @throws IllegalStateException if there is no C compiler, or it fails
    */
@@ -81,10 +81,10 @@ final class ProgramSource {
   }
 
   /**
-   * Compiles a library of one file, to be preloaded.
+   * Compiles a single-file library, to be preloaded.
    *
    * @param name the file's name, without its ending
-   * @param directory where to
+   * @param directory where the library goes
    * @return the library
    * @throws IllegalStateException if there is no C compiler, or it fails
    */

@@ -12,8 +12,8 @@ import java.util.Map;
 import java.util.stream.Stream;
 
 /**
- * For how long threads were ready to run and did not get a processor, as the kernel counts it.
- * Confined to one thread.
+ * How long threads were runnable without getting a processor, as the kernel counts it. Confined to
+ * one thread.
  */
 public final class RunDelays {
   private static final List<Long> NOTHING = List.of(0L, 0L, 0L);
@@ -21,15 +21,15 @@ public final class RunDelays {
   private Map<Path, List<Long>> before = new HashMap<>();
   private Map<Path, List<Long>> now = new HashMap<>();
 
-  /** Begins a look at all processes; who is not looked at is forgotten. */
+  /** Begins a look at all processes. Processes that are not looked at are forgotten. */
   public void begin() {
     before = now;
     now = new HashMap<>();
   }
 
   /**
-   * {@return how long the thread of a process that waited most has waited since the look before, in
-   * milliseconds; 0 where the kernel does not count, or it has ended}
+   * {@return the longest time that a thread of a process has waited for a processor since the last
+   * look, in milliseconds; 0 if the kernel does not count it, or the process has ended}
    *
    * @param pid the process
    */
@@ -44,7 +44,7 @@ public final class RunDelays {
   }
 
   /**
-   * {@return whether a thread is ready to run, and has not run since it was looked at}
+   * {@return whether a thread of a process is runnable and has not run since the last look}
    *
    * @param pid the process
    */
@@ -67,7 +67,7 @@ public final class RunDelays {
     }
   }
 
-  /** Nanoseconds that it ran, nanoseconds that it waited for that, how often it ran. */
+  /** Nanoseconds that the thread ran, nanoseconds that it waited to run, and how often it ran. */
   private static List<Long> times(Path task) {
     String[] fields = read(task.resolve("schedstat")).strip().split(" ", -1);
     return fields.length < 3 ? NOTHING : Stream.of(fields).map(Long::valueOf).toList();
@@ -75,7 +75,7 @@ public final class RunDelays {
 
   private static char state(Path task) {
     String stat = read(task.resolve("stat"));
-    int name = stat.lastIndexOf(')'); // which may hold anything
+    int name = stat.lastIndexOf(')'); // the name may contain any character
     return name < 0 || stat.length() < name + 3 ? '?' : stat.charAt(name + 2);
   }
 

@@ -3,7 +3,7 @@ package dev.vgpu.bench.harness;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 
-/** Signals to processes that we started. */
+/** Sends signals to child processes. */
 final class Signals {
   private Signals() {}
 

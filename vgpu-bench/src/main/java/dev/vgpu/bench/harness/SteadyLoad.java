@@ -5,20 +5,20 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A program that launches kernels of one length without an end.
+ * A program that launches kernels of equal length without an end.
  *
- * @param kernelMs what a kernel takes
- * @param grid its blocks
- * @param sync it waits for the GPU after each so many launches; 0: never
- * @param graph so many kernels are one graph; 0: plain launches
+ * @param kernelMs the length of a kernel
+ * @param grid its number of blocks
+ * @param sync how many launches there are between two waits for the GPU; 0 for no waits
+ * @param graph how many kernels form a graph; 0 for plain launches
  */
 public record SteadyLoad(double kernelMs, int grid, int sync, int graph) {
 
   /**
-   * What a program had.
+   * The measurements of a program.
    *
-   * @param percent how much of the time its kernels ran
-   * @param worstLaunchMs the longest that a launch took
+   * @param percent the part of the time in which its kernels ran
+   * @param worstLaunchMs its longest launch
    */
   public record Held(double percent, double worstLaunchMs) {}
 
@@ -37,13 +37,13 @@ public record SteadyLoad(double kernelMs, int grid, int sync, int graph) {
   }
 
   /**
-   * {@return what each of some programs has, all at once}
+   * {@return the measurements of several programs that run at once}
    *
    * @param node where they run
    * @param places the environment of each
    * @param loads the load of each
-   * @param warmUpMs how long they run before
-   * @param windowMs how long they are looked at
+   * @param warmUpMs how long they run before the measurement
+   * @param windowMs the length of the measurement
    */
   public static List<Held> measure(
       Node node,

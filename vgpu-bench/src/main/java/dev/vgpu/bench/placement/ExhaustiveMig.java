@@ -11,29 +11,29 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What can be done at best with one GPU, by search over every set of placements. It takes from the
- * planner's classes only what a profile is; the rules are written anew.
+ * The optimum for one GPU, by search over every set of placements. It takes only the profiles from
+ * the planner's classes; the rules are implemented independently.
  *
- * <p>Time is counted in arrivals: one comes at rate 1, of each kind with its weight; each instance
- * ends at rate {@code ends}, and the sequence itself at rate {@code over}.
+ * <p>Time is counted in arrivals. Requests arrive at rate 1, each kind with its weight; each
+ * instance ends at rate {@code ends}, and the sequence itself at rate {@code over}.
  */
 final class ExhaustiveMig {
   private static final double PRECISE = 1e-11;
   private static final double SAME = 1e-9;
 
-  /** Bits of a request's number in a clairvoyant's state. */
+  /** Bits of a request's index in a clairvoyant's state. */
   private static final int NUMBER_BITS = 6;
 
-  /** Instead of the number: it stays until the end, whose ever it is. */
+  /** Stands for the index of any request whose instance stays until the end of the sequence. */
   private static final int STAYS = (1 << NUMBER_BITS) - 1;
 
-  /** The most requests of a sequence that a clairvoyant is shown. */
+  /** The longest sequence that the clairvoyant can search. */
   static final int LONGEST = STAYS;
 
-  /** What is asked for when, and until when it is wanted, in arrivals. */
+  /** A request: the kind, the time of its arrival, and the end of its instance, in arrivals. */
   record Request(int kind, double at, double until) {}
 
-  /** A kind at a place. */
+  /** A placement of a kind. */
   private record Place(int kind, int start, int mask, int compute) {}
 
   private final int computeSlices;
@@ -43,15 +43,15 @@ final class ExhaustiveMig {
   private final double over;
   private final List<Place> places = new ArrayList<>();
 
-  /** Every set of places that can be, as bits; the smaller ones of two first. */
+  /** Every possible set of placements, as bits, in the order of their size. */
   private final int[] sets;
 
   private final Map<Integer, Integer> numbers = new HashMap<>();
 
-  /** By the set's number and the kind: the numbers of the sets that it leads to. */
+  /** By a set's index and a kind: the indexes of the sets with one more instance of that kind. */
   private final int[][][] next;
 
-  /** By the set's number: those with one instance less. */
+  /** By a set's index: the indexes of the sets with one instance less. */
   private final int[][] less;
 
   private final double[] values;
@@ -137,7 +137,7 @@ final class ExhaustiveMig {
     less[number] = smaller.stream().mapToInt(Integer::intValue).toArray();
   }
 
-  /** The requests that are accepted from each set on, as expected, if each is placed best. */
+  /** Computes the expected number of accepted requests from each set, with optimal placement. */
   private void solve() {
     double change = 1;
     while (change > PRECISE) {
@@ -158,7 +158,7 @@ final class ExhaustiveMig {
     }
   }
 
-  /** Of sets that are worth the same the last, as the planner does; -1: there is none. */
+  /** The most valuable set, or of equal ones the last, as the planner chooses; -1 if none. */
   private int best(int[] of) {
     int best = -1;
     for (int each : of) {
@@ -177,7 +177,7 @@ final class ExhaustiveMig {
     return Integer.numberOfTrailingZeros(sets[to] & ~sets[from]);
   }
 
-  /** How many of a sequence are accepted by who knows what may come, and how likely it is. */
+  /** How many requests of a sequence a policy accepts that knows only their probabilities. */
   int accepted(List<Request> sequence) {
     int taken = 0;
     int accepted = 0;
@@ -200,8 +200,8 @@ final class ExhaustiveMig {
   }
 
   /**
-   * How many by who knows the sequence, and refuses nothing that fits. A state is a set of places,
-   * and for each place in it whose request has it.
+   * How many requests are accepted by a policy that knows the sequence and refuses nothing that
+   * fits. A state is a set of placements, and for each of them the request that holds it.
    */
   int clairvoyant(List<Request> sequence) {
     if (sequence.size() > LONGEST) {
@@ -233,7 +233,7 @@ final class ExhaustiveMig {
     return reached.values().stream().max(Integer::compare).orElse(0);
   }
 
-  /** Ends what is over by then; the set that is left. */
+  /** Ends the instances that are over by then; returns the set that is left. */
   private static int leave(List<Request> sequence, int[] holders, double now) {
     int mask = 0;
     for (int i = 0; i < holders.length; i++) {

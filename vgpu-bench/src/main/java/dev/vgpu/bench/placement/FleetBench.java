@@ -25,8 +25,9 @@ import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * {@code bench fleet}: how much of a cluster placement gives away, and how long a decision takes,
- * beside FGD and others in the same run. Times are of the deciding thread's processor.
+ * {@code bench fleet}: how much of a cluster's capacity placement wastes, and how long a decision
+ * takes, compared with FGD and other policies in the same run. Times are processor time of the
+ * deciding thread.
  */
 public final class FleetBench {
   private static final List<String> OTHER_LISTS = List.of("gpushare40", "gpuspec10", "multigpu20");

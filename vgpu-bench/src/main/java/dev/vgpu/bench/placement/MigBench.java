@@ -25,24 +25,26 @@ import org.jspecify.annotations.Nullable;
 /**
  * {@code bench mig}: how many requests for MIG instances find a place.
  *
- * <p>"Exhaustive" is the best that can be done on one GPU by who knows how likely what is, but not
- * what comes: over every set of placements, all continuations ({@link ExhaustiveMig}, which shares
- * no code with the planner). "Clairvoyant" knows the whole sequence: no policy that is not told the
- * future can reach it. Both refuse nothing that fits, as the planner does.
+ * <p>"Exhaustive" is the optimum on one GPU for a policy that knows how likely each request is, but
+ * not which ones come. It searches every set of placements and all continuations ({@link
+ * ExhaustiveMig}, which shares no code with the planner). "Clairvoyant" knows the whole sequence:
+ * no policy without knowledge of the future can reach it. Both refuse nothing that fits, as the
+ * planner does.
  */
 public final class MigBench {
   private static final int FLEET = 8;
 
-  /** One of so many sequences is shown to the clairvoyant, whose search takes long. */
+  /** The clairvoyant, whose search is slow, gets one sequence out of this many. */
   private static final int CLAIRVOYANT_EVERY = 20;
 
   /**
-   * What comes, and how long it stays.
+   * The requests of a sequence, and how long their instances stay.
    *
-   * @param smaller how much more often smaller kinds are asked for: each kind in proportion to its
-   *     memory slices to the power of minus this; 0: all kinds alike
-   * @param stays how many requests come, on average, while an instance is there; 0: it stays
-   * @param requests how many requests a sequence has on average
+   * @param smaller how much more often smaller kinds are requested: the weight of a kind is its
+   *     number of memory slices to the power of minus this; 0 for equal weights
+   * @param stays the mean number of requests that arrive during an instance's life; 0 if it stays
+   *     for ever
+   * @param requests the mean number of requests of a sequence
    */
   private record Load(String name, double smaller, double stays, double requests) {
     double ends() {
@@ -67,7 +69,7 @@ public final class MigBench {
     }
   }
 
-  /** What the planner assumes. */
+  /** The load that the planner assumes. */
   private static final Load USUAL = new Load("come and go", 0.5, 4, 20);
 
   private static final List<Load> LOADS =
@@ -93,7 +95,7 @@ public final class MigBench {
     this.arrivals = quick ? 20_000 : 200_000;
   }
 
-  /** Chooses a start; empty: refuses. */
+  /** Chooses a start; empty to refuse. */
   private interface Policy {
     Optional<Integer> start(MigGpu gpu, MigProfile profile);
   }
@@ -153,7 +155,7 @@ public final class MigBench {
         "%-26s%10s%14s%14s%9s%9s", "", "%", "exhaustive %", "clairvoyant %", "illegal", "that fit");
   }
 
-  /** What a policy did. */
+  /** The results of a policy. */
   private static final class Tally {
     long sequences;
     long accepted;
@@ -163,7 +165,7 @@ public final class MigBench {
     long illegal;
     long refused;
 
-    /** A sequence; the clairvoyant was not asked where {@code most} is the largest number. */
+    /** Adds a sequence. The clairvoyant was not run if {@code most} is the largest integer. */
     void add(int taken, int online, int most) {
       sequences++;
       accepted += taken;
@@ -287,7 +289,7 @@ public final class MigBench {
         id, kind.id(), start, kind.memorySlices(), kind.computeSlices(), "", false);
   }
 
-  /** The rules once more, without the code under test. */
+  /** The rules, implemented independently of the code under test. */
   private static boolean isApart(
       MigProfile kind, MigInstance made, List<MigInstance> instances, MigGeometry geometry) {
     int compute = made.computeSlices();
@@ -305,7 +307,7 @@ public final class MigBench {
         && same <= kind.most();
   }
 
-  /** Where the longest free run of memory slices stays longest. */
+  /** Chooses the start that leaves the longest run of free memory slices. */
   private static Optional<Integer> bestFit(MigGpu gpu, MigProfile kind) {
     Integer best = null;
     int longest = -1;
@@ -333,7 +335,7 @@ public final class MigBench {
 
   private record Live(double ends, int gpu, MigInstance instance) {}
 
-  /** Chooses a GPU and a start; null: refuses. */
+  /** Chooses a GPU and a start; null to refuse. */
   private interface FleetPolicy {
     int @Nullable [] place(List<MigGpu> gpus, MigProfile kind);
   }
@@ -407,7 +409,7 @@ public final class MigBench {
   }
 
   /**
-   * The first GPU that has room, or the one with the fewest free memory slices; the first start.
+   * The first GPU with room, or the one with the fewest free memory slices; the first start there.
    */
   private static int @Nullable [] fitting(List<MigGpu> gpus, MigProfile kind, boolean tightest) {
     int[] best = null;

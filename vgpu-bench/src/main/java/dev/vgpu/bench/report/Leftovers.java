@@ -3,13 +3,13 @@ package dev.vgpu.bench.report;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.PoolProcess;
 
-/** What processes that have ended still hold. */
+/** Memory that processes still hold after their end. */
 public final class Leftovers {
   private static final long PATIENCE_NS = 10_000_000_000L;
 
   private Leftovers() {}
 
-  /** Milliseconds until the ledgers of all leases tell that nothing is held. */
+  /** Milliseconds until the ledgers of all leases are empty. */
   public static long awaitNone(PoolProcess pool) throws InterruptedException {
     long beginNs = NanoClock.nanoTime();
     for (long held = pool.memoryHeld(); held > 0; held = pool.memoryHeld()) {

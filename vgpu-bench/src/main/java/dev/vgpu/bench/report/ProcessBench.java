@@ -2,8 +2,8 @@ package dev.vgpu.bench.report;
 
 import dev.vgpu.bench.harness.Node;
 
-/** A benchmark with real processes on a node of its own. */
+/** A benchmark with real processes on a separate node. */
 public interface ProcessBench {
-  /** Runs it; in a tenth of the time where it shall be quick. */
+  /** Runs the benchmark; in a tenth of the time if quick. */
   void run(Node node, Report report, boolean quick) throws InterruptedException;
 }

@@ -6,23 +6,23 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.function.Consumer;
 
-/** What benchmarks found: figures for programs, lines for people. Confined to one thread. */
+/** The results of benchmarks: figures for programs, lines for people. Confined to one thread. */
 public final class Report {
   private final Consumer<String> progress;
   private final Map<String, Object> figures = new LinkedHashMap<>();
   private final StringBuilder text = new StringBuilder();
 
-  /** Creates an empty report, which tells of its progress. */
+  /** Creates an empty report that passes progress on. */
   public Report(Consumer<String> progress) {
     this.progress = progress;
   }
 
-  /** Tells what is being done. */
+  /** Reports what is being done. */
   public void progress(String what) {
     progress.accept(what);
   }
 
-  /** Adds a figure, with three decimals at most. */
+  /** Adds a figure, rounded to three decimals. */
   public void figure(String key, Object value) {
     figures.put(key, value instanceof Double number ? rounded(number) : value);
   }
@@ -32,9 +32,9 @@ public final class Report {
     values.forEach(this::figure);
   }
 
-  /** A figure of a figure, for example by the number of live allocations. */
+  /** Adds a part of a figure, for example its value for a number of live allocations. */
   public void figure(String key, String part, double value) {
-    @SuppressWarnings("unchecked") // made here only
+    @SuppressWarnings("unchecked") // created here only
     Map<String, Object> parts =
         (Map<String, Object>) figures.computeIfAbsent(key, name -> new LinkedHashMap<>());
     parts.put(part, rounded(value));
@@ -60,7 +60,7 @@ public final class Report {
     return text.toString();
   }
 
-  /** {@return the median; not a number without values} */
+  /** {@return the median; NaN without values} */
   public static double median(double[] values) {
     double[] sorted = values.clone();
     Arrays.sort(sorted);

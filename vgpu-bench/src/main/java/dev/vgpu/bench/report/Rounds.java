@@ -6,16 +6,16 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Programs that measure one after the other, round by round, so that the machine's noise hits all
- * of them alike. The first is the reference: what another adds is the median of the differences
- * within a round.
+ * Programs that measure one after the other, round by round, so that the machine's noise affects
+ * all of them alike. The first one is the reference: what another program adds is the median of the
+ * differences within a round.
  */
 public final class Rounds {
   private final List<List<Double>> values = new ArrayList<>();
   private final List<Double> slow = new ArrayList<>();
   private int count;
 
-  /** Creates rounds for so many programs. */
+  /** Creates rounds for a number of programs. */
   public Rounds(int programs) {
     for (int i = 0; i < programs; i++) {
       values.add(new ArrayList<>());
@@ -23,7 +23,7 @@ public final class Rounds {
     }
   }
 
-  /** Runs so many rounds, with one to warm up before. */
+  /** Runs a number of rounds, after one to warm up. */
   public void measure(List<Child> programs, String order, int rounds) throws InterruptedException {
     for (Child program : programs) {
       program.ask(order); // warms up
@@ -53,7 +53,7 @@ public final class Rounds {
     return Report.median(array(differences));
   }
 
-  /** How many of a hundred blocks took more than three times the median. */
+  /** The percentage of blocks that took more than three times the median. */
   public double slowPercent(int program) {
     return slow.get(program) / count;
   }

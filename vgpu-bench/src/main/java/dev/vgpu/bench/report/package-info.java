@@ -1,4 +1,4 @@
-/** What several benchmarks share: their report, rounds against noise, and a look at leftovers. */
+/** Shared parts of the benchmarks: their report, rounds against noise, a check for leftovers. */
 @NullMarked
 package dev.vgpu.bench.report;
 

@@ -9,19 +9,19 @@ import dev.vgpu.bench.harness.PoolProcess;
 import dev.vgpu.bench.report.Report;
 import java.util.Map;
 
-/** An online program that arrives beside an offline one, and the figures of that. */
+/** An online program that arrives beside an offline one, with its figures. */
 final class Arrival {
   private static final MemorySize QUOTA = MemorySize.ofGibibytes(1);
 
   private Arrival() {}
 
-  /** Cuts a virtual GPU without a share; what comes back puts a program under it. */
+  /** Acquires a virtual GPU without a share; returns the environment for programs under it. */
   static Map<String, String> acquire(PoolProcess pool, String name, PreemptionClass preemptionClass)
       throws InterruptedException {
     return pool.acquire(name, SharePolicy.BEST_EFFORT, 0, preemptionClass, QUOTA);
   }
 
-  /** A file of a lease. */
+  /** The path of a lease's file. */
   static String page(Node node, Map<String, String> lease, String name) {
     return node.runDirectory()
         .resolve("leases")
@@ -30,7 +30,7 @@ final class Arrival {
         .toString();
   }
 
-  /** Percentiles, in a line and as figures. */
+  /** Reports percentiles, as a line and as figures. */
   static void tell(Report report, String key, String title, Answer answer) {
     double[] us = new double[4];
     String[] names = {"p50", "p90", "p99", "max"};

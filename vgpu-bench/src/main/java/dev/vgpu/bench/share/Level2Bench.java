@@ -8,9 +8,9 @@ import dev.vgpu.bench.report.Report;
 import java.util.Map;
 
 /**
- * {@code bench level2}: from the moment that an idle online program begins to the moment that
- * nothing of an offline one with kernels of 10 ms runs any more, with preemption inside kernels off
- * and on; and how much longer than alone the online program's kernel took.
+ * {@code bench level2}: how soon an idle online program that starts work has the GPU to itself,
+ * beside an offline program with kernels of 10 ms. Measured with preemption inside kernels off and
+ * on. Also how much longer than alone the online program's kernel took.
  */
 public final class Level2Bench {
   private static final double TARGET_P99_US = 1_000;

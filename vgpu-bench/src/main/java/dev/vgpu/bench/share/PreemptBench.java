@@ -15,9 +15,9 @@ import java.util.Map;
 import java.util.stream.Stream;
 
 /**
- * {@code bench preempt}: from the moment that an idle online program begins to the moment that the
- * gate of an offline one is closed. By the express lane and by messages to the seat; with the
- * seat's JVM at rest and while it collects garbage.
+ * {@code bench preempt}: the time from the moment an idle online program starts work until the gate
+ * of an offline program is closed. Through the express lane and through messages to the seat, with
+ * the seat's JVM idle and while it collects garbage.
  */
 public final class PreemptBench {
   private static final double TARGET_MEDIAN_US = 100;
@@ -80,7 +80,7 @@ public final class PreemptBench {
     }
   }
 
-  /** The page of the one GPU's express lane; {@code -} if there is none. */
+  /** The page of the GPU's express lane; {@code -} if there is none. */
   private static String express(Node node) {
     Path directory = node.runDirectory().resolve("express");
     if (!Files.isDirectory(directory)) {

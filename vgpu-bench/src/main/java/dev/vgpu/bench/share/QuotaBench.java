@@ -17,10 +17,10 @@ import java.util.Map;
 import java.util.Random;
 
 /**
- * Whether a quota is ever passed: eight processes of eight threads, which churn with every kind of
- * memory and with all of them mixed, a hundred times each, fill, and are killed. Two witnesses: the
- * GPU's own accounting, read through NVML all the time, and a sum that the programs keep of what
- * surely is allocated.
+ * Whether a quota is ever exceeded. Eight processes of eight threads churn with every kind of
+ * memory and with all kinds mixed, a hundred times each; they fill the quota, and are killed. Two
+ * observers: the GPU's own accounting, read continuously through NVML, and the programs' own sum of
+ * what is certainly allocated.
  */
 public final class QuotaBench implements ProcessBench {
   private static final int PROCESSES = 8;
@@ -77,7 +77,7 @@ public final class QuotaBench implements ProcessBench {
     }
   }
 
-  /** The processes and who watches them. */
+  /** The processes and their observer. */
   private static final class Churners implements AutoCloseable {
     private final Node node;
     private final Map<String, String> place;
@@ -116,7 +116,7 @@ public final class QuotaBench implements ProcessBench {
           Integer.toString(started));
     }
 
-    /** One run of an order, with a line of its own; the bytes over. */
+    /** Runs an order, and reports it in a separate line; returns the bytes over the quota. */
     long phase(Report report, String what, long durationMs, boolean killing)
         throws InterruptedException {
       report.progress("quota, " + what);
@@ -127,7 +127,7 @@ public final class QuotaBench implements ProcessBench {
       return over;
     }
 
-    /** The bytes over. */
+    /** Runs an order; returns the bytes over the quota. */
     long run(String order, long durationMs, boolean killing, Tally tally)
         throws InterruptedException {
       for (Child program : programs) {
@@ -151,7 +151,7 @@ public final class QuotaBench implements ProcessBench {
       Answer seen = observer.ask("read");
       tally.over = Math.max(tally.over, seen.whole("over"));
       tally.peak = Math.max(tally.peak, seen.whole("peak"));
-      if (killing) { // what was killed stays in the programs' own sum for ever
+      if (killing) { // the programs' own sum keeps the memory of killed programs for ever
         tally.sumCounts = false;
       } else {
         tally.sumOver = Math.max(tally.sumOver, Math.max(0, sumPeak + contexts - QUOTA.bytes()));
@@ -169,7 +169,7 @@ public final class QuotaBench implements ProcessBench {
     }
 
     /**
-     * What the others hold may leave no room for a context: then it is refused, and comes again.
+     * Other programs may leave no room for a context. A start that is refused for that is repeated.
      */
     private Child replacement() throws InterruptedException {
       for (Child next = another(); ; next = another()) {
@@ -194,7 +194,7 @@ public final class QuotaBench implements ProcessBench {
     }
   }
 
-  /** What was seen in one or several runs; the counts are of the programs' whole lives. */
+  /** The results of one or several runs. The counts cover the programs' whole lives. */
   private static final class Tally {
     private long over;
     private long sumOver;

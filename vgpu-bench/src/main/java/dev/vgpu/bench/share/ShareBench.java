@@ -16,9 +16,9 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * Whether a share is held, whatever the grid, however often the program waits for the GPU, plain
- * kernels or graphs; the longest that a launch took; and how two processes of one tenant, and two
- * tenants, divide the GPU.
+ * Whether a share holds, whatever the grid, however often the program waits for the GPU, with plain
+ * kernels or graphs. Also the longest launch, and how two processes of one tenant, and two tenants,
+ * divide the GPU.
  */
 public final class ShareBench implements ProcessBench {
   private static final long WARM_UP_MS = 1_000;
@@ -48,7 +48,7 @@ public final class ShareBench implements ProcessBench {
     }
   }
 
-  /** One program at 50 %; the longest that one of its launches took, in milliseconds. */
+  /** Runs one program at 50 %; returns its longest launch, in milliseconds. */
   private static double alone(
       Node node, Map<String, String> half, Report report, long windowMs, int graph)
       throws InterruptedException {
@@ -101,7 +101,7 @@ public final class ShareBench implements ProcessBench {
     return sync == 0 ? "sync_never" : "sync_every_1";
   }
 
-  /** Two processes of one tenant: each should have half of what it has. */
+  /** Two processes of one tenant: each should get half of the tenant's share. */
   private static void pair(Node node, Map<String, String> half, Report report, long windowMs)
       throws InterruptedException {
     SteadyLoad steady = new SteadyLoad(KERNEL_MS, 132, 0, 0);

@@ -1,4 +1,4 @@
-/** Benchmarks of what vgpu promises: shares, quotas, and how soon an urgent tenant gets the GPU. */
+/** Benchmarks of vgpu's promises: shares, quotas, and how soon an urgent tenant gets the GPU. */
 @NullMarked
 package dev.vgpu.bench.share;
 

@@ -10,13 +10,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
-/** Many at once: waiting threads, and virtual GPUs that are open together. */
+/** Large numbers: many waiting threads, and many virtual GPUs open at once. */
 final class Crowd {
   private static final int STACK_BYTES = 64 * 1024;
 
   private Crowd() {}
 
-  /** Microseconds for each of so many threads to queue up behind one and be served. */
+  /** Microseconds per thread for many threads to queue up behind one and be served. */
   static double waitingThreadsUs(Gate gate, int count) throws InterruptedException {
     CountDownLatch served = new CountDownLatch(count);
     List<Thread> threads = new ArrayList<>(count);
@@ -53,7 +53,7 @@ final class Crowd {
     }
   }
 
-  /** Microseconds for each of so many virtual GPUs to be opened, used once and closed, together. */
+  /** Microseconds per virtual GPU to open many of them together, use each once, and close them. */
   static double virtualGpusUs(GpuPool pool, int count) throws InterruptedException {
     VirtualGpuRequest request =
         VirtualGpuRequest.builder()
@@ -71,7 +71,7 @@ final class Crowd {
     return (NanoClock.nanoTime() - startNs) / 1e3 / count;
   }
 
-  /** Kibibytes in use after a collection. */
+  /** Used heap after a collection, in kibibytes. */
   static long heapKib() {
     System.gc();
     Runtime runtime = Runtime.getRuntime();

@@ -10,9 +10,9 @@ import java.time.Duration;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.locks.ReentrantLock;
 
-/** What lets one of several parties in at a time: turns, or one of the references. */
+/** Admits one of several parties at a time: turns, or one of the references. */
 interface Gate extends AutoCloseable {
-  /** Runs work inside, on behalf of a party. */
+  /** Runs work inside the gate, on behalf of a party. */
   void run(int party, Runnable work) throws InterruptedException;
 
   @Override

@@ -5,9 +5,9 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.HdrHistogram.Histogram;
 
 /**
- * The time from the end of one party's work to the begin of the other's, which waits for it. Two
- * threads, each on behalf of one party. Who is inside waits until the other has come to the gate,
- * and then stays for a given time, so that the other is parked: the longer, the deeper its
+ * The time from the end of one party's work to the start of the waiting party's work. There are two
+ * threads, one for each party. The thread inside waits until the other has reached the gate, then
+ * stays for a given time, so that the other is parked. The longer it stays, the deeper the other's
  * processor sleeps, and the longer the wake-up takes.
  */
 final class HandOver {
@@ -17,7 +17,7 @@ final class HandOver {
   private int lastParty = -1;
   private long leftNs;
 
-  /** Which of the parties is at the gate: a bit each. */
+  /** The parties at the gate, one bit each. */
   private final AtomicInteger atTheGate = new AtomicInteger();
 
   private final AtomicInteger atWork = new AtomicInteger(2);
@@ -26,7 +26,7 @@ final class HandOver {
     this.stayNs = stayNs;
   }
 
-  /** What was measured, in nanoseconds. */
+  /** The measured latencies, in nanoseconds. */
   static Histogram measure(Gate gate, long stayNs, int rounds) throws InterruptedException {
     run(gate, stayNs, rounds / 2); // warms up
     return run(gate, stayNs, rounds);
@@ -62,7 +62,7 @@ final class HandOver {
     }
   }
 
-  /** One party at a time is in here. */
+  /** Runs with one party at a time. */
   private void inside(int party) {
     long nowNs = NanoClock.nanoTime();
     if (lastParty >= 0 && lastParty != party) {

@@ -13,7 +13,7 @@ import org.openjdk.jmh.runner.options.OptionsBuilder;
 import org.openjdk.jmh.runner.options.TimeValue;
 import org.openjdk.jmh.runner.options.VerboseMode;
 
-/** {@code bench scheduler}: what a decision of the share scheduler costs, by tenants. */
+/** {@code bench scheduler}: the cost of a decision of the share scheduler, by tenants. */
 public final class SchedulerBench {
   private static final double TARGET_NS = 1_000;
 
@@ -39,7 +39,7 @@ public final class SchedulerBench {
       boolean turn = result.getParams().getBenchmark().endsWith("turnEnds");
       double ns = result.getPrimaryResult().getStatistics().getPercentile(50);
       double[] row = rows.computeIfAbsent(tenants, key -> new double[4]);
-      row[turn ? 0 : 1] = turn ? ns : ns / 2; // two decisions: one comes, one goes
+      row[turn ? 0 : 1] = turn ? ns : ns / 2; // two decisions: one tenant comes, one goes
       row[turn ? 2 : 3] = allocated(result);
     }
     report.line(

@@ -20,15 +20,15 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
 /**
- * What a decision of the share scheduler costs while all tenants have work: the turn of one ends,
- * its use is booked, the next is found and its gate opened. In virtual time: the gates cost
- * nothing.
+ * The cost of a decision of the share scheduler while all tenants have work. The turn of one tenant
+ * ends, its use is charged, the next tenant is chosen, and its gate is opened. Runs in virtual
+ * time; the gates cost nothing.
  */
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
 public class SchedulerBenchmark {
-  /** How many tenants have work. */
+  /** The number of tenants with work. */
   @Param({"2", "16", "128", "1024"})
   public int tenants;
 
@@ -40,7 +40,7 @@ public class SchedulerBenchmark {
       new Tenant("visitor", visitorGate, request(SharePolicy.BEST_EFFORT, 0));
   private long nowNs;
 
-  /** Always has work, and uses the GPU all the time that it is open. */
+  /** The gate of a tenant that always has work, and uses the GPU whenever the gate is open. */
   private static final class BusyGate implements TurnGate {
     private boolean open;
     private long usedNs;
@@ -78,7 +78,7 @@ public class SchedulerBenchmark {
     public void contended(boolean contended) {}
   }
 
-  /** Has work when told so. */
+  /** The gate of a tenant that has work when told so. */
   private static final class IdleGate implements TurnGate {
     private boolean works;
 
@@ -109,7 +109,7 @@ public class SchedulerBenchmark {
     public void contended(boolean contended) {}
   }
 
-  /** Makes the tenants: fixed and burst shares of all sizes that fit, the rest best effort. */
+  /** Creates the tenants: fixed and burst shares of all sizes that fit, the rest best effort. */
   @Setup
   public void start() {
     int left = 95;
@@ -139,14 +139,14 @@ public class SchedulerBenchmark {
         : builder.computePercent(percent).build();
   }
 
-  /** {@return how many gates were opened or shut when the turn ended} */
+  /** {@return how many gates were opened or closed when the turn ended} */
   @Benchmark
   public int turnEnds() {
     nowNs = Math.max(nowNs + 1, scheduler.nextWakeNs());
     return scheduler.doWork(nowNs);
   }
 
-  /** {@return how many gates were opened or shut when one more came to have work, and went} */
+  /** {@return how many gates were opened or closed when one more tenant got and lost work} */
   @Benchmark
   public int oneComesAndGoes() {
     nowNs += 1_000;

@@ -20,7 +20,7 @@ import org.openjdk.jmh.runner.options.OptionsBuilder;
 import org.openjdk.jmh.runner.options.TimeValue;
 import org.openjdk.jmh.runner.options.VerboseMode;
 
-/** {@code bench turns}: what turns inside a JVM cost, beside a fair semaphore and a fair lock. */
+/** {@code bench turns}: the cost of turns in a JVM, beside a fair semaphore and a fair lock. */
 public final class TurnsBench {
   private static final int PARTIES = 2;
   private static final int REPEATS = 7;
@@ -38,12 +38,12 @@ public final class TurnsBench {
     this.progress = progress;
   }
 
-  /** {@return what was measured} */
+  /** {@return the figures} */
   public Map<String, Object> figures() {
     return figures;
   }
 
-  /** {@return the same for people} */
+  /** {@return the figures for people} */
   public String text() {
     return text.toString();
   }
@@ -85,7 +85,8 @@ public final class TurnsBench {
   private static double allocated(RunResult result) {
     for (Map.Entry<String, ? extends Result<?>> entry : secondary(result).entrySet()) {
       if (entry.getKey().endsWith("gc.alloc.rate.norm")) {
-        // JMH's own bookkeeping is a few hundred bytes an iteration: millionths of a byte a call.
+        // JMH itself allocates a few hundred bytes per iteration, which is millionths of a byte per
+        // call.
         return Math.round(entry.getValue().getScore() * 10) / 10.0;
       }
     }

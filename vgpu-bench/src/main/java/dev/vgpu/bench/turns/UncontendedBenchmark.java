@@ -18,7 +18,7 @@ import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 
-/** One call that nobody competes with: what a turn adds to it, beside a fair semaphore and lock. */
+/** One uncontended call: what a turn adds to it, compared with a fair semaphore and lock. */
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
@@ -90,7 +90,7 @@ public class UncontendedBenchmark {
   }
 
   /**
-   * {@return what the call returns; with nothing around it}
+   * {@return what the call returns, without any gate}
    *
    * @throws Exception never
    */

@@ -1,4 +1,4 @@
-/** Benchmarks inside a JVM: turns beside a semaphore and a lock, and decisions of the scheduler. */
+/** Benchmarks in a JVM: turns beside a semaphore and a lock, and decisions of the scheduler. */
 @NullMarked
 package dev.vgpu.bench.turns;
 

@@ -15,7 +15,7 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import org.junit.jupiter.api.Test;
 
-/** What nvidia-smi prints, in the forms that it has on real machines, beside what NVML told. */
+/** Output of nvidia-smi in the forms that real machines print, compared with NVML readings. */
 class NvidiaSmiTest {
   private static final List<String> FIELDS = List.of("name", "memory.total", "mig.mode.current");
 

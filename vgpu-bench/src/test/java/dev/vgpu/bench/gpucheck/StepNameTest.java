@@ -9,7 +9,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class StepNameTest {
-  /** Of a command that may take ten minutes: starting, and ending the last step. */
+  /** Ten minutes for the command, without starting and without ending the last step. */
   private static final int BUDGET_SECONDS = 520;
 
   private static final int BESIDE_SECONDS = 20;

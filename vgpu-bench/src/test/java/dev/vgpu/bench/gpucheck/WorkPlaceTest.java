@@ -10,9 +10,9 @@ import java.nio.file.attribute.PosixFilePermissions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What a check removes that an earlier one left behind. */
+/** Which leftovers of an earlier check are removed. */
 class WorkPlaceTest {
-  /** Larger than any number of a process. */
+  /** Larger than any process id. */
   private static final String DEAD = "4194305 1";
 
   @TempDir Path base;
@@ -73,7 +73,7 @@ class WorkPlaceTest {
   void oneWhoseOwnerIsNoFileIsLeftAlone() throws Exception {
     Path left = leftBehind("1", "rwx------");
     Files.delete(left.resolve("owner"));
-    Path pipe = left.resolve("owner"); // to open it would wait for ever
+    Path pipe = left.resolve("owner"); // opening it would block for ever
     assertThat(new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor()).isZero();
     WorkPlace made = WorkPlace.make(base);
     assertThat(left).exists();

@@ -9,21 +9,21 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
-/** Runs a part of vgpu-bench as a process, and ends it when this command is ended. */
+/** Runs a part of vgpu-bench as a child process that terminates with this command. */
 final class BenchProcess {
-  /** Ways to get a mount namespace of one's own; the last one: none. */
+  /** Commands that give a process its own mount namespace, tried in order; the last one is none. */
   private static final List<List<String>> NAMESPACES =
       List.of(
           List.of("unshare", "--mount", "--propagation", "private"),
           List.of("unshare", "--user", "--map-root-user", "--mount", "--propagation", "private"),
           List.of());
 
-  /** For a process whose own work is short. */
+  /** JVM options for a short-lived process. */
   static final List<String> QUICK_START = List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1");
 
   private BenchProcess() {}
 
-  /** Runs a part with mounts of its own, where that is possible; it takes its time to clean up. */
+  /** Runs a part in its own mount namespace, if permitted. It may take time to clean up. */
   static int runApart(Map<String, String> environment, String name, List<String> options)
       throws UserException, IOException, InterruptedException {
     List<String> command = new ArrayList<>(namespace());
@@ -33,12 +33,12 @@ final class BenchProcess {
     return run(command, name, Long.MAX_VALUE);
   }
 
-  /** {@return the class path of the checkout's vgpu-bench} */
+  /** {@return the class path of vgpu-bench in the source checkout} */
   static String classPath(Map<String, String> environment, String name) throws UserException {
     return SourceCheckout.require(environment, name).classPath("vgpu-bench", "vgpu-bench");
   }
 
-  /** {@return the JVM of this command, with options, and the main class of vgpu-bench} */
+  /** {@return a command line with options for the main class of vgpu-bench, on this JVM} */
   static List<String> java(String classPath, List<String> options) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home", ""), "bin", "java").toString());
@@ -48,9 +48,9 @@ final class BenchProcess {
   }
 
   /**
-   * {@return the exit code of a process that reads and writes where this one does}
+   * {@return the exit code of a process that inherits this one's standard streams}
    *
-   * @param endingSeconds how long the process may clean up when this one is ended
+   * @param endingSeconds how long the process may clean up when this one is terminated
    */
   static int run(List<String> command, String name, long endingSeconds)
       throws IOException, InterruptedException {
@@ -61,7 +61,7 @@ final class BenchProcess {
     try {
       Runtime.getRuntime().removeShutdownHook(hook);
     } catch (IllegalStateException e) {
-      // This JVM is ending already.
+      // This JVM is already shutting down.
     }
     return exitCode;
   }
@@ -88,7 +88,7 @@ final class BenchProcess {
           return way;
         }
       } catch (IOException e) {
-        // There is no such program here.
+        // No such program on this machine.
       }
     }
     return List.of();

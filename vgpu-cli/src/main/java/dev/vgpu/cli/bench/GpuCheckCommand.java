@@ -12,7 +12,7 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Unmatched;
 
-/** Runs vgpu-bench's gpu-check as a process: from a checkout, or from an unpacked bundle. */
+/** Runs the GPU check of vgpu-bench as a process: from a checkout, or from an unpacked bundle. */
 @Command(
     name = "gpu-check",
     description = "Check vgpu on this machine's GPU, in less than ten minutes.",

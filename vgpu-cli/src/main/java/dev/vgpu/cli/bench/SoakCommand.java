@@ -16,7 +16,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** Runs the soak as a process. */
+/** Runs the soak test as a process. */
 @Command(
     name = "soak",
     description = {

@@ -1,4 +1,4 @@
-/** The commands that start a benchmark, chaos, the soak, or the check of a GPU as a process. */
+/** The commands that start a benchmark, chaos, the soak test, or the GPU check as a process. */
 @NullMarked
 package dev.vgpu.cli.bench;
 

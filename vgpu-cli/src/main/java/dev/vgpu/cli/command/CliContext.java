@@ -13,18 +13,18 @@ import java.util.function.Supplier;
  * The streams, environment, GPUs and clock that a command uses. Immutable.
  *
  * @param console standard output and standard error
- * @param environment the environment's variables
+ * @param environment the environment variables
  * @param pools opens the GPUs of this machine
- * @param clock the time
+ * @param clock the clock
  */
 public record CliContext(
     Console console, Map<String, String> environment, Pools pools, NanoClock clock) {
   /** Opens the GPUs of this machine. */
   public interface Pools extends Supplier<GpuPool> {
-    /** {@return the GPUs, shared as the options say} */
+    /** {@return the GPUs, shared according to the options} */
     GpuPool open(GpuPoolOptions options);
 
-    /** {@return the GPUs, shared with the settings of the process that holds the seat} */
+    /** {@return the GPUs, shared according to the settings of the process that holds the seat} */
     @Override
     default GpuPool get() {
       return open(GpuPoolOptions.defaults());

@@ -8,19 +8,19 @@ import dev.vgpu.cli.console.Console;
 import java.io.UncheckedIOException;
 import picocli.CommandLine.Option;
 
-/** The option of every command that prints data. Mutable; picocli sets it. */
+/** The {@code --json} option of the commands that print data. Mutable; picocli sets it. */
 public final class JsonOption {
   @Option(names = "--json", description = "Print one JSON object on standard output.")
   private boolean json;
 
-  /** {@return whether it was given} */
+  /** {@return whether the option was given} */
   public boolean isGiven() {
     return json;
   }
 
   /** Prints an object, indented. */
   public static void print(Console console, ObjectNode object) {
-    // Made here: a command that prints no JSON does not load what JSON needs.
+    // Created here, so that a command that prints no JSON loads no JSON classes.
     ObjectMapper mapper = new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
     try {
       console.out().println(mapper.writeValueAsString(object));

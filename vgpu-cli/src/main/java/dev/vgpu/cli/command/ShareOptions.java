@@ -26,7 +26,7 @@ public final class ShareOptions {
       description = "Who yields to whom. Default: nearline.")
   private PreemptionClass preemptionClass = PreemptionClass.NEARLINE;
 
-  /** {@return the request, with the options that were given} */
+  /** {@return the request, with the given options added} */
   public VirtualGpuRequest.Builder addTo(VirtualGpuRequest.Builder request) {
     SharePolicy usual = compute == null ? SharePolicy.BEST_EFFORT : SharePolicy.FIXED_SHARE;
     if (compute != null) {

@@ -1,4 +1,4 @@
-/** The context that every command gets, and the options that several of them have. */
+/** The context of every command, and the options that several commands have in common. */
 @NullMarked
 package dev.vgpu.cli.command;
 

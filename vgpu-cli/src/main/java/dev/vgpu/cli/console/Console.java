@@ -14,11 +14,10 @@ import java.util.function.IntSupplier;
 import picocli.CommandLine.Help.Ansi;
 
 /**
- * Standard output and standard error, and whether each is a terminal. Data goes to the first,
- * progress and errors to the second. What is written to either may come from other processes, so
- * nothing in it is left that a terminal obeys; what this command itself means to do to a terminal
- * is written to {@link #outDrawn} and {@link #errDrawn}. Immutable; the streams are safe for use by
- * several threads.
+ * Standard output and standard error, and whether each is a terminal. Data goes to standard output;
+ * progress and errors go to standard error. Text written to either may come from other processes,
+ * so control characters in it are replaced. A command that itself draws on the terminal uses {@link
+ * #outDrawn} and {@link #errDrawn}. Immutable; the streams are safe for use by several threads.
  */
 public final class Console {
   private final PrintStream out;
@@ -42,7 +41,7 @@ public final class Console {
   }
 
   /**
-   * {@return a console over any streams that are taken for a terminal with colours}
+   * {@return a console over any streams, treated as a terminal with colours}
    *
    * @param out for data
    * @param err for progress and errors
@@ -52,11 +51,11 @@ public final class Console {
   }
 
   /**
-   * {@return a console over any streams that are taken for a terminal with colours}
+   * {@return a console over any streams, treated as a terminal with colours}
    *
    * @param out for data
    * @param err for progress and errors
-   * @param columns how wide it is
+   * @param columns the width of the terminal
    */
   public static Console ofTerminal(PrintStream out, PrintStream err, int columns) {
     return new Console(out, err, true, true, true, () -> TerminalWidth.within(columns));
@@ -81,10 +80,10 @@ public final class Console {
   }
 
   /**
-   * {@return the console of this process, in UTF-8; with colour on a terminal only, and not where
-   * {@code NO_COLOR} is set}
+   * {@return the console of this process, in UTF-8; it uses colour only on a terminal, and only if
+   * {@code NO_COLOR} is not set}
    *
-   * @param environment the environment's variables
+   * @param environment the environment variables
    */
   public static Console ofProcess(Map<String, String> environment) {
     boolean colour =
@@ -99,17 +98,20 @@ public final class Console {
         () -> TerminalWidth.of(environment));
   }
 
-  /** {@return where data goes} */
+  /** {@return the stream for data} */
   public PrintStream out() {
     return out;
   }
 
-  /** {@return where progress and errors go} */
+  /** {@return the stream for progress and errors} */
   public PrintStream err() {
     return err;
   }
 
-  /** {@return standard output for colours and what moves the cursor; of others' text only lines} */
+  /**
+   * {@return standard output for colours and cursor movement; write text of other processes to it
+   * only a line at a time, made harmless}
+   */
   public PrintStream outDrawn() {
     return outDrawn;
   }
@@ -117,35 +119,35 @@ public final class Console {
   /**
    * Writes a line with colours on standard output.
    *
-   * @param line with marks of colours, as picocli has them; all else in it is anybody's
+   * @param line text with picocli's colour markup; the rest of it may come from other processes
    */
   public void printStyled(String line) {
     outDrawn.println(outAnsi.string(HarmlessText.oneLine(line)));
   }
 
-  /** {@return standard error, likewise} */
+  /** {@return standard error for colours and cursor movement, with the same rule} */
   public PrintStream errDrawn() {
     return errDrawn;
   }
 
-  /** {@return whether what is on standard output can be overwritten} */
+  /** {@return whether standard output is a terminal, so that its text can be overwritten} */
   public boolean outIsTerminal() {
     return outIsTerminal;
   }
 
-  /** {@return whether a line on standard error can be overwritten} */
+  /** {@return whether standard error is a terminal, so that a line can be overwritten} */
   public boolean errIsTerminal() {
     return errIsTerminal;
   }
 
-  /** {@return how long lines of text on standard output may be: 80, or as the terminal is wider} */
+  /** {@return the longest line of text for standard output: 80, or more on a wider terminal} */
   public int textWidth() {
     return outIsTerminal ? columns.getAsInt() : TerminalWidth.LEAST;
   }
 
   /**
-   * {@return how long lines of tables on standard output may be: as those of text on a terminal, of
-   * any length elsewhere, so that a program that reads them misses nothing}
+   * {@return the longest line of a table for standard output: on a terminal, as for text; elsewhere
+   * unlimited, so that a program that reads the table gets all of it}
    */
   public int tableWidth() {
     return outIsTerminal ? columns.getAsInt() : Integer.MAX_VALUE;
@@ -161,7 +163,7 @@ public final class Console {
     return errAnsi;
   }
 
-  /** Java has no isatty; on Linux the link of the descriptor tells. Elsewhere: no. */
+  /** Java has no isatty. On Linux the descriptor's link in /proc tells; elsewhere it is no. */
   private static boolean isTerminal(int descriptor) {
     Path link = Path.of("/proc/self/fd/" + descriptor);
     try {

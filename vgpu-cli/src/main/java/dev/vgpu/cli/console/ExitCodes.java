@@ -1,6 +1,6 @@
 package dev.vgpu.cli.console;
 
-/** The exit codes of the command; those above 2 follow {@code sysexits.h} and the shells. */
+/** The exit codes of the command. Those above 2 follow {@code sysexits.h} and the shells. */
 public final class ExitCodes {
   /** Done. */
   public static final int DONE = 0;
@@ -11,13 +11,13 @@ public final class ExitCodes {
   /** The command line is wrong. */
   public static final int USAGE = 2;
 
-  /** Nothing here can do it: no GPU, or no backend. */
+  /** Nothing on this machine can do it: no GPU, or no suitable backend. */
   public static final int UNAVAILABLE = 69;
 
-  /** It does not fit now; it may later. */
+  /** There is no room now; there may be later. */
   public static final int NO_CAPACITY = 75;
 
-  /** The program was found and cannot be started, or not under a virtual GPU. */
+  /** The program was found, but cannot be started, or cannot be started under a virtual GPU. */
   public static final int NOT_EXECUTABLE = 126;
 
   /** The program was not found. */

@@ -8,9 +8,9 @@ import java.io.IOException;
 import java.io.PrintStream;
 
 /**
- * What other processes say, as a terminal can show it: names, reasons and messages may hold
- * sequences that move the cursor, set the title, or answer for the user. Each character that is not
- * to be seen is replaced by one that is.
+ * Makes text from other processes safe for a terminal. Names, reasons and messages may contain
+ * sequences that move the cursor, set the title, or type input for the user. Each invisible
+ * character is replaced by a visible one.
  */
 public final class HarmlessText {
   private static final char REPLACEMENT = '\ufffd';
@@ -18,9 +18,9 @@ public final class HarmlessText {
   private HarmlessText() {}
 
   /**
-   * {@return the text on one line, without anything that a terminal obeys}
+   * {@return the text on one line, without terminal control characters}
    *
-   * @param text anybody's
+   * @param text from any source
    */
   public static String oneLine(String text) {
     StringBuilder harmless = new StringBuilder(text.length());
@@ -28,7 +28,10 @@ public final class HarmlessText {
     return harmless.toString();
   }
 
-  /** Neither a control character nor one that changes the order of those beside it. */
+  /**
+   * Whether a character is neither a control nor a line separator nor a format character, such as
+   * one that changes the direction of text.
+   */
   private static boolean isHarmless(int c) {
     return !Character.isISOControl(c)
         && Character.getType(c) != Character.FORMAT
@@ -37,21 +40,21 @@ public final class HarmlessText {
   }
 
   /**
-   * {@return a stream that lets ends of lines and tabs through, and no other control character}
+   * {@return a stream that passes line ends and tabs, and no other control character}
    *
-   * @param to where it goes
+   * @param to where its output goes
    */
   static PrintStream stream(PrintStream to) {
     return new PrintStream(new Filter(to), true, UTF_8);
   }
 
-  /** Of UTF-8; the characters are not split between two streams. */
+  /** Filters UTF-8. A character must not be split between two streams. */
   private static final class Filter extends FilterOutputStream {
     private static final byte[] REPLACED = String.valueOf(REPLACEMENT).getBytes(UTF_8);
     private static final int LEAST = ' ';
     private static final int DELETE = 0x7f;
 
-    /** What the control characters from 0x80 to 0x9f begin with. */
+    /** The first byte, in UTF-8, of the control characters 0x80 to 0x9f. */
     private static final int LEAD = 0xc2;
 
     private static final int LAST_SECOND = 0x9f;

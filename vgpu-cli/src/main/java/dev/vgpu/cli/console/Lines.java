@@ -5,21 +5,21 @@ import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Texts as lines of a terminal of 80 columns. */
+/** Breaks and shortens text for a terminal of {@value #WIDTH} columns or more. */
 public final class Lines {
-  /** The columns of a terminal. */
+  /** The least width of a terminal, in columns. */
   public static final int WIDTH = 80;
 
   private static final int MOST_LINES = 3;
 
-  /** Words; what is between a colour's marks is one. */
+  /** A word; text inside colour markup is one word. */
   private static final Pattern WORD = Pattern.compile("(?:@\\|[^|]*\\|@|\\S)+");
 
   private static final Pattern MARKS = Pattern.compile("@\\|\\S+ |\\|@");
 
   private Lines() {}
 
-  /** A text in as many lines as it takes, but not more than three. */
+  /** {@return a text as lines, at most three} */
   public static List<String> wrapped(String text) {
     List<String> lines = new ArrayList<>();
     String rest = text;
@@ -33,12 +33,12 @@ public final class Lines {
     return lines;
   }
 
-  /** A text in as many lines as it takes; the marks of colours take no place. */
+  /** {@return a text as lines; colour markup has no width} */
   public static List<String> whole(String text) {
     return whole(text, WIDTH);
   }
 
-  /** The same for another width. */
+  /** {@return a text as lines of another width; colour markup has no width} */
   public static List<String> whole(String text, int width) {
     String indent = text.substring(0, text.length() - text.stripLeading().length());
     List<String> lines = new ArrayList<>();
@@ -59,12 +59,12 @@ public final class Lines {
     return lines;
   }
 
-  /** A line as it is, with the blanks inside it, or in as many lines as it takes. */
+  /** {@return a line unchanged, with its inner blanks, if it fits; otherwise as several lines} */
   public static List<String> fitting(String text, int width) {
     return text.length() <= width ? List.of(text) : whole(text, width);
   }
 
-  /** Two GPUs of one machine differ in the last characters of their names. */
+  /** Shortens a name in its middle: two GPUs of a machine differ in their last characters. */
   public static String cutInside(String text, int width) {
     int tail = width / 2;
     return text.length() <= width
@@ -72,7 +72,7 @@ public final class Lines {
         : text.substring(0, width - tail - 1) + "…" + text.substring(text.length() - tail);
   }
 
-  /** {@return a text without its end, where it is too wide} */
+  /** {@return a text, without its end if it is too wide} */
   public static String cut(String text, int width) {
     return text.length() <= width ? text : text.substring(0, width - 1) + "…";
   }

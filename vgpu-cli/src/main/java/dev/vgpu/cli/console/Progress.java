@@ -6,8 +6,8 @@ import dev.vgpu.cli.time.NanoClock;
 import java.time.Duration;
 
 /**
- * Tells on standard error what goes on. On a terminal one line is overwritten as time passes; in a
- * file each step is one line. Confined to one thread.
+ * Reports progress on standard error. On a terminal it overwrites one line as time passes;
+ * elsewhere it writes one line for each step. Confined to one thread.
  */
 public final class Progress implements AutoCloseable {
   private static final long REFRESH_NS = 250_000_000;
@@ -21,10 +21,10 @@ public final class Progress implements AutoCloseable {
   private String shown = "";
 
   /**
-   * Creates one.
+   * Creates a progress report.
    *
-   * @param console where to tell
-   * @param clock the time
+   * @param console where to report
+   * @param clock the clock
    * @param steps how many steps there will be
    */
   public Progress(Console console, NanoClock clock, int steps) {
@@ -49,7 +49,7 @@ public final class Progress implements AutoCloseable {
   }
 
   /**
-   * Says something that stays on the screen.
+   * Prints a line that stays on the screen.
    *
    * @param text one line
    */
@@ -59,7 +59,7 @@ public final class Progress implements AutoCloseable {
   }
 
   /**
-   * Waits, and shows how the time passes.
+   * Waits, and shows how much time has passed.
    *
    * @param length how long
    * @throws InterruptedException if this thread is interrupted while it waits
@@ -74,10 +74,10 @@ public final class Progress implements AutoCloseable {
   }
 
   /**
-   * Shows how the time passes, on a terminal.
+   * Shows how much time has passed, on a terminal.
    *
-   * @param elapsedNs how much has passed
-   * @param length how long it takes in all
+   * @param elapsedNs the time that has passed
+   * @param length how long the step takes in all
    */
   public void tick(long elapsedNs, Duration length) {
     if (console.errIsTerminal()) {
@@ -85,7 +85,7 @@ public final class Progress implements AutoCloseable {
     }
   }
 
-  /** Removes the line that is overwritten, if there is one. */
+  /** Removes the overwritten line, if there is one. */
   @Override
   public void close() {
     if (!shown.isEmpty()) {

@@ -8,8 +8,8 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /**
- * How wide the terminal is, not less than 80 columns: {@code COLUMNS}, or what {@code stty} says,
- * since shells set that variable for themselves alone.
+ * The width of the terminal, at least 80 columns: {@code COLUMNS}, or otherwise what {@code stty}
+ * reports, because shells do not export that variable.
  */
 final class TerminalWidth {
   static final int LEAST = 80;
@@ -28,13 +28,13 @@ final class TerminalWidth {
     return Math.max(LEAST, Math.min(MOST, columns));
   }
 
-  /** {@code 50 132}: rows, then columns. */
+  /** Parses {@code 50 132}: rows, then columns. */
   private static int asked() {
     Process stty;
     try {
       stty = new ProcessBuilder("stty", "size").redirectInput(TERMINAL).start();
     } catch (IOException e) {
-      return LEAST; // no such program, or no terminal of ours
+      return LEAST; // no stty, or no controlling terminal
     }
     try {
       if (!stty.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS)) {

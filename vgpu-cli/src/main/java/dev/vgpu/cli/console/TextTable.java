@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** A table in plain text: the first column to the left, the others to the right. Mutable. */
+/** A table in plain text: the first column is left-aligned, the others right-aligned. Mutable. */
 public final class TextTable {
   private static final String GAP = "  ";
   private static final int LEAST = 9;
@@ -39,18 +39,18 @@ public final class TextTable {
     return this;
   }
 
-  /** {@return the lines, the headings first, without blanks at the end} */
+  /** {@return the lines, headings first, without trailing blanks} */
   public List<String> lines() {
     int[] widths = widths();
     return rows.stream().map(row -> line(row, widths)).toList();
   }
 
   /**
-   * {@return the lines, not longer than that if that can be had by taking out the middle of what is
-   * in some columns: what they name differs at its ends}
+   * {@return the lines; if they are too wide, cells of some columns lose their middle, because the
+   * names in them differ at the ends} Lines may still be too wide after that.
    *
-   * @param width how long they may be
-   * @param shortened columns, from 0, the first to be shortened first
+   * @param width the longest line wanted
+   * @param shortened indexes of columns, from 0; the first is shortened first
    */
   public List<String> lines(int width, int... shortened) {
     int[] widths = widths();

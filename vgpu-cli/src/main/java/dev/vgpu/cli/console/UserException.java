@@ -3,8 +3,8 @@ package dev.vgpu.cli.console;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Something that the user can put right. The message says what was wrong, and then what to do; it
- * is shown without a stack trace, and the command ends with its exit code, mostly 1.
+ * An error that the user can correct. The message says what was wrong, then what to do. It is shown
+ * without a stack trace, and the command exits with {@link #exitCode}, usually 1.
  */
 public final class UserException extends Exception {
   private static final long serialVersionUID = 1L;
@@ -12,7 +12,7 @@ public final class UserException extends Exception {
   private final int exitCode;
 
   /**
-   * Creates one.
+   * Creates one with exit code 1.
    *
    * @param message what was wrong, then what to do
    */
@@ -21,20 +21,20 @@ public final class UserException extends Exception {
   }
 
   /**
-   * Creates one with the exception behind it, which is shown to those who ask for details.
+   * Creates one with a cause, which is shown if the user asks for details.
    *
    * @param message what was wrong, then what to do
-   * @param cause what happened underneath
+   * @param cause the underlying exception, or null
    */
   public UserException(String message, @Nullable Throwable cause) {
     this(message, cause, ExitCodes.FAILED);
   }
 
   /**
-   * Creates one that ends the command with another exit code.
+   * Creates one with another exit code.
    *
    * @param message what was wrong, then what to do
-   * @param cause what happened underneath, or null
+   * @param cause the underlying exception, or null
    * @param exitCode one of {@link ExitCodes}
    */
   public UserException(String message, @Nullable Throwable cause, int exitCode) {
@@ -42,7 +42,7 @@ public final class UserException extends Exception {
     this.exitCode = exitCode;
   }
 
-  /** {@return what the command ends with} */
+  /** {@return the exit code of the command} */
   public int exitCode() {
     return exitCode;
   }

@@ -152,7 +152,7 @@ public final class CdiCommand implements Callable<Integer> {
     }
   }
 
-  /** The device is there as long as this runs. */
+  /** The device exists as long as this method runs. */
   private int serve(CdiFile file) throws UserException, IOException, InterruptedException {
     Path target = output;
     if (target == null) {

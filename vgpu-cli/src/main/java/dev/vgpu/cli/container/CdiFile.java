@@ -11,14 +11,15 @@ import java.io.IOException;
 import java.util.List;
 
 /**
- * A file of the Container Device Interface: it tells a container runtime what to add to a container
- * that is given one of its devices. Version {@value #VERSION} of its specification.
+ * A file of the Container Device Interface (CDI). It tells a container runtime what to add to a
+ * container that requests one of its devices. Follows version {@value #VERSION} of the
+ * specification.
  */
 public final class CdiFile {
-  /** The version of the specification. */
+  /** The version of the CDI specification. */
   public static final String VERSION = "0.6.0";
 
-  /** The kind of device that a virtual GPU is: vendor and class. */
+  /** The CDI kind, vendor and class, of a virtual GPU. */
   public static final String KIND = "vgpu.dev/gpu";
 
   private static final ObjectMapper JSON =
@@ -33,7 +34,7 @@ public final class CdiFile {
   /**
    * {@return the file for one virtual GPU}
    *
-   * @param id the virtual GPU's name, which is the device's
+   * @param id the virtual GPU's name, which becomes the device's name
    * @param spec what a container needs
    */
   public static CdiFile of(String id, ContainerSpec spec) {
@@ -60,7 +61,7 @@ public final class CdiFile {
     return new CdiFile(content);
   }
 
-  /** {@return the device's name as runtimes are given it, for example {@code vgpu.dev/gpu=a-1}} */
+  /** {@return the device's qualified name for runtimes, for example {@code vgpu.dev/gpu=a-1}} */
   public String device() {
     return KIND + "=" + content.path("devices").path(0).path("name").asText();
   }

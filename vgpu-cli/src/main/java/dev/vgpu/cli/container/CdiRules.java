@@ -8,8 +8,8 @@ import java.util.Set;
 import java.util.regex.Pattern;
 
 /**
- * What a file of the Container Device Interface must hold, as its specification and the runtimes
- * that read it demand. A runtime passes over a file that breaks a rule, and over all devices in it.
+ * The rules for a file of the Container Device Interface, as its specification and the runtimes
+ * that read it demand. A runtime ignores a file that breaks a rule, with all devices in it.
  */
 public final class CdiRules {
   private static final Pattern VERSION =
@@ -30,7 +30,7 @@ public final class CdiRules {
   private CdiRules() {}
 
   /**
-   * {@return what is wrong with a file; empty: nothing}
+   * {@return the rules that a file breaks; empty if it breaks none}
    *
    * @param file the file's content
    */

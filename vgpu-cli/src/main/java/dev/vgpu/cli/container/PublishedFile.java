@@ -21,16 +21,16 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Objects;
 
 /**
- * A file that is there for others as long as this object is open. It appears whole or not at all,
- * and is locked, so that no second process puts its own in its place meanwhile; one that a process
- * left behind is replaced. At the end it is removed if it is this one still. Confined to one
- * thread.
+ * A file that exists for other processes to read while this object is open. It appears atomically.
+ * It is locked, so that no second process replaces it meanwhile; a file left behind by a dead
+ * process is replaced. {@link #close} removes it, unless the file there is a different one by then.
+ * Confined to one thread.
  */
 public final class PublishedFile implements AutoCloseable {
   private final Path file;
   private final FileChannel content;
 
-  /** Held open, so that the end of it is in the same directory as its beginning. */
+  /** Held open, so that the file is removed from the same directory in which it was created. */
   private final DirectoryStream<Path> directory;
 
   private final Object key;
@@ -46,22 +46,22 @@ public final class PublishedFile implements AutoCloseable {
   /**
    * {@return a file for others to read}
    *
-   * @param target where; its directory is there
-   * @param text what is in it
-   * @throws UserException if another process that lives has put its own there
+   * @param target where the file goes; its directory must exist
+   * @param text the file's content
+   * @throws UserException if another live process has its own file there
    * @throws IOException if it cannot be written
    */
   public static PublishedFile write(Path target, String text) throws IOException, UserException {
     Path parent = Objects.requireNonNull(target.toAbsolutePath().getParent(), "parent");
     Path file = parent.toRealPath().resolve(Objects.requireNonNull(target.getFileName(), "name"));
-    // Runtimes read what ends in .json or .yaml only.
+    // Runtimes read only names that end in .json or .yaml.
     Path part = Files.createTempFile(file.getParent(), ".vgpu-cdi", ".part");
     FileChannel content = FileChannel.open(part, StandardOpenOption.WRITE);
-    @SuppressWarnings("StreamResourceLeak") // what is returned closes it
+    @SuppressWarnings("StreamResourceLeak") // the returned object closes it
     DirectoryStream<Path> directory = Files.newDirectoryStream(file.getParent());
     boolean written = false;
     try {
-      Object ignored = Objects.requireNonNull(content.tryLock(), "lock"); // nobody else knows it
+      Object ignored = Objects.requireNonNull(content.tryLock(), "lock"); // not public yet
       ByteBuffer bytes = ByteBuffer.wrap(text.getBytes(UTF_8));
       while (bytes.hasRemaining()) {
         content.write(bytes);
@@ -94,7 +94,7 @@ public final class PublishedFile implements AutoCloseable {
     } catch (OverlappingFileLockException e) {
       throw another(file);
     } catch (NoSuchFileException e) {
-      return; // it has just ended
+      return; // its owner has just terminated
     }
   }
 
@@ -107,7 +107,7 @@ public final class PublishedFile implements AutoCloseable {
     return Objects.requireNonNull(file.readAttributes().fileKey(), "key");
   }
 
-  /** Removes the file, unless another is there by now. */
+  /** Removes the file, unless a different one is there by now. */
   @Override
   public void close() throws IOException {
     try (content;
@@ -120,7 +120,7 @@ public final class PublishedFile implements AutoCloseable {
         held.deleteFile(name);
       }
     } catch (NoSuchFileException e) {
-      return; // somebody has removed it
+      return; // already removed by someone else
     }
   }
 }

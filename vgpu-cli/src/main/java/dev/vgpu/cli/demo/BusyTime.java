@@ -6,13 +6,13 @@ import java.util.Comparator;
 import java.util.List;
 
 /**
- * When a device was used: the union of spans, which may overlap. Answers how long it was used
- * between two moments. Immutable.
+ * The times at which a device was used: the union of spans, which may overlap. Tells how long the
+ * device was used between two moments. Immutable.
  */
 final class BusyTime {
   private final long[] startsNs;
   private final long[] endsNs;
-  private final long[] busyBeforeNs; // Before startsNs[i].
+  private final long[] busyBeforeNs; // the time used before startsNs[i]
 
   private BusyTime(long[] startsNs, long[] endsNs) {
     this.startsNs = startsNs;
@@ -47,7 +47,7 @@ final class BusyTime {
     return of(spans.stream().filter(span -> span.tenant() == tenant).toList());
   }
 
-  /** {@return for how long it was used from one moment to another} */
+  /** {@return how long the device was used from one moment to another} */
   long between(long fromNs, long toNs) {
     return until(toNs) - until(fromNs);
   }

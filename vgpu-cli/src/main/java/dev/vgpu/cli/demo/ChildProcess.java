@@ -8,9 +8,9 @@ import java.lang.reflect.Method;
 import java.util.Arrays;
 
 /**
- * Runs another main class and ends with it when standard input closes. The demo holds the other end
- * of that pipe, and the kernel closes it however the demo dies; so no child outlives the demo.
- * Needs no other jar, because it runs on the class path of another program.
+ * Runs another main class, and exits when standard input closes. The demo holds the other end of
+ * that pipe, and the kernel closes it however the demo dies, so no child outlives the demo. Depends
+ * on no other jar, because it runs on the class path of another program.
  */
 public final class ChildProcess {
   private static final long GRACE_NS = 3_000_000_000L;
@@ -42,10 +42,10 @@ public final class ChildProcess {
     try {
       InputStream input = System.in;
       while (input.read() >= 0) {
-        // Whatever is written means only that the parent lives.
+        // The content does not matter: any input means that the parent is alive.
       }
     } catch (IOException e) {
-      // As good as the end.
+      // Treated as the end of input.
     }
     Thread killer = new Thread(ChildProcess::haltLater, "vgpu-halt");
     killer.setDaemon(true);
@@ -53,13 +53,13 @@ public final class ChildProcess {
     System.exit(0);
   }
 
-  /** For a main class whose shutdown hooks never end. */
+  /** Ends the process even if a shutdown hook of the main class never returns. */
   private static void haltLater() {
     try {
       NanoClock clock = NanoClock.system();
       clock.sleepUntil(clock.nowNs() + GRACE_NS);
     } catch (InterruptedException e) {
-      // Nobody interrupts this thread; halting early is as good.
+      // Nothing interrupts this thread, and halting early does no harm.
     }
     Runtime.getRuntime().halt(1);
   }

@@ -8,9 +8,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /**
- * The demo's processes. They end when this is closed, and when this JVM ends for whatever reason,
- * Ctrl-C and SIGTERM included; a {@code kill -9} closes their standard input, which {@link
- * ChildProcess} watches. Safe for use by several threads.
+ * The demo's child processes. They are terminated when this object is closed, and when this JVM
+ * shuts down, also by Ctrl-C or SIGTERM. After a {@code kill -9} the kernel closes their standard
+ * input, which {@link ChildProcess} watches. Safe for use by several threads.
  */
 final class Children implements AutoCloseable {
   private static final long GRACE_MS = 2_500;
@@ -23,19 +23,19 @@ final class Children implements AutoCloseable {
     Runtime.getRuntime().addShutdownHook(hook);
   }
 
-  /** Starts a process in its own way. */
+  /** A way to start a process. */
   @FunctionalInterface
   interface Starter {
-    /** {@return the process} */
+    /** {@return the started process} */
     Process start(ProcessBuilder builder) throws IOException;
   }
 
-  /** Starts a process that ends with this. */
+  /** Starts a process that is terminated with this object. */
   Process start(ProcessBuilder builder) throws IOException {
     return start(builder, ProcessBuilder::start);
   }
 
-  /** Starts a process that ends with this. */
+  /** Starts a process that is terminated with this object. */
   synchronized Process start(ProcessBuilder builder, Starter starter) throws IOException {
     if (closed) {
       throw new IllegalStateException("the demo is ending");
@@ -45,7 +45,7 @@ final class Children implements AutoCloseable {
     return process;
   }
 
-  /** {@return the processor time that they and this process have used} */
+  /** {@return the processor time used by the children and this process} */
   synchronized Duration processorTime() {
     return Stream.concat(
             Stream.of(ProcessHandle.current()), processes.stream().map(Process::toHandle))
@@ -53,14 +53,14 @@ final class Children implements AutoCloseable {
         .reduce(Duration.ZERO, Duration::plus);
   }
 
-  /** Ends all processes and waits until they are gone. */
+  /** Terminates all processes and waits until they have ended. */
   @Override
   public void close() {
     endAll();
     try {
       Runtime.getRuntime().removeShutdownHook(hook);
     } catch (IllegalStateException e) {
-      // This JVM is ending, and the hook does the same.
+      // This JVM is shutting down, and the shutdown hook does the same.
     }
   }
 

@@ -16,7 +16,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Runs the demo's phases and collects what was measured. Confined to one thread. */
+/** Runs the demo's phases and collects the measurements. Confined to one thread. */
 public final class Demo {
   private static final String ONLINE_PATH = "/embed";
   private static final int[] CALIBRATED_TOKENS = {16, 64, 128, 256, 512, 1024, 2048};
@@ -32,9 +32,9 @@ public final class Demo {
   /**
    * Creates a demo.
    *
-   * @param options what it shall do
-   * @param clock the time
-   * @param progress what it tells while it runs; see {@link #steps}
+   * @param options the demo's options
+   * @param clock the clock
+   * @param progress receives the steps; see {@link #steps}
    */
   public Demo(DemoOptions options, NanoClock clock, Progress progress) {
     this.options = requireNonNull(options, "options");
@@ -44,7 +44,7 @@ public final class Demo {
   }
 
   /**
-   * {@return how many steps the progress of such a demo has}
+   * {@return how many progress steps such a demo has}
    *
    * @param length how long the demo takes
    */
@@ -53,17 +53,17 @@ public final class Demo {
     return 3 + Slice.plan(Timing.of(length), none, none).size();
   }
 
-  /** {@return about how long it takes, in seconds} */
+  /** {@return about how long the demo takes, in seconds} */
   public long expectedSeconds() {
     return timing.totalSeconds();
   }
 
   /**
-   * Runs all phases. Ends all its processes, however it ends.
+   * Runs all phases. Terminates all child processes, also on failure.
    *
-   * @return what was measured
-   * @throws UserException if a process fails; says why
-   * @throws IOException if a file cannot be written, or if the server does not keep to its protocol
+   * @return the measurements
+   * @throws UserException if a process fails; the message says why
+   * @throws IOException if a file cannot be written, or if the server breaks its protocol
    * @throws InterruptedException if this thread is interrupted
    */
   public DemoResults run() throws UserException, IOException, InterruptedException {
@@ -116,7 +116,7 @@ public final class Demo {
     return new CostCurve(costs);
   }
 
-  /** The same load as later, with offline work beside it, so that all code is compiled. */
+  /** Runs the later load beside offline work, so that all code is compiled before measuring. */
   private void warmUp(ServerProcess server, LoadProcess load, CostCurve costs, double part)
       throws UserException, IOException, InterruptedException {
     progress.begin("warming up");

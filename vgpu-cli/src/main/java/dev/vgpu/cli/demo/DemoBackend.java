@@ -3,13 +3,13 @@ package dev.vgpu.cli.demo;
 import dev.vgpu.Capabilities;
 import dev.vgpu.VirtualGpuRequest;
 
-/** By what the programs of the demo's second part share the emulated GPU. */
+/** How the programs of the demo's second part share the emulated GPU. */
 public enum DemoBackend {
-  /** In turns, by the CUDA hook. */
+  /** In turns, enforced by the CUDA hook. */
   HOOK("cuda-hook", "", 50, 30, 0, 50),
-  /** As clients of MPS, which do not take turns. */
+  /** As clients of MPS, which run concurrently. */
   MPS("mps", "", 40, 30, 10, 20),
-  /** Each in a MIG instance of its own: 3, 2, 1 and 1 of 7 slices. */
+  /** Each in its own MIG instance: 3, 2, 1 and 1 of 7 slices. */
   MIG("mig", ",mig=on", 42, 28, 14, 14);
 
   private final String backendName;
@@ -29,12 +29,12 @@ public enum DemoBackend {
     this.online = online;
   }
 
-  /** {@return the name that the pool knows it by} */
+  /** {@return the backend's name in the pool} */
   String backendName() {
     return backendName;
   }
 
-  /** Demands what only it does, at the least cost, on the demo's GPU. */
+  /** Demands, on the demo's GPU, the cheapest capabilities that only this backend has. */
   void demand(VirtualGpuRequest.Builder request) {
     switch (this) {
       case HOOK -> request.require(Capabilities.Preemption.BETWEEN_KERNELS);
@@ -43,12 +43,12 @@ public enum DemoBackend {
     }
   }
 
-  /** {@return what of the emulated GPU is other than usual} */
+  /** {@return the emulator settings that differ from the usual ones} */
   String emulatorSettings() {
     return emulatorSettings;
   }
 
-  /** {@return whether its tenants have units of their own, instead of turns} */
+  /** {@return whether its tenants get their own compute units instead of turns} */
   boolean isSpatial() {
     return this != HOOK;
   }

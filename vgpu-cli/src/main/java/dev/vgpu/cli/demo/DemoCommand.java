@@ -151,7 +151,7 @@ public final class DemoCommand implements Callable<Integer> {
     return 0;
   }
 
-  /** What the parts that were run brought. */
+  /** The measurements of the parts that ran. */
   private record Measured(
       @Nullable DemoResults first,
       @Nullable ObjectNode second,
@@ -189,7 +189,7 @@ public final class DemoCommand implements Callable<Integer> {
       if (first == null) {
         throw e;
       }
-      return new Measured(first, null, e); // What the first part measured is not lost.
+      return new Measured(first, null, e); // Keeps what the first part measured.
     }
   }
 
@@ -220,7 +220,7 @@ public final class DemoCommand implements Callable<Integer> {
     console.out().println("report: " + file.path());
   }
 
-  /** Sentences are broken as the terminal is wide; tables fit 80 columns as they are. */
+  /** Wraps sentences to the terminal's width; tables already fit 80 columns. */
   static void print(List<String> lines, Console console) {
     int width = console.textWidth();
     lines.stream()

@@ -4,8 +4,8 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
 /**
- * The demo's figures as one JSON object. Names end in their unit; shares and utilisation are in
- * percent.
+ * The demo's figures as one JSON object. Names end in their unit; shares and utilisation are
+ * percentages.
  */
 public final class DemoJson {
   private static final double ROUND = 1000;
@@ -15,7 +15,7 @@ public final class DemoJson {
   /**
    * {@return the figures}
    *
-   * @param results what was measured
+   * @param results the measurements
    */
   public static ObjectNode of(DemoResults results) {
     Figures figures = new Figures(results);
@@ -121,7 +121,7 @@ public final class DemoJson {
     };
   }
 
-  /** Rounded to a thousandth; null where nothing was measured. */
+  /** Puts a value rounded to a thousandth, or null if nothing was measured. */
   static void put(ObjectNode json, String name, double value) {
     if (Double.isNaN(value) || Double.isInfinite(value)) {
       json.putNull(name);

@@ -5,14 +5,15 @@ import static java.util.Objects.requireNonNull;
 import dev.vgpu.cli.trace.Trace;
 
 /**
- * What the demo shall do. Immutable.
+ * The demo's options. Immutable.
  *
  * @param trace the online load
- * @param loadPercent what the online requests use of the device when alone, 1 to 90 percent
- * @param length how long it takes
+ * @param loadPercent the part of the device that the online requests use when alone, 1 to 90
+ *     percent
+ * @param length how long the demo takes
  * @param serverClassPath the sample server's class path
  * @param serverClass the sample server's main class
- * @param logs what becomes of the processes' logs and files
+ * @param logs whether the processes' logs and files are kept
  */
 public record DemoOptions(
     Trace trace,
@@ -25,24 +26,24 @@ public record DemoOptions(
   public enum Length {
     /** Under two minutes. */
     FULL,
-    /** About one minute; the figures are less sure. */
+    /** About one minute; the figures are less precise. */
     QUICK,
-    /** Some seconds; the figures mean nothing. For tests of the demo itself. */
+    /** A few seconds; the figures mean nothing. For tests of the demo itself. */
     BRIEF
   }
 
-  /** What becomes of the processes' logs and files. */
+  /** Whether the processes' logs and files are kept. */
   public enum Logs {
     /** They are deleted. */
     DELETE,
-    /** They stay, and the demo says where. */
+    /** They are kept, and the demo prints where. */
     KEEP
   }
 
   /**
    * Checks the load.
    *
-   * @throws IllegalArgumentException if the load is not within 1 to 90
+   * @throws IllegalArgumentException if the load is not from 1 to 90
    */
   public DemoOptions {
     requireNonNull(trace, "trace");

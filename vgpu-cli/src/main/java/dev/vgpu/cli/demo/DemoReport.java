@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** What the report shows: the figures, and what its plots are drawn from. */
+/** The report's data: the figures, and the series for its plots. */
 public final class DemoReport {
   private static final long SECOND_NS = 1_000_000_000;
   private static final long TIMELINE_NS = 4 * SECOND_NS;
@@ -24,7 +24,7 @@ public final class DemoReport {
   /**
    * {@return the report's data}
    *
-   * @param results what the first part measured; null if it was not run
+   * @param results the measurements of the first part; null if it was not run
    * @param json the figures and the description of the run; is not changed
    */
   public static ObjectNode of(@Nullable DemoResults results, ObjectNode json) {
@@ -48,7 +48,7 @@ public final class DemoReport {
     report.addShares();
   }
 
-  /** Latency by percentile, denser towards 100. */
+  /** Adds latency by percentile, more densely towards 100. */
   private void addCurves() {
     for (Phase phase : List.of(Phase.ONLINE_ALONE, Phase.UNCONTROLLED, Phase.VGPU)) {
       Latencies latencies = figures.results().of(phase).latencies();
@@ -69,7 +69,7 @@ public final class DemoReport {
     points.addArray().add(slower).add(Math.round(milliseconds * 1000) / 1000.0);
   }
 
-  /** Some seconds of each phase: who held the device. */
+  /** Adds which tenant used the device, for a few seconds of each phase. */
   private void addTimelines() {
     for (Phase phase : Phase.values()) {
       SliceResult slice = figures.results().of(phase).slices().get(0);
@@ -114,8 +114,8 @@ public final class DemoReport {
   }
 
   /**
-   * Each tenant's part of the time that the device was used, second by second; the six models by
-   * half seconds.
+   * Adds each tenant's part of the time that the device was used: per second, and per half second
+   * for the six models.
    */
   private void addShares() {
     for (Phase phase : List.of(Phase.FIXED_SHARE, Phase.BURST_SHARE, Phase.SIX_MODELS)) {

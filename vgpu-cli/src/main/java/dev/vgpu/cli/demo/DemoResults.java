@@ -7,7 +7,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 
-/** Everything that a demo measured. Immutable. */
+/** All measurements of a demo. Immutable. */
 public final class DemoResults {
   private final int loadPercent;
   private final Replay replay;
@@ -32,7 +32,7 @@ public final class DemoResults {
     }
   }
 
-  /** {@return the part of the device that the online requests were to use, in percent} */
+  /** {@return the part of the device that the online requests were meant to use, in percent} */
   int loadPercent() {
     return loadPercent;
   }
@@ -42,17 +42,17 @@ public final class DemoResults {
     return replay;
   }
 
-  /** {@return how long the parts took} */
+  /** {@return how long the demo's parts took} */
   Timing timing() {
     return timing;
   }
 
-  /** {@return what others took of the processors meanwhile} */
+  /** {@return how much processor time other programs took meanwhile} */
   Disturbance disturbance() {
     return disturbance;
   }
 
-  /** {@return what was measured in a phase} */
+  /** {@return the measurements of a phase} */
   PhaseResult of(Phase phase) {
     return requireNonNull(phases.get(phase), "phase");
   }

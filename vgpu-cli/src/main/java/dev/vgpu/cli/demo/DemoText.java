@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
-/** The demo's results for a terminal: tables, then what they mean. */
+/** The demo's results for a terminal: tables, then their interpretation. */
 public final class DemoText {
   private static final String NONE = "-";
   private static final long BYTES_PER_MIB = 1L << 20;
@@ -16,13 +16,13 @@ public final class DemoText {
   /**
    * Creates the text.
    *
-   * @param results what was measured
+   * @param results the measurements
    */
   public DemoText(DemoResults results) {
     this.figures = new Figures(results);
   }
 
-  /** {@return the tables, then some sentences} */
+  /** {@return the tables, then the sentences} */
   public List<String> lines() {
     List<String> lines = new ArrayList<>();
     lines.addAll(onlineOffline().lines());
@@ -35,7 +35,7 @@ public final class DemoText {
     return lines;
   }
 
-  /** {@return what the figures mean} */
+  /** {@return sentences that interpret the figures} */
   List<String> sentences() {
     List<String> sentences = new ArrayList<>();
     Target.of(figures).forEach(target -> sentences.add(target.sentence()));

@@ -5,30 +5,30 @@ import java.time.Duration;
 import java.util.Optional;
 
 /**
- * What others took of the processors while the demo was measured. Immutable.
+ * The processor time that others took while the demo measured. Immutable.
  *
- * @param otherPercent what other programs used, of all processors
- * @param stolenPercent what the hypervisor withheld
+ * @param otherPercent the part used by other programs, in percent of all processors
+ * @param stolenPercent the part that the hypervisor withheld
  */
 record Disturbance(double otherPercent, double stolenPercent) {
-  /** Nothing, or nothing known. */
+  /** No disturbance, or none known. */
   static final Disturbance NONE = new Disturbance(0, 0);
 
   private static final double TOLERATED_PERCENT = 8;
   private static final double PERCENT = 100;
 
-  /** {@return whether it was so much that the figures mean little} */
+  /** {@return whether the disturbance makes the figures unreliable} */
   boolean isLarge() {
     return otherPercent + stolenPercent > TOLERATED_PERCENT;
   }
 
-  /** A moment. */
+  /** A reading of the counters at one moment. */
   record Reading(Optional<ProcessorTime> machine, Duration own) {
     static Reading of(Children children) {
       return new Reading(ProcessorTime.read(), children.processorTime());
     }
 
-    /** {@return what others took since} */
+    /** {@return what others took since an earlier reading} */
     Disturbance since(Reading before) {
       if (machine.isEmpty() || before.machine.isEmpty()) {
         return NONE;

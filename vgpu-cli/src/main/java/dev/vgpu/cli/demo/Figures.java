@@ -5,20 +5,20 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * The demo's figures, computed from what was measured. Immutable. Percentages are of the device
+ * The demo's figures, computed from the measurements. Immutable. Percentages are of the device
  * unless a name says otherwise.
  */
 final class Figures {
   /** The window over which a share must hold. */
   static final long SHARE_WINDOW_NS = 5_000_000_000L;
 
-  /** The most that online p99 may grow. */
+  /** The highest accepted ratio of online p99 with vgpu to online p99 alone. */
   static final double LONGEST_P99_RATIO = 1.10;
 
-  /** The least that the offline job keeps of what the device has left. */
+  /** The least part of the remaining device time that the offline job must use. */
   static final double LEAST_OFFLINE_KEPT = 0.60;
 
-  /** How far a share may be from what was asked, in points. */
+  /** The highest accepted deviation of a share from the request, in percentage points. */
   static final double SHARE_TOLERANCE_POINTS = 1.0;
 
   private static final String CORPUS = "corpus";
@@ -46,7 +46,7 @@ final class Figures {
       return PERCENT * largeWindow.worstFrom(0.75);
     }
 
-    /** {@return how far the worst window is from 75, in points} */
+    /** {@return how far the worst window is from 75, in percentage points} */
     double worstPoints() {
       return Math.abs(worstLarge() - 75);
     }
@@ -85,13 +85,13 @@ final class Figures {
     return onlineP99(phase) / onlineP99(Phase.ONLINE_ALONE);
   }
 
-  /** {@return the offline texts a second for which the online requests leave room} */
+  /** {@return how many offline texts a second the online requests leave room for} */
   double offlineRoomPerSecond() {
     return offlinePerSecond(Phase.OFFLINE_ALONE)
         * (1 - results.of(Phase.ONLINE_ALONE).utilisation());
   }
 
-  /** {@return the part of that room which the offline job used, as a fraction} */
+  /** {@return the part of that room that the offline job used, as a fraction} */
   double offlineKept(Phase phase) {
     return offlinePerSecond(phase) / offlineRoomPerSecond();
   }
@@ -110,7 +110,7 @@ final class Figures {
         result.itemsPerSecond(LARGE) + result.itemsPerSecond(SMALL));
   }
 
-  /** {@return the larger distance of the two 75/25 phases, in points} */
+  /** {@return the larger deviation of the two 75/25 phases, in percentage points} */
   double worstSharePoints() {
     return Math.max(pair(Phase.FIXED_SHARE).worstPoints(), pair(Phase.BURST_SHARE).worstPoints());
   }
@@ -134,12 +134,12 @@ final class Figures {
         .toList();
   }
 
-  /** {@return when the burst began, in nanoseconds since the phase was measured} */
+  /** {@return when the burst began, in nanoseconds since the measured window began} */
   long burstFromNs() {
     return results.of(Phase.SIX_MODELS).slices().get(0).zeroNs() + results.timing().burstFromNs();
   }
 
-  /** {@return when the burst's arrivals ended} */
+  /** {@return when the burst's arrivals ended, likewise} */
   long burstToNs() {
     return results.of(Phase.SIX_MODELS).slices().get(0).zeroNs() + results.timing().burstToNs();
   }
@@ -149,7 +149,7 @@ final class Figures {
     return failures().values().stream().mapToLong(Long::longValue).sum();
   }
 
-  /** {@return how many requests failed in all phases, by HTTP status; 0: there was no answer} */
+  /** {@return how many requests failed in all phases, by HTTP status; 0 means no answer} */
   Map<Integer, Long> failures() {
     Map<Integer, Long> failures = new TreeMap<>();
     for (Phase phase : Phase.values()) {

@@ -5,8 +5,8 @@ import java.util.function.ToLongFunction;
 import org.HdrHistogram.Histogram;
 
 /**
- * How long requests took, from their scheduled arrival. Failed requests are counted, and are not
- * among the times. Values are exact to three digits. Immutable.
+ * Latencies of requests, measured from their scheduled arrival. Failed requests are counted, but
+ * have no latency. Values are exact to three digits. Immutable.
  */
 public final class Latencies {
   private static final int DIGITS = 3;
@@ -24,7 +24,7 @@ public final class Latencies {
     return of(results, RequestResult::latencyNs);
   }
 
-  /** {@return how late requests were sent: the load generator's own error} */
+  /** {@return how late requests were sent, which is the load generator's own error} */
   static Latencies ofSending(Collection<RequestResult> results) {
     return of(results, result -> result.sentNs() - result.scheduledNs());
   }
@@ -54,8 +54,8 @@ public final class Latencies {
   }
 
   /**
-   * {@return the time within which a part of the requests was answered, in milliseconds; NaN if
-   * none was}
+   * {@return the latency within which a part of the requests was answered, in milliseconds; NaN if
+   * none was answered}
    *
    * @param percentile 0 to 100
    */
@@ -63,7 +63,7 @@ public final class Latencies {
     return count() == 0 ? Double.NaN : histogram.getValueAtPercentile(percentile) / NS_PER_MS;
   }
 
-  /** {@return the longest time, in milliseconds; NaN if no request was answered} */
+  /** {@return the longest latency, in milliseconds; NaN if no request was answered} */
   public double maxMs() {
     return percentileMs(100);
   }

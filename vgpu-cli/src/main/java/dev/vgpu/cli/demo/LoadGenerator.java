@@ -24,12 +24,12 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * Sends requests at their scheduled times, whether or not the ones before were answered (an open
- * loop). A process of its own, so that its work and its pauses are not the server's. It takes
- * commands on standard input, one a line: {@code LOAD schedule-file} prepares the requests, warms
- * the connections, and answers {@code LOADED}; {@code RUN result-file} answers {@code STARTED} at
- * the schedule's zero and {@code DONE ...} when every request is answered or has failed. It ends
- * when standard input closes.
+ * Sends requests at their scheduled times, whether or not earlier ones were answered (an open
+ * loop). It is a separate process, so that its work and its pauses do not affect the server. It
+ * takes commands on standard input, one a line: {@code LOAD schedule-file} prepares the requests,
+ * warms the connections, and answers {@code LOADED}. {@code RUN result-file} answers {@code
+ * STARTED} at the schedule's zero, and {@code DONE ...} when every request was answered or has
+ * failed. It exits when standard input closes.
  */
 public final class LoadGenerator {
   private static final int WARM_CONNECTIONS = 8;
@@ -132,7 +132,7 @@ public final class LoadGenerator {
         .build();
   }
 
-  /** Completes with the status; with 0 if there was no answer. */
+  /** Completes with the HTTP status, or with 0 if there was no answer. */
   private CompletableFuture<Integer> send(HttpRequest request) {
     return client
         .sendAsync(request, BodyHandlers.discarding())

@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 
 /** The load generator as a process. Confined to one thread. */
 final class LoadProcess {
-  /** What came of a schedule. */
+  /** The outcome of a schedule. */
   record Outcome(long zeroNs, List<RequestResult> results) {}
 
   private static final String ENDED = "";
@@ -38,7 +38,7 @@ final class LoadProcess {
   private Schedule prepared = new Schedule(List.of(), 1);
   private int runs;
 
-  /** A line, and when it came. */
+  /** A line, and when it was received. */
   private record Reply(String line, long atNs) {}
 
   private LoadProcess(Process process, Path directory, NanoClock clock) {
@@ -51,10 +51,10 @@ final class LoadProcess {
   /**
    * Starts the load generator.
    *
-   * @param children ends it
-   * @param server where its requests go
-   * @param directory where its files go
-   * @param clock the time
+   * @param children terminates the process
+   * @param server where to send the requests
+   * @param directory where to put its files
+   * @param clock the clock
    */
   static LoadProcess start(Children children, URI server, Path directory, NanoClock clock)
       throws UserException, IOException, InterruptedException {
@@ -71,7 +71,7 @@ final class LoadProcess {
   }
 
   /**
-   * Makes a schedule's requests ready to be sent, and warms the connections.
+   * Prepares a schedule's requests for sending, and warms the connections.
    *
    * @param schedule the requests
    */
@@ -85,9 +85,9 @@ final class LoadProcess {
   }
 
   /**
-   * Sends the prepared requests and waits until all are answered or have failed.
+   * Sends the prepared requests and waits until all were answered or have failed.
    *
-   * @param progress shows how the time passes
+   * @param progress shows how much time has passed
    */
   Outcome run(Progress progress) throws UserException, IOException, InterruptedException {
     Path file = directory.resolve("results-" + runs + ".txt");
@@ -138,7 +138,7 @@ final class LoadProcess {
         replies.add(new Reply(line, clock.nowNs()));
       }
     } catch (IOException e) {
-      // The process is gone; said below.
+      // The process has ended; reported below.
     }
     replies.add(new Reply(ENDED, clock.nowNs()));
   }

@@ -9,9 +9,9 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * The MPS daemons of a directory's run directory that nobody will use again. They outlive the
- * process that started them, so that the next holder of the seat finds them; here there will be
- * none.
+ * Stops MPS daemons that remain in a run directory that will not be used again. Such daemons
+ * outlive the process that started them, so that the next holder of the seat finds them; here there
+ * is no next holder.
  */
 final class MpsLeftovers implements AutoCloseable {
   static final String RUN_DIRECTORY = "run";
@@ -26,7 +26,7 @@ final class MpsLeftovers implements AutoCloseable {
     return directory;
   }
 
-  /** Ends those that are still there; never throws. */
+  /** Stops the daemons that still run. Never throws. */
   @Override
   public void close() {
     for (Path file : pidFiles()) {
@@ -34,7 +34,7 @@ final class MpsLeftovers implements AutoCloseable {
         ProcessHandle.of(Long.parseLong(Files.readString(file, UTF_8).strip()))
             .ifPresent(MpsLeftovers::end);
       } catch (IOException | NumberFormatException e) {
-        // It has just ended by itself.
+        // It has just terminated by itself.
       }
     }
   }

@@ -1,12 +1,12 @@
 package dev.vgpu.cli.demo;
 
-/** What the demo compares. In the order in which it is shown. */
+/** The situations that the demo compares, in the order of its output. */
 public enum Phase {
-  /** Online requests, with the device to themselves: the reference. */
+  /** Online requests, alone on the device: the reference. */
   ONLINE_ALONE("online_alone", "online alone"),
-  /** The offline job, with the device to itself. */
+  /** The offline job, alone on the device. */
   OFFLINE_ALONE("offline_alone", "offline alone"),
-  /** Both, and nobody controls who runs. */
+  /** Both, without any control of the device. */
   UNCONTROLLED("uncontrolled", "both, uncontrolled"),
   /** Both, under vgpu. */
   VGPU("vgpu", "both, with vgpu"),
@@ -14,7 +14,7 @@ public enum Phase {
   FIXED_SHARE("fixed_share", "75/25 fixed share"),
   /** Two offline tenants with burst shares. */
   BURST_SHARE("burst_share", "75/25 burst share"),
-  /** Six models in one JVM, two of which get a burst. */
+  /** Six models in one JVM; two of them get a burst of requests. */
   SIX_MODELS("six_models", "six models, a burst to two");
 
   private final String id;
@@ -25,12 +25,12 @@ public enum Phase {
     this.title = title;
   }
 
-  /** {@return its name in JSON} */
+  /** {@return the phase's name in JSON} */
   public String id() {
     return id;
   }
 
-  /** {@return its name for people} */
+  /** {@return the phase's name for people} */
   public String title() {
     return title;
   }

@@ -3,7 +3,7 @@ package dev.vgpu.cli.demo;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
-/** What the server is asked to run in each phase: the body of {@code POST /demo/phase}. */
+/** The body of {@code POST /demo/phase}, which tells the server what to run in a phase. */
 final class PhaseRequest {
   private static final int MEMORY_MIB = 512;
   private static final int SIX_MODELS_MEMORY_MIB = 256;

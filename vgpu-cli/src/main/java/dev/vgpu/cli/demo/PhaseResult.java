@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** What was measured in one phase, all its slices together. Immutable. */
+/** The measurements of one phase, over all its slices. Immutable. */
 final class PhaseResult {
   private static final double NS_PER_SECOND = 1e9;
 
@@ -57,27 +57,27 @@ final class PhaseResult {
     return slices;
   }
 
-  /** {@return how long was measured, in nanoseconds} */
+  /** {@return the measured time, in nanoseconds} */
   long lengthNs() {
     return lengthNs;
   }
 
-  /** {@return who used the device when, one slice after the other} */
+  /** {@return which tenant used the device when, one slice after the other} */
   List<Span> spans() {
     return spans;
   }
 
-  /** {@return how long all its requests took} */
+  /** {@return the latencies of all requests} */
   Latencies latencies() {
     return latencies;
   }
 
-  /** {@return how late its requests were sent} */
+  /** {@return how late the requests were sent} */
   Latencies sendLag() {
     return sendLag;
   }
 
-  /** {@return how long the requests to one path took} */
+  /** {@return the latencies of the requests to one path} */
   Latencies latencies(String path) {
     return Latencies.of(
         slices.stream()
@@ -86,7 +86,7 @@ final class PhaseResult {
             .toList());
   }
 
-  /** {@return how many requests failed, by HTTP status; 0: there was no answer} */
+  /** {@return how many requests failed, by HTTP status; 0 means no answer} */
   Map<Integer, Long> failures() {
     return slices.stream()
         .flatMap(slice -> slice.results().stream())
@@ -94,31 +94,29 @@ final class PhaseResult {
         .collect(groupingBy(RequestResult::status, TreeMap::new, counting()));
   }
 
-  /** {@return the part of the time in which the device was used by anyone, 0 to 1} */
+  /** {@return the part of the time in which any tenant used the device, 0 to 1} */
   double utilisation() {
     return BusyTime.of(spans).between(0, lengthNs) / (double) lengthNs;
   }
 
-  /**
-   * {@return one tenant's part of the time that the device was used, from one moment to another}
-   */
+  /** {@return one tenant's part of the time that the device was used, between two moments} */
   double shareOfUsed(int tenant, long fromNs, long toNs) {
     long usedNs = BusyTime.of(spans).between(fromNs, toNs);
     return usedNs == 0 ? 0 : BusyTime.of(spans, tenant).between(fromNs, toNs) / (double) usedNs;
   }
 
-  /** {@return one tenant's part of all the time, 0 to 1} */
+  /** {@return one tenant's part of the whole time, 0 to 1} */
   double shareOfTime(int tenant) {
     return BusyTime.of(spans, tenant).between(0, lengthNs) / (double) lengthNs;
   }
 
-  /** {@return the extremes of one tenant's part over any window} */
+  /** {@return the extremes of one tenant's part, over all windows of one length} */
   SlidingShare slidingShare(int tenant, long windowNs) {
     return SlidingShare.ofUsed(
         BusyTime.of(spans, tenant), BusyTime.of(spans), windowNs, 0, lengthNs);
   }
 
-  /** {@return which tenant has a name; tenants are the same in every slice} */
+  /** {@return the index of the tenant with a name; tenants are the same in every slice} */
   int tenant(String name) {
     List<PhaseSnapshot.Tenant> tenants = slices.get(0).tenants();
     for (int i = 0; i < tenants.size(); i++) {
@@ -129,14 +127,14 @@ final class PhaseResult {
     throw new IllegalStateException("the server reported no tenant " + name + " in " + phase.id());
   }
 
-  /** {@return the texts that a tenant embedded in a second} */
+  /** {@return how many texts a tenant embedded per second} */
   double itemsPerSecond(String name) {
     int tenant = tenant(name);
     long items = slices.stream().mapToLong(slice -> slice.tenants().get(tenant).items()).sum();
     return items * NS_PER_SECOND / lengthNs;
   }
 
-  /** {@return how often a tenant's calls were cancelled for others} */
+  /** {@return how often a tenant's calls were cancelled for other tenants} */
   long preemptions(String name) {
     int tenant = tenant(name);
     return slices.stream().mapToLong(slice -> slice.tenants().get(tenant).preemptions()).sum();

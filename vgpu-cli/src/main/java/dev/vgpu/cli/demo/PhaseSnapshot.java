@@ -6,11 +6,11 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What the server answers to {@code GET /demo/phase}. Immutable.
+ * The server's answer to {@code GET /demo/phase}. Immutable.
  *
  * @param elapsedNs nanoseconds since the phase began
- * @param tenants who shares the device
- * @param spans when the device was used, by whom
+ * @param tenants the tenants of the device
+ * @param spans when the device was used, and by which tenant
  */
 record PhaseSnapshot(long elapsedNs, List<Tenant> tenants, List<Span> spans) {
   /**
@@ -20,9 +20,9 @@ record PhaseSnapshot(long elapsedNs, List<Tenant> tenants, List<Span> spans) {
    * @param percent its share; 0 for best effort
    * @param items texts embedded and delivered
    * @param calls calls on the device
-   * @param preemptions calls that were cancelled for others
-   * @param memoryPeakBytes the most that its calls' budgets took together
-   * @param quotaBytes the most that they may take
+   * @param preemptions calls that were cancelled for other tenants
+   * @param memoryPeakBytes the peak of its calls' memory budgets together
+   * @param quotaBytes the most that those budgets may be together
    */
   record Tenant(
       String name,

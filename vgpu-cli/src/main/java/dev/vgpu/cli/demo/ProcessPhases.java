@@ -3,11 +3,11 @@ package dev.vgpu.cli.demo;
 import java.util.List;
 
 /**
- * How long the parts of the demo with processes take, in seconds. Immutable.
+ * The lengths of the demo's phases with processes, in seconds. Immutable.
  *
- * @param alone the online program with the device to itself
- * @param three the three others together
- * @param together all four
+ * @param alone the online program alone on the device
+ * @param three the three other programs together
+ * @param together all four programs
  */
 record ProcessPhases(double alone, double three, double together) {
   private static final double OVERHEAD = 3;
@@ -31,7 +31,7 @@ record ProcessPhases(double alone, double three, double together) {
     return List.of(Double.toString(alone), Double.toString(three), Double.toString(together));
   }
 
-  /** {@return about how long all of it takes} */
+  /** {@return about how long all phases take} */
   double totalSeconds() {
     return alone + three + together + OVERHEAD;
   }

@@ -12,7 +12,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Starts the sample programs under virtual GPUs and reads what they print. */
+/** Starts the sample programs under virtual GPUs and reads their output. */
 final class ProcessPrograms implements AutoCloseable {
   private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -21,17 +21,17 @@ final class ProcessPrograms implements AutoCloseable {
   private final Path outputs;
 
   /**
-   * Creates it.
+   * Creates an object that has started nothing yet.
    *
-   * @param programs where the programs are
-   * @param outputs where their output goes
+   * @param programs the directory of the programs
+   * @param outputs the directory for their output
    */
   ProcessPrograms(Path programs, Path outputs) {
     this.programs = programs;
     this.outputs = outputs;
   }
 
-  /** A program that was started. */
+  /** A started program. */
   static final class Started {
     private final Process process;
     private final Path output;
@@ -43,15 +43,15 @@ final class ProcessPrograms implements AutoCloseable {
       this.name = name;
     }
 
-    /** Asks it to end; it prints what it has. */
+    /** Asks the program to exit; it prints its figures before. */
     void end() {
       process.destroy();
     }
 
     /**
-     * {@return what it printed, after it has ended}
+     * {@return the figures that the program printed, after it has ended}
      *
-     * @throws IOException if it failed; says how
+     * @throws IOException if the program failed; the message says how
      */
     ObjectNode figures() throws IOException, InterruptedException {
       int exitCode = process.waitFor();
@@ -69,8 +69,8 @@ final class ProcessPrograms implements AutoCloseable {
   /**
    * Starts a program.
    *
-   * @param gpu under which it runs
-   * @param program its name, then its arguments
+   * @param gpu the virtual GPU under which it runs
+   * @param program the program's name, then its arguments
    */
   Started start(VirtualGpu gpu, List<String> program) throws IOException {
     List<String> command = new ArrayList<>(program);
@@ -81,7 +81,7 @@ final class ProcessPrograms implements AutoCloseable {
     return new Started(children.start(builder, gpu::start), output, program.get(0));
   }
 
-  /** {@return what the processors have done until now} */
+  /** {@return the processor time used until now} */
   Disturbance.Reading reading() {
     return Disturbance.Reading.of(children);
   }

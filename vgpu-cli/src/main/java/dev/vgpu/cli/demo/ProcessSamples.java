@@ -4,7 +4,7 @@ import dev.vgpu.GpuUsage;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What one virtual GPU had used, again and again. Confined to one thread. */
+/** Samples of one virtual GPU's usage over time. Confined to one thread. */
 final class ProcessSamples {
   private static final double PERCENT = 100;
 
@@ -19,14 +19,14 @@ final class ProcessSamples {
     memoryPeakBytes = Math.max(memoryPeakBytes, usage.memoryUsed().bytes());
   }
 
-  /** {@return the most memory that a sample saw} */
+  /** {@return the most memory that any sample saw} */
   long memoryPeakBytes() {
     return memoryPeakBytes;
   }
 
   /**
-   * {@return the part of the device's time that it held between two moments, in percent; NaN where
-   * there are no samples around them} Between two samples it is taken to be even.
+   * {@return the part of the device's time that it held between two moments, in percent; NaN if no
+   * samples surround them} Use between two samples counts as even.
    */
   double heldPercent(long fromNs, long toNs) {
     if (atNs.size() < 2 || toNs <= fromNs || fromNs > last(atNs)) {

@@ -9,20 +9,21 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * The programs that share the emulated device, each under a virtual GPU of its own. Where they have
- * parts of it in space, all have fixed shares: such a part is neither lent nor left over.
+ * The programs that share the emulated device, each under its own virtual GPU. Where the device is
+ * divided in space, all of them have fixed shares, because such a part is neither lent nor left
+ * over.
  */
 enum ProcessTenant {
-  /** Half of the device, never more. */
+  /** Half of the device, and never more. */
   FIXED("fixed", SharePolicy.FIXED_SHARE, PreemptionClass.OFFLINE, 2048, "spin"),
   /** At least 30 percent. */
   BURST("burst", SharePolicy.BURST_SHARE, PreemptionClass.OFFLINE, 3072, "spin"),
-  /** What is left. */
+  /** Whatever the others leave. */
   REST("best-effort", SharePolicy.BEST_EFFORT, PreemptionClass.OFFLINE, 4096, "spin"),
-  /** Requests that cannot wait. */
+  /** Requests that must not wait. */
   ONLINE("online", SharePolicy.BURST_SHARE, PreemptionClass.ONLINE, 1024, "burst");
 
-  /** What the smallest MIG instance of the demo's GPU can give. */
+  /** The most memory that the smallest MIG instance of the demo's GPU can give, in MiB. */
   private static final int MOST_MIB_OF_A_SLICE = 1536;
 
   private final String word;
@@ -44,7 +45,7 @@ enum ProcessTenant {
     this.program = program;
   }
 
-  /** {@return its name for people} */
+  /** {@return the tenant's name for people} */
   String title(DemoBackend by) {
     if (this == ONLINE || policy(by) == SharePolicy.BEST_EFFORT) {
       return word;
@@ -60,7 +61,7 @@ enum ProcessTenant {
     return by.isSpatial() && this == REST ? MOST_MIB_OF_A_SLICE : memoryMib;
   }
 
-  /** {@return what it asks for} */
+  /** {@return the tenant's request} */
   VirtualGpuRequest request(DemoBackend by) {
     VirtualGpuRequest.Builder builder =
         VirtualGpuRequest.builder()
@@ -75,7 +76,7 @@ enum ProcessTenant {
     return builder.build();
   }
 
-  /** {@return the program, and its arguments: no two have kernels of one length} */
+  /** {@return the program and its arguments; each program's kernels have a different length} */
   List<String> command(DemoBackend by, double seconds) {
     List<String> own =
         switch (this) {

@@ -51,14 +51,14 @@ public final class Processes {
   }
 
   /**
-   * {@return the second part, after a check of what it needs}
+   * {@return the second part, after a check that its prerequisites are there}
    *
-   * @param programs where the sample programs are
-   * @param by what they share the device by
-   * @param length how long it takes
-   * @param logs what becomes of the processes' logs and files
-   * @param progress what it tells while it runs; see {@link #steps}
-   * @throws UserException if a program is not there
+   * @param programs the directory of the sample programs
+   * @param by how they share the device
+   * @param length how long the demo takes
+   * @param logs whether the processes' logs and files are kept
+   * @param progress receives the steps; see {@link #steps}
+   * @throws UserException if a program is missing
    */
   public static Processes of(
       Path programs,
@@ -78,7 +78,7 @@ public final class Processes {
     return new Processes(programs, by, length, logs, progress);
   }
 
-  /** {@return how many steps its progress has} */
+  /** {@return how many progress steps it has} */
   public static int steps() {
     return STEPS;
   }
@@ -93,9 +93,9 @@ public final class Processes {
   }
 
   /**
-   * {@return what was measured} Ends all its processes, however it ends.
+   * {@return the measurements} Terminates all child processes, also on failure.
    *
-   * @throws UserException if something that it needs is not there, or fails; says what
+   * @throws UserException if a prerequisite is missing or fails; the message says which
    * @throws IOException if a file cannot be written
    */
   public ObjectNode run() throws UserException, IOException {
@@ -135,7 +135,7 @@ public final class Processes {
     return parse(last, log);
   }
 
-  /** The emulator, also where there is a driver, and a node of its own. */
+  /** Selects the emulator, even where there is a driver, and a separate run directory. */
   private void setEnvironment(Map<String, String> environment, Path directory)
       throws UserException {
     GpuDriver driver =
@@ -164,7 +164,7 @@ public final class Processes {
         return object;
       }
     } catch (JsonProcessingException e) {
-      // Said below, with the log.
+      // Reported below, with the log.
     }
     try (Stream<String> lines = Files.lines(log, UTF_8)) {
       List<String> all = lines.filter(each -> !each.startsWith("\tat ")).toList();

@@ -20,15 +20,15 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Runs programs that share an emulated device, and prints what they got, as one JSON object in the
- * last line of standard output; each line before says what begins. A process of its own, so that
- * its environment can name the emulator and a run directory of its own.
+ * Runs programs that share an emulated device, and prints their figures as one JSON object, the
+ * last line of standard output. Each line before names a step that begins. It is a separate
+ * process, so that its environment can name the emulator and a separate run directory.
  */
 public final class ProcessesMain {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final long SAMPLE_NS = 50_000_000;
   private static final double NS_PER_S = 1e9;
-  // Programs start, and the first kernels are measured, before shares are.
+  // Before shares are measured, programs start and their first kernels are measured.
   private static final double SETTLE = 0.5;
   private static final MemorySize HOARD_QUOTA = MemorySize.ofMebibytes(1024);
   private static final List<ProcessTenant> THREE =
@@ -54,11 +54,11 @@ public final class ProcessesMain {
   }
 
   /**
-   * Runs it.
+   * Runs the programs.
    *
-   * @param args the programs' directory, one for their output, the backend, and the lengths of the
-   *     phases
-   * @throws Exception what goes wrong
+   * @param args the programs' directory, a directory for their output, the backend, and the lengths
+   *     of the phases
+   * @throws Exception if anything fails
    */
   public static void main(String[] args) throws Exception {
     ProcessPhases phases = ProcessPhases.ofArguments(Arrays.copyOfRange(args, 3, args.length));
@@ -116,7 +116,7 @@ public final class ProcessesMain {
     tenancies.put(tenant, new Tenancy(gpu, backend(gpu), program, new ProcessSamples()));
   }
 
-  /** What really enforces it, as everybody sees. */
+  /** The backend that enforces the virtual GPU, read from its public lease. */
   private String backend(VirtualGpu gpu) {
     return pool.leases().stream()
         .filter(lease -> lease.id().equals(gpu.id()))
@@ -132,7 +132,7 @@ public final class ProcessesMain {
     return figures;
   }
 
-  /** A program that takes all that it gets. */
+  /** Runs a program that allocates as much memory as it gets. */
   private ObjectNode hoard() throws IOException, InterruptedException {
     VirtualGpuRequest.Builder request =
         VirtualGpuRequest.builder()

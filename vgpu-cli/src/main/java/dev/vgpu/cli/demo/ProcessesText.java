@@ -16,13 +16,13 @@ public final class ProcessesText {
   /**
    * Creates the text.
    *
-   * @param json what was measured
+   * @param json the measurements
    */
   public ProcessesText(JsonNode json) {
     this.json = json;
   }
 
-  /** {@return the table, then some sentences} */
+  /** {@return the table, then the sentences} */
   public List<String> lines() {
     List<String> lines = new ArrayList<>();
     lines.add("programs, one emulated device, " + backend());
@@ -55,7 +55,7 @@ public final class ProcessesText {
     return table;
   }
 
-  /** {@return what the figures mean} */
+  /** {@return sentences that interpret the figures} */
   public List<String> sentences() {
     JsonNode alone = json.path("online_alone").path("latency_ms");
     JsonNode beside = json.path("online_beside").path("latency_ms");

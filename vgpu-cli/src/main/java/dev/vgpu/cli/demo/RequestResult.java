@@ -9,24 +9,24 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What became of one request. Immutable. Times are nanoseconds since the schedule's start.
+ * The outcome of one request. Immutable. Times are nanoseconds since the schedule's start.
  *
  * @param scheduledNs when it should have been sent; latency counts from here
  * @param sentNs when it was sent
  * @param doneNs when its answer was complete, or when it failed
  * @param status the HTTP status; 0 if there was no answer
- * @param path where to
+ * @param path the path of the request
  */
 record RequestResult(long scheduledNs, long sentNs, long doneNs, int status, String path) {
   private static final int OK = 200;
   private static final int COLUMNS = 5;
 
-  /** {@return whether it was answered as it should} */
+  /** {@return whether the request succeeded} */
   boolean isOk() {
     return status == OK;
   }
 
-  /** {@return from the scheduled arrival to the complete answer, in nanoseconds} */
+  /** {@return the time from the scheduled arrival to the complete answer, in nanoseconds} */
   long latencyNs() {
     return doneNs - scheduledNs;
   }

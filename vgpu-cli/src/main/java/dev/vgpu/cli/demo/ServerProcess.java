@@ -48,9 +48,9 @@ final class ServerProcess {
   /**
    * Starts the server and waits until it listens.
    *
-   * @param children ends it
+   * @param children terminates the process
    * @param command its command line
-   * @param log where its standard error goes
+   * @param log the file for its standard error
    */
   static ServerProcess start(Children children, List<String> command, Path log)
       throws UserException, IOException, InterruptedException {
@@ -73,27 +73,27 @@ final class ServerProcess {
     }
   }
 
-  /** {@return where it listens} */
+  /** {@return the server's address} */
   URI address() {
     return address;
   }
 
-  /** Ends what ran before, and runs a phase. */
+  /** Ends the previous phase and begins another. */
   void begin(Phase phase) throws UserException, IOException, InterruptedException {
     post("/demo/phase", PhaseRequest.of(phase));
   }
 
-  /** {@return what happened since the phase began} */
+  /** {@return the events since the phase began} */
   PhaseSnapshot snapshot() throws UserException, IOException, InterruptedException {
     return PhaseSnapshot.of(send(request("/demo/phase").GET().build()));
   }
 
   /**
-   * Runs the model directly, some times.
+   * Runs the model directly, several times.
    *
    * @param texts what to embed
    * @param runs how many times
-   * @return how long it takes, the median in nanoseconds
+   * @return the median time of a run, in nanoseconds
    */
   long calibrate(List<String> texts, int runs)
       throws UserException, IOException, InterruptedException {
@@ -105,7 +105,7 @@ final class ServerProcess {
     return medianNs;
   }
 
-  /** Embeds texts as any client does, and checks that there is a vector for each. */
+  /** Embeds texts as any client does, and checks that the answer has a vector for each. */
   void embed(List<String> texts) throws UserException, IOException, InterruptedException {
     JsonNode vectors = post("/embed", texts(texts)).path("vectors");
     if (vectors.size() != texts.size() || vectors.path(0).isEmpty()) {

@@ -9,8 +9,8 @@ import java.util.List;
 import java.util.SplittableRandom;
 
 /**
- * Six models in one JVM with uneven shares: steady requests to all, and for some seconds a burst to
- * two of them that alone would fill the device more than once.
+ * Six models in one JVM with unequal shares. All get steady requests; for some seconds two of them
+ * also get a burst that by itself exceeds the capacity of the device.
  */
 final class SixModels {
   /**
@@ -26,7 +26,7 @@ final class SixModels {
     }
   }
 
-  /** The models; their shares are 100 together. */
+  /** The models; their shares add up to 100. */
   static final List<Model> MODELS =
       List.of(
           new Model("search", 30, true),
@@ -36,14 +36,14 @@ final class SixModels {
           new Model("spam", 10, true),
           new Model("dedup", 10, false));
 
-  /** What the steady requests to one model use of the device. */
+  /** The part of the device that the steady requests to one model use. */
   static final double STEADY_LOAD = 0.04;
 
-  /** What the burst to one model would use of the device. */
+  /** The part of the device that the burst to one model would use. */
   static final double BURST_LOAD = 0.65;
 
   private static final int STEADY_TOKENS = Passages.MAX_PASSAGE_TOKENS;
-  // Long enough that some dozens of requests make the burst, on a fast device too.
+  // Long enough that the burst has some dozens of requests, on a fast device too.
   private static final double BURST_REQUEST_NS = 40e6;
   private static final long SEED = 2023;
 
@@ -82,10 +82,10 @@ final class SixModels {
     return passages * Passages.MAX_PASSAGE_TOKENS;
   }
 
-  /** Collects requests; the same in every run. */
+  /** Collects requests; deterministic. */
   private record Stream(
       List<ScheduledRequest> requests, SplittableRandom random, Passages passages) {
-    /** Arrivals that know nothing of each other (Poisson). */
+    /** Adds independent arrivals (a Poisson process). */
     void addRandom(String path, int tokens, double meanGapNs, long toNs) {
       double arrivalNs = 0;
       while ((arrivalNs += -Math.log(1 - random.nextDouble()) * meanGapNs) < toNs) {

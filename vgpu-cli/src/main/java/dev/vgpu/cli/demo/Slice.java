@@ -6,11 +6,11 @@ import java.util.Collections;
 import java.util.List;
 
 /**
- * A piece of a phase that runs without a break. Phases that are compared are cut into slices that
- * take turns, so that the machine's drift hits them alike. Immutable.
+ * A part of a phase that runs without interruption. Phases to be compared are cut into slices that
+ * alternate, so that drift of the machine affects them alike. Immutable.
  *
  * @param phase which phase
- * @param schedule what is sent; empty for offline work alone
+ * @param schedule the requests to send; empty for offline work alone
  */
 record Slice(Phase phase, Schedule schedule) {
   private static final List<Phase> COMPARED =

@@ -4,15 +4,15 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What was measured in one slice. Immutable. Times are nanoseconds since the slice's measured
- * window began.
+ * The measurements of one slice. Immutable. Times are nanoseconds since the slice's measured window
+ * began.
  *
- * @param phase which phase it is a slice of
- * @param lengthNs how long the window was
+ * @param phase the phase that the slice belongs to
+ * @param lengthNs the length of the window
  * @param zeroNs when the schedule began; 0 without one
- * @param tenants what each did within the window
- * @param spans who used the device when, cut at the window
- * @param results what became of the requests
+ * @param tenants each tenant's counts within the window
+ * @param spans which tenant used the device when, clipped to the window
+ * @param results the outcomes of the requests
  */
 record SliceResult(
     Phase phase,
@@ -23,13 +23,13 @@ record SliceResult(
     List<RequestResult> results) {
 
   /**
-   * {@return what happened between two snapshots of one phase}
+   * {@return the difference of two snapshots of one phase}
    *
    * @param phase which phase
-   * @param before at the window's begin
-   * @param after at its end
+   * @param before the snapshot at the start of the window
+   * @param after the snapshot at its end
    * @param zeroNs when the schedule began, in nanoseconds since the first snapshot
-   * @param results what became of the requests
+   * @param results the outcomes of the requests
    */
   static SliceResult between(
       Phase phase,

@@ -3,20 +3,20 @@ package dev.vgpu.cli.demo;
 import java.util.stream.LongStream;
 
 /**
- * The least and the most that a tenant had of the device over any window of one length. Exact:
- * between two edges of its use, the time within a sliding window is a straight line, and a quotient
- * of two such lines only rises or only falls, so that the extremes lie where the window begins or
- * ends at an edge. Immutable.
+ * The smallest and largest part of the device's used time that a tenant had, over all windows of
+ * one length. The values are exact: between two edges of use, the time within a sliding window is a
+ * linear function. A quotient of two linear functions is monotonic, so the extremes lie where the
+ * window begins or ends at an edge. Immutable.
  *
  * @param least as a fraction, 0 to 1
  * @param most as a fraction, 0 to 1
  */
 record SlidingShare(double least, double most) {
   /**
-   * {@return the extremes of one tenant's part of the time that the device was used by anyone}
+   * {@return the extremes of one tenant's part of the time that the device was used}
    *
    * @param tenant when the tenant used it
-   * @param all when anyone used it
+   * @param all when any tenant used it
    * @param windowNs the window's length; a shorter phase is one window
    * @param fromNs where the first window begins
    * @param toNs where the last window ends
@@ -40,7 +40,7 @@ record SlidingShare(double least, double most) {
     return new SlidingShare(least, most);
   }
 
-  /** {@return the larger distance of the two from what was asked, as a fraction} */
+  /** {@return the larger deviation of the two extremes from the requested share, as a fraction} */
   double worstFrom(double asked) {
     return Math.abs(least - asked) > Math.abs(most - asked) ? least : most;
   }

@@ -3,7 +3,7 @@ package dev.vgpu.cli.demo;
 /**
  * A tenant's call on the device. Immutable.
  *
- * @param tenant which tenant, from 0
+ * @param tenant the tenant's index, from 0
  * @param startNs when it began
  * @param endNs when it ended
  */

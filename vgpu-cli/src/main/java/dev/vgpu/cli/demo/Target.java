@@ -4,17 +4,17 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * Something that vgpu promises, and what was measured. Immutable.
+ * A promise of vgpu, and the measurement against it. Immutable.
  *
- * @param title what it is about
- * @param value what was measured, in words
- * @param asked what was promised, in words
- * @param isMet whether the one keeps the other
+ * @param title what the promise is about
+ * @param value the measurement, in words
+ * @param asked the promise, in words
+ * @param isMet whether the measurement keeps the promise
  * @param sentence both in one sentence
  */
 record Target(String title, String value, String asked, boolean isMet, String sentence) {
 
-  /** {@return the targets, in the order of their importance} */
+  /** {@return the targets, the most important first} */
   static List<Target> of(Figures figures) {
     return List.of(latency(figures), throughput(figures), shares(figures));
   }

@@ -3,14 +3,14 @@ package dev.vgpu.cli.demo;
 /**
  * How long the parts of the demo take. Immutable.
  *
- * @param rounds into how many slices each compared phase is cut
+ * @param rounds how many slices each compared phase is cut into
  * @param onlineNs how long each compared phase takes, all its slices together
  * @param offlineAloneNs how long the offline job runs alone
  * @param sharesNs how long each of the two 75/25 phases takes
  * @param sixModelsNs how long the six models take
  * @param burstFromNs when their burst begins
  * @param burstToNs when their burst ends
- * @param warmUpNs how long requests are sent that warm everything up, and are not counted
+ * @param warmUpNs how long the warm-up sends requests, which are not counted
  * @param leadInNs how long each slice runs before it is measured
  */
 record Timing(
@@ -24,9 +24,9 @@ record Timing(
     long warmUpNs,
     long leadInNs) {
   private static final long SECOND_NS = 1_000_000_000;
-  // To start two processes, to measure what a request costs, and to write the report.
+  // Starting two processes, measuring the cost of a request, and writing the report.
   private static final long OVERHEAD_SECONDS = 7;
-  // For a slice's last answers, and to begin the next.
+  // The last answers of a slice, and the start of the next one.
   private static final long BETWEEN_SLICES_NS = SECOND_NS / 4;
   private static final int COMPARED_PHASES = 3;
   private static final int OTHER_PHASES = 4;

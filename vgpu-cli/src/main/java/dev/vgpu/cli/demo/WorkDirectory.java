@@ -6,8 +6,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * The directory of a run's logs and files. It is deleted at the end, and when this JVM ends on
- * Ctrl-C, unless it shall be kept.
+ * The directory of a run's logs and files. It is deleted at the end, also when this JVM ends on
+ * Ctrl-C, unless it is to be kept.
  */
 final class WorkDirectory implements AutoCloseable {
   private final Path path;
@@ -24,7 +24,7 @@ final class WorkDirectory implements AutoCloseable {
     return new WorkDirectory(Files.createTempDirectory("vgpu-demo-"), logs);
   }
 
-  /** {@return where it is} */
+  /** {@return the directory} */
   Path path() {
     return path;
   }
@@ -35,7 +35,7 @@ final class WorkDirectory implements AutoCloseable {
     try {
       Runtime.getRuntime().removeShutdownHook(hook);
     } catch (IllegalStateException e) {
-      // This JVM is ending, and the hook does the same.
+      // This JVM is shutting down, and the shutdown hook does the same.
     }
   }
 
@@ -46,7 +46,7 @@ final class WorkDirectory implements AutoCloseable {
     try {
       TrustedFiles.deleteTree(path);
     } catch (IOException e) {
-      // A file in the directory for temporary files stays behind; the system clears that one.
+      // A file stays behind in the temporary directory, which the system cleans.
     }
   }
 }

@@ -27,12 +27,13 @@ import java.util.zip.ZipOutputStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A file for a report. Nothing of the environment is in it but variables that are known to hold no
- * secret, no program's arguments, and neither the home directory, the user's name nor the host's;
- * those of who called {@code sudo} neither. Confined to one thread.
+ * The file that a user attaches to a problem report. Of the environment it contains only variables
+ * that are known to hold no secret. It contains no program's arguments, no home directory, and
+ * neither the user's nor the host's name; the same goes for the user that called {@code sudo}.
+ * Confined to one thread.
  */
 public final class Bundle {
-  /** Variables whose values are settings. Of others not even the names are told. */
+  /** Variables whose values are settings. Other variables are left out, names included. */
   private static final Set<String> TOLD =
       Set.of(
           "CUDA_VISIBLE_DEVICES",
@@ -61,9 +62,9 @@ public final class Bundle {
   private final Map<String, String> files = new LinkedHashMap<>();
 
   /**
-   * Makes an empty one.
+   * Creates an empty bundle.
    *
-   * @param environment this process's
+   * @param environment this process's environment variables
    * @param host this machine's name; may be empty
    */
   public Bundle(Map<String, String> environment, String host) {
@@ -79,7 +80,7 @@ public final class Bundle {
 
   Bundle(Map<String, String> environment, String host, People people) {
     this.environment = environment;
-    // The longest first: a directory may hold another, and most hold their owner's name.
+    // The longest first: one directory may contain another, and most contain their owner's name.
     people.homes().stream()
         .sorted(Comparator.comparingInt(String::length).reversed())
         .forEach(home -> redact(home, "~"));
@@ -101,13 +102,13 @@ public final class Bundle {
    * Adds a file.
    *
    * @param name its name in the bundle
-   * @param text what is in it; names of the user and the host are taken out
+   * @param text its content; names of users and of the host are removed from it
    * @return this
    */
   public Bundle add(String name, String text) {
     String clean = text;
     for (Map.Entry<String, String> each : redacted.entrySet()) {
-      // A name within a longer word is not the name.
+      // Matches whole words only: a name inside a longer word stays.
       Pattern whole =
           Pattern.compile("(?<![A-Za-z0-9])" + Pattern.quote(each.getKey()) + "(?![A-Za-z0-9])");
       clean = whole.matcher(clean).replaceAll(each.getValue());
@@ -117,7 +118,7 @@ public final class Bundle {
   }
 
   /**
-   * Adds the settings of the environment, without anything else that is in it.
+   * Adds the environment variables that are settings, and no others.
    *
    * @return this
    */
@@ -132,9 +133,9 @@ public final class Bundle {
   }
 
   /**
-   * Adds which files there are in a directory and how long they are, not what is in them.
+   * Adds the names and lengths of a directory's files, without their content.
    *
-   * @param directory need not be there
+   * @param directory need not exist
    * @return this
    */
   public Bundle addListing(Path directory) {
@@ -154,16 +155,16 @@ public final class Bundle {
     return add("run-directory.txt", String.join("\n", lines) + "\n");
   }
 
-  /** {@return the names of the files in it} */
+  /** {@return the names of the bundle's files} */
   public List<String> names() {
     return List.copyOf(files.keySet());
   }
 
   /**
-   * Writes it, for its owner only.
+   * Writes the bundle, readable by its owner only.
    *
-   * @param file is made; must not be there
-   * @throws IOException if it cannot be
+   * @param file is created; must not exist
+   * @throws IOException if it cannot be created or written
    */
   public void write(Path file) throws IOException {
     try (OutputStream out =

@@ -3,11 +3,11 @@ package dev.vgpu.cli.doctor;
 import static java.util.Objects.requireNonNull;
 
 /**
- * What was found at one place of the machine. Immutable.
+ * A finding about one aspect of the machine. Immutable.
  *
- * @param name what was looked at, for example {@code locked-memory}
+ * @param name the aspect, for example {@code locked-memory}
  * @param level how good it is
- * @param found what was found
+ * @param found the finding
  * @param remedy what to do about it; empty if nothing needs to be done
  */
 public record Check(String name, Level level, String found, String remedy) {
@@ -15,13 +15,13 @@ public record Check(String name, Level level, String found, String remedy) {
   public enum Level {
     /** Nothing needs to be done. */
     GOOD,
-    /** It works, and could be better. */
+    /** It works, but could be better. */
     POOR,
     /** Something does not work. */
     BAD
   }
 
-  /** Checks that nothing is missing. */
+  /** Checks that no component is missing. */
   public Check {
     requireNonNull(name, "name");
     requireNonNull(level, "level");

@@ -36,7 +36,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
-/** Says what works on this machine, and why the rest does not. */
+/** Reports what works on this machine, and why the rest does not. */
 @Command(
     name = "doctor",
     description = "Say what works on this machine, and why the rest does not.",
@@ -45,7 +45,7 @@ import picocli.CommandLine.Option;
       "Exit codes: 0 everything needed is there, 1 something is missing, 2 wrong usage."
     })
 public final class DoctorCommand implements Callable<Integer> {
-  /** Whoever asks for nothing in particular is told what stands in the way of each backend. */
+  /** The request if the user names none: the least that any backend can serve. */
   private static final VirtualGpuRequest ANYTHING =
       VirtualGpuRequest.builder().name("doctor").memory(MemorySize.ofMebibytes(1)).build();
 
@@ -159,14 +159,14 @@ public final class DoctorCommand implements Callable<Integer> {
     return choice.verdict() == BackendChoice.Verdict.IMPOSSIBLE;
   }
 
-  /** As far as the driver tells; what cannot be read now is no reason to say nothing else. */
+  /** Properties as far as the driver reports them. A failed reading does not fail the report. */
   private static Map<GpuId, Map<String, String>> properties(List<GpuReading> readings) {
     Map<GpuId, Map<String, String>> properties = new HashMap<>();
     readings.forEach(reading -> properties.put(reading.gpu(), reading.properties()));
     return properties;
   }
 
-  /** What is wrong with GPUs; one that is lost is a problem, a fault that it lives with is none. */
+  /** Problems of GPUs. A lost GPU is a problem; a fault that the GPU survives is not. */
   private static Map<GpuId, String> troubles(
       GpuPool pool, List<GpuReading> readings, List<String> problems) {
     Map<GpuId, String> troubles = new HashMap<>();

@@ -19,17 +19,17 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** What {@code vgpu doctor} found, for people and for programs. */
+/** The findings of {@code vgpu doctor}, for people and for programs. */
 final class DoctorReport {
   /**
-   * What was found.
+   * The findings.
    *
-   * @param properties what else is known of each GPU
-   * @param troubles what is wrong with each GPU that is not healthy
-   * @param choices what comes of each backend on each GPU
-   * @param leases a line each
-   * @param events a line each
-   * @param passedThrough calls that no backend gates, by all leases
+   * @param properties further properties of each GPU
+   * @param troubles what is wrong with each unhealthy GPU
+   * @param choices the suitability of each backend on each GPU
+   * @param leases one line each
+   * @param events one line each
+   * @param passedThrough calls that no backend gates, summed over all leases
    */
   record Findings(
       List<Check> checks,
@@ -117,7 +117,7 @@ final class DoctorReport {
     return findings.choices().stream().filter(choice -> choice.gpu().equals(gpu)).toList();
   }
 
-  /** What of a GPU's modes matters to sharing it, and what to do about it. */
+  /** The GPU modes that matter for sharing, and what to do about them. */
   private List<String> modes(GpuId gpu) {
     Map<String, String> known = findings.properties().getOrDefault(gpu, Map.of());
     List<String> lines = new ArrayList<>();

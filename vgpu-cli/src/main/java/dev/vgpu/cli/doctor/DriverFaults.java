@@ -8,8 +8,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * What is wrong with GPUs that the driver lists and no pool shows: one that does not answer is left
- * out when a pool is opened, so nothing but the note of its provider tells of it.
+ * Faults of GPUs that the driver lists, but that are missing from the pool. A GPU that does not
+ * answer is left out when a pool is opened; only its provider's status mentions it.
  */
 public final class DriverFaults {
   private static final String LEFT_OUT = "a GPU is left out";
@@ -21,7 +21,7 @@ public final class DriverFaults {
   private DriverFaults() {}
 
   /**
-   * {@return what is wrong, each with what to do about it}
+   * {@return the faults, each with its remedy}
    *
    * @param statuses of providers and backends
    */
@@ -34,13 +34,13 @@ public final class DriverFaults {
     return faults.stream().distinct().map(DriverFaults::withRemedy).toList();
   }
 
-  /** A machine without a driver is none: it may have no GPU. */
+  /** A machine without a driver has no fault: it may have no GPU. */
   private static boolean isFault(String reason) {
     return reason.contains(ALL_LEFT_OUT) || code(reason).equals(Optional.of("18"));
   }
 
   /**
-   * {@return a problem, and what to do about it where its code in NVML tells}
+   * {@return a problem, with a remedy if its NVML code suggests one}
    *
    * @param problem in the provider's words
    */

@@ -14,7 +14,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/** Looks at what of the machine matters to sharing a GPU. Reads files only. Immutable. */
+/** Checks of the machine that matter for sharing a GPU. Reads files only. Immutable. */
 public final class HostChecks {
   private static final long ENOUGH_LOCKED_BYTES = 8 << 20;
   private static final Set<String> QUICK_CLOCKS =
@@ -26,15 +26,15 @@ public final class HostChecks {
   private final Path root;
 
   /**
-   * Makes one.
+   * Creates the checks.
    *
-   * @param root where the machine's files are: {@code /}, but in tests
+   * @param root the root of the machine's files: {@code /}, except in tests
    */
   public HostChecks(Path root) {
     this.root = root;
   }
 
-  /** {@return what was found, a fixed number of things in a fixed order} */
+  /** {@return the findings: a fixed number of checks, in a fixed order} */
   public List<Check> all() {
     List<Check> checks = new ArrayList<>();
     checks.add(driver());
@@ -134,7 +134,7 @@ public final class HostChecks {
     }
   }
 
-  /** A driver without its device nodes is what a container has that was started without them. */
+  /** A driver without device nodes means a container that was started without them. */
   private Check devices() {
     boolean container = isContainer();
     String where = container ? "in a container" : "on the host";

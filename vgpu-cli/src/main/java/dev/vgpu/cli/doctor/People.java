@@ -11,24 +11,24 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Who runs this process, by name and by home directory: as whom, and by {@code sudo} from whom. The
- * environment alone does not tell: it has neither under {@code env -i}, and root's under {@code
- * sudo}. Immutable.
+ * The users behind this process, by name and by home directory: the process's user, and the one
+ * that called {@code sudo}. The environment alone does not suffice: under {@code env -i} it names
+ * no user, and under {@code sudo} it names root. Immutable.
  *
- * @param names of users
- * @param homes their directories
+ * @param names names of users
+ * @param homes their home directories
  */
 record People(Set<String> names, Set<String> homes) {
   private static final List<String> NAMES = List.of("USER", "LOGNAME", "SUDO_USER", "DOAS_USER");
   private static final int HOME_FIELD = 5;
 
   /**
-   * {@return who runs this process}
+   * {@return the users behind this process}
    *
-   * @param environment this process's
-   * @param name the name of its owner, by the system
-   * @param home the directory of its owner, by the system
-   * @param passwd the file of this machine's users; need not be there
+   * @param environment this process's environment variables
+   * @param name the name of the process's owner, from the system
+   * @param home the home directory of that owner, from the system
+   * @param passwd the file of this machine's users; need not exist
    */
   static People of(Map<String, String> environment, String name, String home, Path passwd) {
     Set<String> names = new LinkedHashSet<>();
@@ -38,7 +38,7 @@ record People(Set<String> names, Set<String> homes) {
     homes.add(withoutSlash(environment.getOrDefault("HOME", "")));
     homes.add(withoutSlash(home));
     try {
-      // Any byte is a character there: a strange one in another's line is no matter.
+      // In ISO 8859-1 every byte is a character: an odd byte in another user's line is harmless.
       for (String line : Files.readAllLines(passwd, ISO_8859_1)) {
         String[] fields = line.split(":", -1);
         if (fields.length > HOME_FIELD && names.contains(fields[0])) {
@@ -46,7 +46,7 @@ record People(Set<String> names, Set<String> homes) {
         }
       }
     } catch (IOException e) {
-      // The users of this machine are kept elsewhere: what the environment tells must do.
+      // The users of this machine are stored elsewhere: the environment must suffice.
     }
     names.stream().filter(each -> !each.isEmpty()).forEach(each -> homes.add("/home/" + each));
     return new People(names, homes);

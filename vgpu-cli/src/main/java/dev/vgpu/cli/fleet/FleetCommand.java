@@ -30,7 +30,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** What placement decisions would make of a cluster. */
+/** Shows what placement policies would do to a cluster. */
 @Command(
     name = "fleet",
     description = "Simulate the placement of requests on a cluster.",
@@ -48,13 +48,13 @@ public final class FleetCommand implements Runnable {
     return new CommandLine(new FleetCommand()).addSubcommand(new Simulate(context));
   }
 
-  /** Refuses: there is nothing to do without a command. */
+  /** Fails: a subcommand is required. */
   @Override
   public void run() {
     throw new ParameterException(spec.commandLine(), "no command is given");
   }
 
-  /** Plays a trace through several policies. */
+  /** Replays a trace under several policies. */
   @Command(
       name = "simulate",
       description = {

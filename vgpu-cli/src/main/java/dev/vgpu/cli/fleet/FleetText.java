@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** What a fleet's simulation came to, for people and for programs. */
+/** The result of a fleet simulation, for people and for programs. */
 final class FleetText {
   private static final double MICRO = 1000;
 

@@ -8,7 +8,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** Prints a script that completes the command's words. */
+/** Prints a shell script that completes the command's words. */
 @Command(
     name = "completion",
     description = "Print a script for a shell that completes commands and options.",
@@ -17,7 +17,7 @@ import picocli.CommandLine.Spec;
       "In bash and zsh, use it with: source <(vgpu completion). In fish: vgpu completion fish | source"
     })
 public final class CompletionCommand implements Callable<Integer> {
-  /** A shell; bash's script is zsh's too. */
+  /** The supported shells; zsh uses bash's script. */
   enum Shell {
     BASH,
     ZSH,

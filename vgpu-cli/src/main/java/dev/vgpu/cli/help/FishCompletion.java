@@ -4,7 +4,7 @@ import picocli.CommandLine;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
 
-/** The words of the command as fish completes them; picocli knows bash alone. */
+/** A completion script for fish; picocli generates one for bash only. */
 final class FishCompletion {
   private final StringBuilder text = new StringBuilder();
 
@@ -17,9 +17,7 @@ final class FishCompletion {
     return completion.text.toString();
   }
 
-  /**
-   * A command's own words are offered where its name and those of the commands above it were given.
-   */
+  /** A command's words are offered once its name and those of its parent commands are present. */
   private void add(CommandSpec spec, String above) {
     String given =
         spec.parent() == null ? "" : above + "__fish_seen_subcommand_from " + spec.name();

@@ -11,7 +11,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Model.PositionalParamSpec;
 
-/** The manual page of a command, in the language of man(7), from what its help is made of. */
+/** The manual page of a command, in the man(7) language, built from its help. */
 final class ManPage {
   private static final String EXIT_CODES = "Exit codes: ";
   private static final int WIDER_THAN_ANY = 10_000;
@@ -23,7 +23,7 @@ final class ManPage {
     this.spec = spec;
   }
 
-  /** {@return the name of a command's page, without its section: {@code vgpu-mig-plan}} */
+  /** {@return the name of a command's page without the section: {@code vgpu-mig-plan}} */
   static String name(CommandSpec spec) {
     return spec.qualifiedName("-");
   }
@@ -50,7 +50,7 @@ final class ManPage {
     return text.toString();
   }
 
-  /** The command's name in bold; the help wraps the rest, which man does by itself. */
+  /** The command's name in bold. The help wraps the rest; man does that by itself. */
   private void synopsis() {
     spec.usageMessage().autoWidth(false).width(WIDER_THAN_ANY);
     String line =
@@ -151,7 +151,7 @@ final class ManPage {
     text.append(line).append('\n');
   }
 
-  /** What the help shows of a description: it is a format. */
+  /** A description as the help shows it: descriptions are format strings. */
   private static String plain(String description) {
     return String.format(Locale.ROOT, description);
   }
@@ -160,7 +160,7 @@ final class ManPage {
     return sentence.endsWith(".") ? sentence.substring(0, sentence.length() - 1) : sentence;
   }
 
-  /** So that nothing in it is a request, and that a minus may be copied from the page. */
+  /** Escapes text so that no line is a request, and a minus sign can be copied from the page. */
   private static String escape(String plain) {
     String escaped = plain.replace("\\", "\\e").replace("-", "\\-");
     return escaped.startsWith(".") || escaped.startsWith("'") ? "\\&" + escaped : escaped;

@@ -1,4 +1,4 @@
-/** Help for a shell and for {@code man}. */
+/** Shell completion and manual pages. */
 @NullMarked
 package dev.vgpu.cli.help;
 

@@ -11,7 +11,7 @@ import java.util.Locale;
 import java.util.stream.Stream;
 
 /**
- * The machine that this process sees; a container's limits count. Immutable.
+ * The machine as this process sees it, within the limits of its container. Immutable.
  *
  * @param cpu the processor's name
  * @param cores how many processors this process may use
@@ -33,7 +33,7 @@ public record Machine(String cpu, int cores, long memoryBytes, String os, String
         property("java.version") + " (" + property("java.vendor") + ")");
   }
 
-  /** {@return all of it in one line} */
+  /** {@return the description in one line} */
   public String description() {
     return String.format(
         Locale.ROOT,

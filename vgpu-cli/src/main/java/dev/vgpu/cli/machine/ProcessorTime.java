@@ -10,11 +10,12 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /**
- * What the kernel counted since it started, over all processors of the machine. Immutable.
+ * Processor time that the kernel has counted since boot, over all processors of the machine.
+ * Immutable.
  *
- * @param busySeconds any program ran
- * @param stolenSeconds the hypervisor ran something else
- * @param allSeconds everything, idle time too
+ * @param busySeconds time in which any program ran
+ * @param stolenSeconds time in which the hypervisor ran something else
+ * @param allSeconds all time, idle time included
  */
 public record ProcessorTime(double busySeconds, double stolenSeconds, double allSeconds) {
   private static final double TICKS_PER_SECOND = 100;
@@ -23,7 +24,7 @@ public record ProcessorTime(double busySeconds, double stolenSeconds, double all
   private static final int STOLEN = 7;
   private static final int COUNTED = 8;
 
-  /** {@return now; empty where the kernel is not Linux} */
+  /** {@return the current counters; empty if the kernel is not Linux} */
   public static Optional<ProcessorTime> read() {
     try (Stream<String> lines = Files.lines(Path.of("/proc/stat"), UTF_8)) {
       return lines.findFirst().flatMap(ProcessorTime::parse);
@@ -33,7 +34,7 @@ public record ProcessorTime(double busySeconds, double stolenSeconds, double all
   }
 
   /**
-   * {@return what a first line of {@code /proc/stat} says; empty if it is of another form}
+   * {@return the counters in the first line of {@code /proc/stat}; empty if it has another form}
    *
    * @param line begins with {@code cpu}
    */
@@ -55,9 +56,9 @@ public record ProcessorTime(double busySeconds, double stolenSeconds, double all
   }
 
   /**
-   * {@return what was counted since}
+   * {@return the time counted since an earlier reading}
    *
-   * @param before an earlier reading
+   * @param before the earlier reading
    */
   public ProcessorTime since(ProcessorTime before) {
     return new ProcessorTime(

@@ -13,17 +13,17 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The directory where this user's processes find the seat, and the process that holds it.
+ * The directory through which this user's processes find the seat, and the process that holds it.
  *
- * @param path the directory, which need not be there
+ * @param path the directory, which need not exist
  */
 public record RunDirectory(Path path) {
   private static final Pattern HOLDER = Pattern.compile("pid=(\\d{1,18}) start=(\\d{1,18})\\s*");
-  // Of the fields behind the name in /proc/PID/stat: the 22nd of all.
+  // The index of starttime, field 22 of /proc/PID/stat, among the fields after the name.
   private static final int STAT_START = 19;
   private static final int MOST_HOLDER_BYTES = 256;
 
-  /** {@return the directory that the environment names, or the usual one} */
+  /** {@return the directory that the environment names, or the default one} */
   public static RunDirectory of(Map<String, String> environment) {
     return new RunDirectory(
         set(environment, "VGPU_RUN_DIR")
@@ -36,9 +36,9 @@ public record RunDirectory(Path path) {
   }
 
   /**
-   * {@return the process that holds the seat; empty if none that lives does} Reads the file beside
-   * the lock: the lock's own must not be opened by a process that may hold it, because closing it
-   * would drop the lock.
+   * {@return the live process that holds the seat; empty if there is none} Reads the file beside
+   * the lock file. A process that may hold the lock must not open the lock file itself, because
+   * closing it would release the lock.
    */
   public OptionalLong seatHolder() {
     try {
@@ -49,12 +49,15 @@ public record RunDirectory(Path path) {
         return startOf(pid).equals(matcher.group(2)) ? OptionalLong.of(pid) : OptionalLong.empty();
       }
     } catch (IOException e) {
-      // No seat, or one that we may not look at.
+      // There is no seat, or this process may not read it.
     }
     return OptionalLong.empty();
   }
 
-  /** When a process was started, as the kernel counts it; a number may come again, this not. */
+  /**
+   * The start time of a process, as the kernel counts it. A process id may be reused; an id with
+   * its start time is unique.
+   */
   private static String startOf(long pid) throws IOException {
     String stat = Files.readString(Path.of("/proc", Long.toString(pid), "stat"), UTF_8);
     String[] fields = stat.substring(stat.lastIndexOf(')') + 1).strip().split(" ", -1);
@@ -69,7 +72,7 @@ public record RunDirectory(Path path) {
         : holder;
   }
 
-  /** {@return the directory and the seat's holder, for people} */
+  /** {@return the directory and the holder of the seat, for people} */
   public String description() {
     OptionalLong holder = otherSeatHolder();
     return path

@@ -14,14 +14,14 @@ import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The directory of vgpu's sources that the {@code ./vgpu} script runs from. Immutable.
+ * The source directory of vgpu that the {@code ./vgpu} script runs from. Immutable.
  *
  * @param root the directory
  */
 public record SourceCheckout(Path root) {
   private static final long GIT_TIMEOUT_SECONDS = 5;
 
-  /** Checks that it is there. */
+  /** Checks that the directory is given. */
   public SourceCheckout {
     requireNonNull(root, "root");
   }
@@ -29,7 +29,7 @@ public record SourceCheckout(Path root) {
   /**
    * {@return the checkout that the script names in {@code VGPU_HOME}; empty if there is none}
    *
-   * @param environment the environment's variables
+   * @param environment the environment variables
    */
   public static Optional<SourceCheckout> find(Map<String, String> environment) {
     return Optional.ofNullable(environment.get("VGPU_HOME"))
@@ -38,10 +38,10 @@ public record SourceCheckout(Path root) {
   }
 
   /**
-   * {@return the same, for what cannot do without}
+   * {@return the checkout, for a command that needs one}
    *
-   * @param environment the environment's variables
-   * @param command what needs it, for the message
+   * @param environment the environment variables
+   * @param command the command's name, for the message
    * @throws UserException if there is none
    */
   public static SourceCheckout require(Map<String, String> environment, String command)
@@ -58,11 +58,11 @@ public record SourceCheckout(Path root) {
   }
 
   /**
-   * {@return the class path of a module that was built here}
+   * {@return the class path of a module that was built in this checkout}
    *
    * @param module its directory, for example {@code samples/inference-server}
    * @param artifact the name of its jar, without the version
-   * @throws UserException if it is not built
+   * @throws UserException if it has not been built
    */
   public String classPath(String module, String artifact) throws UserException {
     Path target = root.resolve(module).resolve("target");
@@ -84,7 +84,7 @@ public record SourceCheckout(Path root) {
     }
   }
 
-  /** {@return the commit, short, with {@code -dirty} if files were changed; empty if unknown} */
+  /** {@return the short commit, with {@code -dirty} if files were changed; empty if unknown} */
   public Optional<String> commit() {
     if (!Files.exists(root.resolve(".git"))) {
       return Optional.empty();

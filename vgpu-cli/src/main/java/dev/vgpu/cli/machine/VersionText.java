@@ -2,13 +2,13 @@ package dev.vgpu.cli.machine;
 
 import java.util.Map;
 
-/** The version of this command, and the commit that it was built from if that is known. */
+/** The version of this command, and the commit from which it was built, if known. */
 public final class VersionText {
   private static final String UNPACKAGED = "development";
 
   private VersionText() {}
 
-  /** {@return the version of the jar; {@code development} without one} */
+  /** {@return the jar's version; {@code development} without a jar} */
   public static String version() {
     String version = VersionText.class.getPackage().getImplementationVersion();
     return version == null ? UNPACKAGED : version;
@@ -19,7 +19,7 @@ public final class VersionText {
     return SourceCheckout.find(environment).flatMap(SourceCheckout::commit).orElse("unknown");
   }
 
-  /** {@return both for people} */
+  /** {@return version and commit, for people} */
   public static String line(Map<String, String> environment) {
     String commit = commit(environment);
     return "vgpu " + version() + (commit.equals("unknown") ? "" : " (commit " + commit + ")");

@@ -1,4 +1,4 @@
-/** The machine that the command runs on, and the source checkout if there is one. */
+/** The machine on which the command runs, and the source checkout if there is one. */
 @NullMarked
 package dev.vgpu.cli.machine;
 

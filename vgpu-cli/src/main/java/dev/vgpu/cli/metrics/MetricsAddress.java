@@ -6,7 +6,7 @@ import java.net.UnknownHostException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Where metrics are served: {@code PORT} on this machine alone, or {@code HOST:PORT}. */
+/** The address of the metrics: {@code PORT} on the loopback interface, or {@code HOST:PORT}. */
 public final class MetricsAddress {
   private static final Pattern TEXT =
       Pattern.compile(
@@ -18,7 +18,7 @@ public final class MetricsAddress {
    * {@return the address; on the loopback interface if no host is given}
    *
    * @param text for example {@code 9400}, {@code 0.0.0.0:9400} or {@code [::1]:9400}
-   * @throws IllegalArgumentException if it is none; the message says how to write one
+   * @throws IllegalArgumentException if it is not an address; the message shows the syntax
    */
   public static InetSocketAddress fromString(String text) {
     Matcher matcher = TEXT.matcher(text.strip());

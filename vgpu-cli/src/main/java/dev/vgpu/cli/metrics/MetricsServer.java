@@ -16,9 +16,9 @@ import java.util.concurrent.Executors;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Serves a pool's meters at {@code /metrics} in Prometheus' text format. Two threads answer; what
- * comes meanwhile waits. On the loopback interface only requests by a local name are answered, so
- * that no page in a browser reads them under a name of its own.
+ * Serves a pool's meters at {@code /metrics} in Prometheus' text format. Two threads answer;
+ * further requests queue. On the loopback interface, a request's host must be a local name.
+ * Otherwise a page in a browser could read the meters through a name of its own (DNS rebinding).
  */
 public final class MetricsServer implements AutoCloseable {
   private static final String FORMAT = "text/plain; version=0.0.4; charset=utf-8";
@@ -45,12 +45,12 @@ public final class MetricsServer implements AutoCloseable {
   }
 
   /**
-   * Begins to serve.
+   * Starts serving.
    *
-   * @param pool whose meters; not closed with this
-   * @param address where; port 0 takes any that is free
-   * @return close it to end
-   * @throws IOException if nothing can listen there
+   * @param pool whose meters are served; not closed with this server
+   * @param address where to listen; port 0 selects any free port
+   * @return the server; close it to stop serving
+   * @throws IOException if the address cannot be listened on
    */
   public static MetricsServer open(GpuPool pool, InetSocketAddress address) throws IOException {
     limit("sun.net.httpserver.maxReqTime");
@@ -63,14 +63,14 @@ public final class MetricsServer implements AutoCloseable {
     return opened;
   }
 
-  /** In seconds; without, a client that sends or reads nothing keeps a thread for ever. */
+  /** In seconds. Without it, a client that neither sends nor reads blocks a thread for ever. */
   private static void limit(String property) {
     if (System.getProperty(property) == null) {
       System.setProperty(property, "10");
     }
   }
 
-  /** {@return where it listens} */
+  /** {@return the address on which the server listens} */
   public InetSocketAddress address() {
     return server.getAddress();
   }

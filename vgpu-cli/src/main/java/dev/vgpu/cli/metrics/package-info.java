@@ -1,4 +1,4 @@
-/** The page that Prometheus reads, for programs that have no meters of their own. */
+/** The page that Prometheus scrapes, for programs without meters of their own. */
 @NullMarked
 package dev.vgpu.cli.metrics;
 

@@ -35,13 +35,13 @@ public final class MigCommand implements Runnable {
         .addSubcommand(new Disable(context));
   }
 
-  /** Refuses: there is nothing to do without a command. */
+  /** Fails: a subcommand is required. */
   @Override
   public void run() {
     throw new ParameterException(spec.commandLine(), "no command is given");
   }
 
-  /** The GPU of that UUID, or at that place. */
+  /** The GPU with a UUID or an index. */
   static MigState gpu(MigDriver driver, String text) throws UserException {
     List<MigState> gpus = driver.gpus();
     for (int i = 0; i < gpus.size(); i++) {
@@ -95,7 +95,7 @@ public final class MigCommand implements Runnable {
     }
   }
 
-  /** Switches it on. */
+  /** Enables the MIG mode. */
   @Command(
       name = "enable",
       description = {
@@ -109,7 +109,7 @@ public final class MigCommand implements Runnable {
     }
   }
 
-  /** Switches it off. */
+  /** Disables the MIG mode. */
   @Command(
       name = "disable",
       description = "Switch the MIG mode of a GPU off, as root. It may have no instances.",

@@ -22,7 +22,7 @@ import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 
-/** Lists the instances. */
+/** Lists the MIG instances. */
 @Command(
     name = "list",
     description = "List the GPUs that can be cut, and what they are cut into.",
@@ -60,7 +60,7 @@ final class MigListCommand implements Callable<Integer> {
         .forEach(console.out()::println);
   }
 
-  /** Where the table is too wide, names of devices are shortened, and then those of leases. */
+  /** If the table is too wide, shortens the names of devices, then those of leases. */
   static List<String> lines(
       MigState state, Map<GpuId, String> holders, int textWidth, int tableWidth) {
     String title = state.gpu() + "  " + state.model() + "  MIG " + mode(state);
@@ -89,7 +89,7 @@ final class MigListCommand implements Callable<Integer> {
     return table;
   }
 
-  /** One that is cut further has its compute instances below it. */
+  /** A GPU instance that is divided further has its compute instances listed below it. */
   private static void row(
       TextTable table,
       MigState state,

@@ -42,7 +42,7 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/** Shows where an instance would go, and why. Changes nothing without consent. */
+/** Shows where an instance would be placed, and why. Changes nothing without {@code --consent}. */
 @Command(
     name = "plan",
     description = "Show where a MIG instance would go now, and why. Nothing is made.",
@@ -99,7 +99,7 @@ final class MigPlanCommand implements Callable<Integer> {
               + " that were made out before name one that is gone.")
   private boolean consent;
 
-  /** Under which something runs. */
+  /** The virtual GPUs under which a program runs. */
   private final Set<String> busy = new HashSet<>();
 
   MigPlanCommand(CliContext context) {
@@ -138,7 +138,7 @@ final class MigPlanCommand implements Callable<Integer> {
     return plan.isPresent() ? 0 : CommandLine.ExitCode.SOFTWARE;
   }
 
-  /** By the process that holds the seat: it knows what is ours and what runs. */
+  /** Asks the seat's holder, which knows which instances are vgpu's and which are in use. */
   private int carryOut(List<MigGpu> gpus) throws UserException {
     VirtualGpuRequest.Builder request =
         VirtualGpuRequest.builder().name("plan").require(Capabilities.FaultIsolation.ISOLATED);
@@ -227,7 +227,7 @@ final class MigPlanCommand implements Callable<Integer> {
     return gpus;
   }
 
-  /** Those without programs, and offline ones. */
+  /** The leases that have no programs, and the offline ones. */
   private Set<String> movableLeases() {
     Set<String> movable = new HashSet<>();
     try (GpuPool pool = context.pools().get()) {

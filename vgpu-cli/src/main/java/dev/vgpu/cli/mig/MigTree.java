@@ -7,24 +7,28 @@ import dev.vgpu.nvml.mig.MigHolders;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
-/** The MIG instances of the GPUs, read again and again. Safe for use by several threads. */
+/** Reads the MIG instances of the GPUs repeatedly. Safe for use by several threads. */
 public final class MigTree implements AutoCloseable {
   private final Path runDirectory;
   private @Nullable MigDriver driver;
 
-  /** Opens nothing yet; leases are looked up in that directory. */
+  /**
+   * Creates a reader that has opened nothing yet.
+   *
+   * @param runDirectory where leases are looked up
+   */
   public MigTree(Path runDirectory) {
     this.runDirectory = runDirectory;
   }
 
-  /** {@return what {@code mig list --json} prints; if that fails, the reason as {@code unknown}} */
+  /** {@return the output of {@code mig list --json}; on failure, the reason as {@code unknown}} */
   public synchronized JsonNode read() {
     try {
       MigDriver open = driver == null ? MigDriver.open() : driver;
       driver = open;
       return MigListCommand.json(open.gpus(), MigHolders.ofDevices(runDirectory));
     } catch (RuntimeException e) {
-      close(); // Opened anew at the next look.
+      close(); // The next read opens it again.
       String why = e.getMessage() == null ? e.toString() : e.getMessage();
       return JsonNodeFactory.instance.objectNode().put("unknown", why);
     }

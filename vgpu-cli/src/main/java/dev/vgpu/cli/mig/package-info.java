@@ -1,4 +1,4 @@
-/** The commands that look at MIG instances, plan them, and switch the mode. */
+/** The commands that list and plan MIG instances, and switch the MIG mode. */
 @NullMarked
 package dev.vgpu.cli.mig;
 

@@ -2,13 +2,13 @@ package dev.vgpu.cli.process;
 
 import java.lang.reflect.Proxy;
 
-/** A signal that asks a process to end. */
+/** A signal that asks a process to terminate. */
 public enum EndSignal {
-  /** A terminal was closed. */
+  /** Sent when a terminal is closed. */
   HUP(1),
-  /** Ctrl-C. */
+  /** Sent on Ctrl-C. */
   INT(2),
-  /** The usual one. */
+  /** The default signal of {@code kill}. */
   TERM(15);
 
   private static final int SIGNALLED = 128;
@@ -19,22 +19,22 @@ public enum EndSignal {
     this.number = number;
   }
 
-  /** {@return the exit code of a process that it ended, as shells give it} */
+  /** {@return the exit code that shells give to a process terminated by this signal} */
   public int exitCode() {
     return SIGNALLED + number;
   }
 
-  /** {@return whether a terminal sends it, and then to all processes in its foreground} */
+  /** {@return whether a terminal sends this signal to all processes of its foreground group} */
   boolean isOfTerminal() {
     return this != TERM;
   }
 
   /**
-   * Replaces what the JVM does when this process gets it, which is to shut down. Where the signal
-   * is ignored, as under {@code nohup}, it stays so.
+   * Replaces the JVM's handler, which shuts the JVM down. If the process ignores the signal, as
+   * under {@code nohup}, it stays ignored.
    *
-   * @param action is run on a thread of its own, each time
-   * @return whether that could be done
+   * @param action runs on a separate thread, once per signal
+   * @return whether the handler was replaced
    */
   public boolean handle(Runnable action) {
     try {
@@ -45,7 +45,9 @@ public enum EndSignal {
     }
   }
 
-  /** By reflection, because javac warns of {@code sun.misc.Signal}, and there is nothing else. */
+  /**
+   * Uses reflection, because javac warns about {@code sun.misc.Signal}; there is no alternative.
+   */
   private void install(Runnable action) throws ReflectiveOperationException {
     Class<?> signal = Class.forName("sun.misc.Signal");
     Class<?> handler = Class.forName("sun.misc.SignalHandler");

@@ -9,7 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Finds a program before it is started, so that nothing is taken for one that is not there. */
+/** Finds a program before it is started, so that nothing is acquired for a missing program. */
 public final class ProgramFile {
   private static final String DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin";
 
@@ -18,9 +18,9 @@ public final class ProgramFile {
   /**
    * {@return the program's file}
    *
-   * @param name as it was typed: a path, or a name to be looked for
+   * @param name the name as typed: a path, or a name to be looked up
    * @param searchPath the value of {@code PATH}, or null
-   * @throws UserException if there is none (127), or none that can be executed (126)
+   * @throws UserException if there is none (127), or none that is executable (126)
    */
   public static Path find(String name, @Nullable String searchPath) throws UserException {
     List<Path> there = new ArrayList<>();
@@ -54,7 +54,7 @@ public final class ProgramFile {
     for (String directory : path.split(File.pathSeparator, -1)) {
       candidates.add(Path.of(directory.isEmpty() ? "." : directory).resolve(name));
     }
-    // A directory of that name is not what was meant.
+    // A directory of that name is not meant.
     candidates.removeIf(Files::isDirectory);
     return candidates;
   }

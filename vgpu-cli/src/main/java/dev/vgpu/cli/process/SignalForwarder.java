@@ -14,9 +14,10 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Sends the signals that ask this process to end to a program instead; those that come before the
- * program is there are kept for it. What a terminal sends it sends to the program itself, which is
- * in the same process group: that is not sent twice. Safe for use by several threads.
+ * Forwards the signals that ask this process to terminate to a program. Signals that arrive before
+ * the program starts are kept for it. A signal that the terminal sends to the whole foreground
+ * process group reaches the program directly, and is not forwarded as well. Safe for use by several
+ * threads.
  */
 public final class SignalForwarder {
   private static final int STAT_PGRP = 2;
@@ -28,7 +29,7 @@ public final class SignalForwarder {
 
   private SignalForwarder() {}
 
-  /** {@return a forwarder; from now on this process does not end by these signals} */
+  /** {@return a forwarder; from now on these signals do not terminate this process} */
   public static SignalForwarder install() {
     SignalForwarder forwarder = new SignalForwarder();
     for (EndSignal signal : EndSignal.values()) {
@@ -38,9 +39,9 @@ public final class SignalForwarder {
   }
 
   /**
-   * Names the program.
+   * Sets the program, and sends it the signals that have arrived before.
    *
-   * @param program which gets what came already, and what will come
+   * @param program receives the earlier and all later signals
    */
   public synchronized void forwardTo(Process program) {
     this.program = requireNonNull(program, "program");
@@ -49,11 +50,11 @@ public final class SignalForwarder {
   }
 
   /**
-   * Waits for a signal that comes when the program has ended.
+   * Waits for a signal that arrives after the program has ended.
    *
-   * @param atMost for how long
-   * @return whether one has come
-   * @throws InterruptedException if this thread is interrupted meanwhile
+   * @param atMost how long to wait
+   * @return whether one has arrived
+   * @throws InterruptedException if this thread is interrupted while it waits
    */
   public boolean awaitUnheard(Duration atMost) throws InterruptedException {
     return unheard.await(atMost.toMillis(), TimeUnit.MILLISECONDS);
@@ -74,7 +75,8 @@ public final class SignalForwarder {
       return;
     }
     try {
-      // Java sends only SIGTERM and SIGKILL. The shell's own: a bare machine has no such program.
+      // Java can send only SIGTERM and SIGKILL. Uses the shell's built-in kill, because a minimal
+      // system has no kill program.
       new ProcessBuilder("/bin/sh", "-c", "kill -" + signal.name() + " " + program.pid())
           .redirectErrorStream(true)
           .redirectOutput(ProcessBuilder.Redirect.DISCARD)
@@ -84,7 +86,7 @@ public final class SignalForwarder {
     }
   }
 
-  /** Whether this process's group is the one that its terminal sends Ctrl-C to. */
+  /** Whether this process belongs to its terminal's foreground process group. */
   private static boolean isInForeground() {
     try {
       return isInForeground(Files.readString(Path.of("/proc/self/stat"), UTF_8));
@@ -93,7 +95,7 @@ public final class SignalForwarder {
     }
   }
 
-  /** The fields behind the name, which is in parentheses and may hold anything. */
+  /** Parses the fields after the name, which is in parentheses and may contain any character. */
   static boolean isInForeground(String stat) {
     String[] fields = stat.substring(stat.lastIndexOf(')') + 1).strip().split(" ", -1);
     return fields.length > STAT_TPGID && fields[STAT_PGRP].equals(fields[STAT_TPGID]);

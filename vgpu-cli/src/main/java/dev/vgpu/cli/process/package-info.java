@@ -1,4 +1,4 @@
-/** Other processes, as the command starts them, sends them signals and waits for them. */
+/** Other processes: finding programs, and forwarding signals to them. */
 @NullMarked
 package dev.vgpu.cli.process;
 

@@ -9,18 +9,18 @@ import java.io.UncheckedIOException;
 import java.util.Properties;
 import org.jspecify.annotations.Nullable;
 
-/** Makes a report: one HTML file with its styles, scripts, chart library and data in it. */
+/** Creates a report: one HTML file that contains its styles, scripts, chart library and data. */
 public final class HtmlReport {
   private static final String ECHARTS = "META-INF/resources/_static/echarts/";
   private static final String ECHARTS_VERSION = "META-INF/maven/org.mvnpm/echarts/pom.properties";
 
   private HtmlReport() {}
 
-  /** What is reported. */
+  /** The kind of a report. */
   public enum Page {
-    /** What the demo measured. */
+    /** The measurements of the demo. */
     DEMO("report"),
-    /** What came of a simulation. */
+    /** The result of a simulation. */
     SIMULATION("simulation");
 
     private final String name;
@@ -33,8 +33,8 @@ public final class HtmlReport {
   /**
    * {@return the report, as HTML}
    *
-   * @param page what is reported
-   * @param data what the page's script shows
+   * @param page the kind of report
+   * @param data the input of the page's script
    */
   public static String of(Page page, ObjectNode data) {
     return own(page.name + ".html")
@@ -45,12 +45,12 @@ public final class HtmlReport {
         .replace("{{echarts}}", script(charts()));
   }
 
-  /** JSON in which nothing looks like HTML; it means the same. */
+  /** Equivalent JSON without any text that looks like HTML. */
   static String inert(String json) {
     return json.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026");
   }
 
-  /** A script that cannot end, or open, an HTML element. */
+  /** A script without any text that would close or open an HTML element. */
   static String script(String javascript) {
     return javascript.replace("</script", "<\\/script").replace("<!--", "<\\!--");
   }

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** Lines over time, in percent, as an SVG document. Confined to one thread. */
+/** A line chart of percentages over time, as an SVG document. Confined to one thread. */
 public final class LineChart {
   private static final int WIDTH = 900;
   private static final int HEIGHT = 420;
@@ -20,10 +20,10 @@ public final class LineChart {
   private final List<String> lines = new ArrayList<>();
 
   /**
-   * Makes an empty chart.
+   * Creates an empty chart.
    *
-   * @param title what it shows
-   * @param hours how far the lines go
+   * @param title the chart's title
+   * @param hours the length of the time axis
    */
   public LineChart(String title, double hours) {
     this.title = title;
@@ -33,9 +33,9 @@ public final class LineChart {
   /**
    * Adds a line.
    *
-   * @param name what it shows
+   * @param name the line's name
    * @param atHours the time of each point
-   * @param percents the height of each point, 0 to 100
+   * @param percents the value of each point, 0 to 100
    */
   public void line(String name, double[] atHours, double[] percents) {
     String colour = COLOURS.get(lines.size() % COLOURS.size());
@@ -51,7 +51,7 @@ public final class LineChart {
     lines.add(drawn + label(LEFT + ACROSS + 12, y, "start", colour, name));
   }
 
-  /** {@return the document} */
+  /** {@return the SVG document} */
   public String svg() {
     StringBuilder svg =
         new StringBuilder(

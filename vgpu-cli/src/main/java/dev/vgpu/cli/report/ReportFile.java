@@ -10,8 +10,8 @@ import java.nio.file.StandardCopyOption;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A file that is there completely or not at all: it is written beside its place, and then moved.
- * What was there before stays until then. Confined to one thread.
+ * A file that is written atomically: it is written to a temporary file, then moved into place.
+ * Until then any older file stays. Confined to one thread.
  */
 public final class ReportFile {
   private final Path path;
@@ -23,9 +23,9 @@ public final class ReportFile {
   /**
    * Checks that a file can be written, without writing it. Creates its directory.
    *
-   * @param path where it shall be; a file that is there will be replaced
+   * @param path where the file goes; an existing file will be replaced
    * @return the file
-   * @throws UserException if it cannot be written; says why
+   * @throws UserException if it cannot be written; the message says why
    */
   public static ReportFile prepare(Path path) throws UserException {
     Path target = path.toAbsolutePath().normalize();
@@ -48,16 +48,17 @@ public final class ReportFile {
     }
   }
 
-  /** {@return where it is, absolute} */
+  /** {@return the absolute path} */
   public Path path() {
     return path;
   }
 
   /**
-   * Writes the file and moves it to its place.
+   * Writes the file and moves it into place.
    *
-   * @param text what it holds
-   * @throws UserException if it cannot be written; says why, and what was there before is unchanged
+   * @param text its content
+   * @throws UserException if it cannot be written; the message says why, and any older file is
+   *     unchanged
    */
   public void write(String text) throws UserException {
     try {
@@ -91,7 +92,7 @@ public final class ReportFile {
     try {
       Files.deleteIfExists(file);
     } catch (IOException e) {
-      // Nothing more can be done about a file that nobody reads.
+      // The temporary file stays; nothing more can be done.
     }
   }
 

@@ -1,4 +1,4 @@
-/** The demo's report: one self-contained HTML file. */
+/** Reports: self-contained HTML files, and charts. */
 @NullMarked
 package dev.vgpu.cli.report;
 

@@ -11,11 +11,11 @@ import dev.vgpu.cli.text.Words;
 import java.util.List;
 import java.util.Locale;
 
-/** What a pool makes of each backend for a request, for people and for programs. */
+/** A pool's evaluation of each backend for a request, for people and for programs. */
 final class Explanation {
   private Explanation() {}
 
-  /** Whether something would serve it now. */
+  /** Whether any backend could serve the request now. */
   static boolean isServed(List<BackendChoice> choices) {
     return choices.stream().anyMatch(each -> each.verdict() == BackendChoice.Verdict.CHOSEN);
   }

@@ -7,7 +7,7 @@ import dev.vgpu.cli.console.HarmlessText;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** Tells on standard error what was done to one virtual GPU to get memory back, and why. */
+/** Reports on standard error what reclaim did to one virtual GPU, and why. */
 final class ReclaimNotices implements GpuListener {
   private static final int KILLED_BY_SIGNAL = 128;
   private static final long NEWS_MS = 200;
@@ -41,7 +41,7 @@ final class ReclaimNotices implements GpuListener {
     console.err().flush();
   }
 
-  /** Waits a moment for the reason, if a signal ended the program; returns its exit code. */
+  /** If a signal ended the program, waits briefly for the reason. Returns the exit code. */
   int lastWords(int exitCode) throws InterruptedException {
     if (exitCode > KILLED_BY_SIGNAL) {
       boolean ignored = ended.await(NEWS_MS, TimeUnit.MILLISECONDS);

@@ -209,7 +209,7 @@ public final class RunCommand implements Callable<Integer> {
     }
   }
 
-  /** What a tenant's name may not hold becomes a dash. */
+  /** Replaces each character that a tenant's name may not contain by a dash. */
   static String nameOf(Path program) {
     Path file = program.getFileName();
     String text = (file == null ? "program" : file.toString()).replaceAll("[^A-Za-z0-9._-]", "-");

@@ -9,14 +9,14 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * Keeps the seat while processes that a program left behind need it, and no other process is known
- * that would take it over. Without a seat, their next work on the GPU would be refused.
+ * Holds the seat for processes that outlive their program, as long as no other process is known
+ * that would take the seat over. Without a seat, their next work on the GPU would be refused.
  */
 final class SeatStay {
   private static final Duration SOON = Duration.ofMillis(10);
   private static final Duration LATER = Duration.ofMillis(200);
 
-  /** Processes that end with the program, or a moment later, are not reported. */
+  /** No report about processes that end with the program, or shortly afterwards. */
   private static final int LOOKS_IN_SILENCE = 50;
 
   private final GpuPool pool;
@@ -29,7 +29,7 @@ final class SeatStay {
     this.console = console;
   }
 
-  /** Returns when no program of the virtual GPU needs this process any more, or at a signal. */
+  /** Returns when no process of the virtual GPU needs this seat any more, or on a signal. */
   void whileNeeded(String virtualGpu, SignalForwarder signals) throws InterruptedException {
     for (int looks = 0; isNeeded(virtualGpu); looks++) {
       if (looks == LOOKS_IN_SILENCE) {

@@ -18,7 +18,7 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/** Suspends a virtual GPU, or lets it go on. */
+/** Suspends or resumes a virtual GPU. */
 public abstract class SuspendCommand implements Callable<Integer> {
   private final CliContext context;
 
@@ -40,7 +40,7 @@ public abstract class SuspendCommand implements Callable<Integer> {
     this.context = context;
   }
 
-  /** Moves what runs under a virtual GPU off the GPU. */
+  /** Suspends what runs under a virtual GPU: its memory moves off the GPU, its work waits. */
   @Command(
       name = "suspend",
       description = {
@@ -65,7 +65,7 @@ public abstract class SuspendCommand implements Callable<Integer> {
     }
   }
 
-  /** Moves it back. */
+  /** Resumes what runs under a suspended virtual GPU. */
   @Command(
       name = "resume",
       description = "Let what runs under a suspended virtual GPU go on.",

@@ -1,4 +1,4 @@
-/** The commands that put programs under virtual GPUs, suspend them, and let them go on. */
+/** The commands that run programs under virtual GPUs, suspend them, and resume them. */
 @NullMarked
 package dev.vgpu.cli.run;
 

@@ -103,9 +103,9 @@ final class GpuSettingsOptions {
   private @Nullable Duration reclaimHoldBack;
 
   /**
-   * {@return the settings that were given, and the defaults of the rest}
+   * {@return the settings, with defaults for options that were not given}
    *
-   * @throws ParameterException if they make no sense
+   * @throws ParameterException if the settings are not valid
    */
   GpuSettings settings() {
     GpuSettings.Builder builder = GpuSettings.builder();

@@ -11,7 +11,7 @@ import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.TypeConversionException;
 
-/** Whether and where metrics are served. Mutable; picocli sets it. */
+/** The options that say whether and where metrics are served. Mutable; picocli sets it. */
 final class MetricsOptions {
   @Option(
       names = "--metrics",
@@ -23,7 +23,7 @@ final class MetricsOptions {
       })
   private @Nullable InetSocketAddress address;
 
-  /** Reads addresses. */
+  /** Parses addresses. */
   static final class AddressConverter implements ITypeConverter<InetSocketAddress> {
     @Override
     public InetSocketAddress convert(String text) {
@@ -35,7 +35,7 @@ final class MetricsOptions {
     }
   }
 
-  /** Begins to serve, if it was asked for; null if not. */
+  /** Starts serving if the option was given; otherwise returns null. */
   @Nullable MetricsServer open(GpuPool pool) throws UserException {
     if (address == null) {
       return null;

@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 
-/** Holds the seat. */
+/** Holds the seat until it is terminated. */
 @Command(
     name = "serve",
     description = {

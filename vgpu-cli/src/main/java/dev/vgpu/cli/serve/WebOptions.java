@@ -44,7 +44,7 @@ final class WebOptions {
       description = "What viewers of the dashboard have to give is in this file of yours alone.")
   private @Nullable Path tokenFile;
 
-  /** Reads addresses. */
+  /** Parses addresses. */
   static final class AddressConverter implements ITypeConverter<WebAddress> {
     @Override
     public WebAddress convert(String text) {
@@ -56,16 +56,16 @@ final class WebOptions {
     }
   }
 
-  /** A dashboard that is served, or none. */
+  /** A running dashboard, or none. */
   interface Serving extends AutoCloseable {
-    /** {@return where it is, in words for people; empty if there is none} */
+    /** {@return the dashboard's address in words for people; empty if there is no dashboard} */
     Optional<String> said();
 
     @Override
     void close();
   }
 
-  /** Begins to serve the dashboard, if it was asked for. */
+  /** Starts serving the dashboard if the option was given. */
   Serving open(CliContext context, GpuPool pool) throws UserException {
     if (address == null) {
       return serving(Optional.empty(), () -> {});
@@ -112,7 +112,7 @@ final class WebOptions {
     };
   }
 
-  /** A request that comes slowly, or never whole, holds its thread no longer than that. */
+  /** Limits how long a slow or incomplete request may occupy its thread. */
   private static void limitRequests() {
     if (System.getProperty("sun.net.httpserver.maxReqTime") == null) {
       System.setProperty("sun.net.httpserver.maxReqTime", "10");

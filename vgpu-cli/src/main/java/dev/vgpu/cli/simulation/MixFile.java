@@ -14,33 +14,32 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A file that describes what is simulated. What it may hold stands in {@code vgpu-cli/README.md}.
- * Immutable.
+ * A file that describes a simulation. {@code vgpu-cli/README.md} describes its format. Immutable.
  *
- * @param title what people call it
- * @param mix what is simulated
+ * @param title the title for people
+ * @param mix the tenants and GPUs to simulate
  */
 public record MixFile(String title, Mix mix) {
   private static final long LONGEST_NS = 31L * 24 * 3_600 * 1_000_000_000L;
   private static final int MOST_GPUS = 64;
   private static final int MOST_TENANTS = 1_024;
 
-  /** Those who give other values than the file's. */
+  /** Values that replace those of the file. */
   public record Overrides(@Nullable Long seed, @Nullable Duration duration) {
-    /** Nothing else than what the file says. */
+    /** Replaces nothing. */
     public static final Overrides NONE = new Overrides(null, null);
   }
 
-  /** A GPU, and what of it the scheduler does not know. */
+  /** A GPU, and its memory, which the scheduler does not know. */
   record FileGpu(Mix.Gpu gpu, @Nullable MemorySize memory) {}
 
   /**
    * Reads a file.
    *
-   * @param path where it is
-   * @param overrides what holds instead of what it says
-   * @return what it says
-   * @throws UserException if it cannot be read, or makes no sense; says where and why
+   * @param path the file
+   * @param overrides values that replace those of the file
+   * @return the simulation that it describes
+   * @throws UserException if it cannot be read, or is not valid; the message says where and why
    */
   public static MixFile read(Path path, Overrides overrides) throws UserException {
     Section root = SourceText.at(path).read("a mix");
@@ -56,7 +55,7 @@ public record MixFile(String title, Mix mix) {
     if (duration != null && durationNs > LONGEST_NS) {
       throw duration.error("a simulation is longer than 31 days: " + duration.text());
     }
-    // Windows and points of the series lie on steps.
+    // Windows and points of the series are multiples of a step.
     long stepNs = 50_000_000;
     warmUpNs = warmUpNs / stepNs * stepNs;
     durationNs = Math.max(stepNs, durationNs / stepNs * stepNs);

@@ -12,8 +12,8 @@ import org.snakeyaml.engine.v2.nodes.NodeTuple;
 import org.snakeyaml.engine.v2.nodes.ScalarNode;
 
 /**
- * Keys with values. Who reads it asks for each key that it knows, and then {@link #end()}s it: a
- * key that nobody asked for is an error. Confined to one thread.
+ * A mapping of keys to values. The reader gets each key that it knows, then calls {@link #end},
+ * which fails if there is a key that was not asked for. Confined to one thread.
  */
 final class Section {
   private final SourceText source;
@@ -38,7 +38,7 @@ final class Section {
     }
   }
 
-  /** {@return the value of a key; null if it is not there} */
+  /** {@return the value of a key; null if it is missing} */
   @Nullable Value find(String key) {
     known.add(key);
     return values.get(key);
@@ -52,7 +52,7 @@ final class Section {
     return value;
   }
 
-  /** All keys that may be here were asked for: another one is an error. */
+  /** Fails if there is a key that the reader has not asked for. */
   void end() throws UserException {
     for (Map.Entry<String, Node> key : keys.entrySet()) {
       if (!known.contains(key.getKey())) {
@@ -90,7 +90,7 @@ final class Section {
     return best;
   }
 
-  /** How many letters have to be changed, added or left out (Levenshtein). */
+  /** The Levenshtein distance: how many letters must be changed, added or removed. */
   private static int distance(String one, String other) {
     String to = other.toLowerCase(java.util.Locale.ROOT);
     int[] row = new int[to.length() + 1];

@@ -25,7 +25,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** Runs a described mix through the scheduler in virtual time. */
+/** Runs a mix, described by a file, through the scheduler in virtual time. */
 @Command(
     name = "simulate",
     description = {

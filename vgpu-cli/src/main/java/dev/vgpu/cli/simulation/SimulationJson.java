@@ -20,9 +20,9 @@ public final class SimulationJson {
   /**
    * {@return the figures}
    *
-   * @param title what people call the mix
-   * @param result what came of it
-   * @param tookNs how long the simulation took, really
+   * @param title the mix's title for people
+   * @param result the simulation's result
+   * @param tookNs the wall-clock time of the simulation
    */
   public static ObjectNode of(String title, MixResult result, long tookNs) {
     ObjectNode figures = JsonNodeFactory.instance.objectNode();
@@ -44,7 +44,7 @@ public final class SimulationJson {
     return figures;
   }
 
-  /** {@return virtual time by real time} */
+  /** {@return the ratio of virtual time to wall-clock time} */
   static double timesFaster(MixResult result, long tookNs) {
     return result.mix().durationNs() / (double) tookNs;
   }
@@ -118,10 +118,10 @@ public final class SimulationJson {
   }
 
   /**
-   * {@return what the report shows}
+   * {@return the report's data}
    *
    * @param figures the figures
-   * @param result what came of the mix
+   * @param result the simulation's result
    */
   public static ObjectNode report(ObjectNode figures, MixResult result) {
     ObjectNode data = JsonNodeFactory.instance.objectNode();

@@ -19,11 +19,11 @@ public final class SimulationText {
   private final long tookNs;
 
   /**
-   * Creates one.
+   * Creates the text.
    *
-   * @param title what people call the mix
-   * @param result what came of it
-   * @param tookNs how long the simulation took, really
+   * @param title the mix's title for people
+   * @param result the simulation's result
+   * @param tookNs the wall-clock time of the simulation
    */
   public SimulationText(String title, MixResult result, long tookNs) {
     this.title = title;

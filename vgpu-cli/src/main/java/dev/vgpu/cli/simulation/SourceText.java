@@ -30,10 +30,10 @@ import org.snakeyaml.engine.v2.parser.ParserImpl;
 import org.snakeyaml.engine.v2.scanner.StreamReader;
 
 /**
- * A file in YAML 1.2, of which JSON is a part. Says of everything in it where it stands. Immutable.
+ * A file in YAML 1.2, which includes JSON. Every error names its place in the file. Immutable.
  *
- * @param path where it is
- * @param settings how it is parsed
+ * @param path the file
+ * @param settings the parser's settings
  */
 record SourceText(Path path, LoadSettings settings) {
   private static final int MOST_BYTES = 1 << 20;
@@ -46,7 +46,7 @@ record SourceText(Path path, LoadSettings settings) {
     return new SourceText(path, settings);
   }
 
-  /** Reads it: one document, which is a section. */
+  /** Reads the file, which must be one document, a mapping. */
   Section read(String what) throws UserException {
     String text = text();
     try {
@@ -75,7 +75,8 @@ record SourceText(Path path, LoadSettings settings) {
       if (Files.isDirectory(path)) {
         throw new UserException(path + " is a directory; give a file");
       }
-      // Not by its length: what is no file has none, and /dev/zero has no end.
+      // Limits the bytes read, not the file's length: special files report no length, and /dev/zero
+      // never ends.
       byte[] bytes = TrustedFiles.readAtMost(path, MOST_BYTES);
       return UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
     } catch (NoSuchFileException e) {
@@ -90,7 +91,8 @@ record SourceText(Path path, LoadSettings settings) {
   }
 
   /**
-   * What could keep a reader busy for ever: nesting without end, and aliases of what they are in.
+   * Rejects what could occupy a reader for ever: unbounded nesting, and aliases of an enclosing
+   * node.
    */
   private void check(String text) throws UserException {
     Deque<String> open = new ArrayDeque<>();
@@ -120,7 +122,7 @@ record SourceText(Path path, LoadSettings settings) {
     }
   }
 
-  /** What is wrong at a place. */
+  /** An error at a place in the file. */
   UserException error(Node where, String problem) {
     return error(where.getStartMark(), problem, null);
   }

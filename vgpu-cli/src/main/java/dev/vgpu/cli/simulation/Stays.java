@@ -18,11 +18,11 @@ import java.util.Map;
 import java.util.stream.Collectors;
 
 /**
- * Finds out when tenants come and go, and asks the pool's own admission whether those that are
- * there at one time fit. Confined to one thread.
+ * Computes when tenants join and leave, and asks the pool's own admission whether the tenants
+ * present at one time fit. Confined to one thread.
  */
 final class Stays {
-  /** The file does not say what a GPU has: nobody is refused for it. */
+  /** Stands for a GPU whose memory the file does not state: no tenant is refused for it. */
   private static final MemorySize UNKNOWN_MEMORY = MemorySize.ofBytes(1L << 59);
 
   private final List<MixFile.FileGpu> gpus;
@@ -34,7 +34,7 @@ final class Stays {
     tenants.forEach(tenant -> byName.put(tenant.name(), tenant));
   }
 
-  /** {@return the tenants, as they are simulated} */
+  /** {@return the tenants to simulate} */
   List<Mix.Member> members(long durationNs) throws UserException {
     List<Mix.Member> members = new ArrayList<>();
     for (FileTenant tenant : byName.values()) {
@@ -58,7 +58,7 @@ final class Stays {
     return members;
   }
 
-  /** When a tenant comes and goes. */
+  /** When a tenant joins and leaves. */
   private long[] stay(FileTenant tenant, Deque<String> asking) throws UserException {
     long[] known = times.get(tenant.name());
     if (known != null) {
@@ -116,8 +116,8 @@ final class Stays {
   }
 
   /**
-   * Those of a GPU that are there when this one comes, itself included, in the order in which they
-   * come.
+   * The tenants of the same GPU that are present when this one joins, itself included, in the order
+   * in which they join.
    */
   private List<FileTenant> present(FileTenant tenant) {
     long atNs = joinNs(tenant);
@@ -136,7 +136,10 @@ final class Stays {
     return requireNonNull(times.get(tenant.name()))[1];
   }
 
-  /** What the pool would grant at this moment, in the order in which the tenants come. */
+  /**
+   * Fails if the pool would refuse a tenant when this one joins. Tenants are admitted in the order
+   * in which they join.
+   */
   private void checkAdmission(FileTenant arriving) throws UserException {
     MixFile.FileGpu gpu = gpus.get(arriving.gpu());
     Admission admission =
@@ -164,7 +167,7 @@ final class Stays {
     }
   }
 
-  /** What of a tenant does not fit, in the file. */
+  /** The value in the file that does not fit: the share or the quota. */
   private static Value tooMany(FileTenant tenant, Admission admission) {
     VirtualGpuRequest request = tenant.request();
     boolean isShare =

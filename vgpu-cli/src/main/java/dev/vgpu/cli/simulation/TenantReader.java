@@ -32,21 +32,21 @@ final class TenantReader {
   private static final MemorySize LEAST_QUOTA = MemorySize.ofMebibytes(1);
   private static final int MOST_COPIES = 256;
 
-  /** How a tenant's work is enforced. */
+  /** How the work of a tenant is enforced. */
   private enum Enforced {
     HOOK,
     JVM
   }
 
   /**
-   * A tenant as the file describes it: when it comes and goes may depend on others.
+   * A tenant as the file describes it. When it joins and leaves may depend on other tenants.
    *
-   * @param at the tenant in the file
+   * @param at the tenant's place in the file
    * @param shareAt its share
    * @param quotaAt its quota
-   * @param after after whose leaving it comes
-   * @param joinNs so long after that, or after the beginning
-   * @param stayNs how long it stays, if it leaves so long after it has come
+   * @param after the tenant after whose leaving it joins
+   * @param joinNs the delay of its joining after that, or after the start
+   * @param stayNs how long it stays, if its leaving depends on its joining
    * @param leaveNs when it leaves
    */
   record FileTenant(
@@ -83,7 +83,7 @@ final class TenantReader {
     return value.word(Map.of("hook", Enforced.HOOK, "jvm", Enforced.JVM));
   }
 
-  /** Reads what enforcement costs. */
+  /** Reads the costs of enforcement. */
   void costs(@Nullable Value value) throws UserException {
     if (value == null) {
       return;
@@ -125,7 +125,7 @@ final class TenantReader {
     return value == null ? usual : value.yesOrNo();
   }
 
-  /** Reads a tenant, or as many as its count says. */
+  /** Reads a tenant, or as many copies of it as its count says. */
   List<FileTenant> read(Value value) throws UserException {
     Section section = value.section("a tenant");
     Value name = section.get("name");

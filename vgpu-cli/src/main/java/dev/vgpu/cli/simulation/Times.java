@@ -2,11 +2,11 @@ package dev.vgpu.cli.simulation;
 
 import java.util.Locale;
 
-/** Times for people. */
+/** Formats times for people. */
 final class Times {
   private Times() {}
 
-  /** {@return a time with the unit that suits it} */
+  /** {@return a time in a suitable unit} */
   static String text(long ns) {
     if (ns < 1_000) {
       return ns + " ns";

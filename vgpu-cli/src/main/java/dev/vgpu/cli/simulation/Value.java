@@ -14,11 +14,11 @@ import org.snakeyaml.engine.v2.nodes.ScalarNode;
 import org.snakeyaml.engine.v2.nodes.SequenceNode;
 
 /**
- * A value in a file, and where it stands. Each way to read it says what is wrong with it.
+ * A value in a file, and its place. Each method that reads it reports errors with that place.
  * Immutable.
  *
  * @param source the file
- * @param node where
+ * @param node its place
  * @param what its key
  */
 record Value(SourceText source, Node node, String what) {
@@ -63,7 +63,7 @@ record Value(SourceText source, Node node, String what) {
     return values;
   }
 
-  /** Nanoseconds, from a least length on. */
+  /** A time in nanoseconds, at least the given length. */
   long time(long leastNs) throws UserException {
     String text = text();
     Matcher matcher = TIME.matcher(text.toLowerCase(Locale.ROOT));
@@ -108,7 +108,7 @@ record Value(SourceText source, Node node, String what) {
         return number;
       }
     } catch (NumberFormatException e) {
-      // Said below.
+      // Reported below.
     }
     throw error(
         "'" + what + "' is not a whole number from " + least + " to " + most + ": '" + text + "'");
@@ -131,7 +131,7 @@ record Value(SourceText source, Node node, String what) {
         return number;
       }
     } catch (NumberFormatException e) {
-      // Said below.
+      // Reported below.
     }
     throw error(
         String.format(
@@ -151,7 +151,7 @@ record Value(SourceText source, Node node, String what) {
     }
   }
 
-  /** One of some words. */
+  /** One of a set of words. */
   <T> T word(Map<String, T> words) throws UserException {
     String text = text().toLowerCase(Locale.ROOT).replace('_', '-');
     T meaning = words.get(text);

@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
-/** Reads when a tenant's requests come, and what they are made of. Confined to one thread. */
+/** Reads when a tenant's requests arrive, and what each consists of. Confined to one thread. */
 final class WorkReader {
   private static final int MOST_KERNELS = 1_000_000;
   private static final double MOST_RATE = 100_000;
@@ -22,7 +22,7 @@ final class WorkReader {
   private final Arrivals arrivals;
   private final RequestShape shape;
 
-  /** How many kernels a request of a trace takes. */
+  /** How many kernels a request of a trace launches. */
   private record Tokens(double base, double perContext, double perGenerated) {
     int kernels(TraceRequest request) {
       double kernels =

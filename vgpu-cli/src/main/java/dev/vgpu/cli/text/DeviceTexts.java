@@ -17,9 +17,9 @@ import java.util.OptionalDouble;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
-/** A GPU's readings and health, for people and for programs. */
+/** The readings and the health of a GPU, for people and for programs. */
 public final class DeviceTexts {
-  /** Said where the only device is this machine's CPU. */
+  /** Shown if the only device is this machine's CPU. */
   public static final String HOST_EXPLAINED =
       "No GPU provider found a GPU: the device 'host' stands for this machine's CPU.";
 
@@ -28,7 +28,7 @@ public final class DeviceTexts {
 
   private DeviceTexts() {}
 
-  /** {@return whether there is no other device than this machine's CPU} */
+  /** {@return whether this machine's CPU is the only device} */
   public static boolean onlyHost(GpuPool pool) {
     return pool.gpus().stream().allMatch(gpu -> gpu.id().value().equals(HOST));
   }
@@ -38,7 +38,7 @@ public final class DeviceTexts {
     return String.format(Locale.ROOT, "%.1f GiB", size.bytes() / BYTES_PER_GIB);
   }
 
-  /** The worse of what this process reads and of what the seat's holder knows. */
+  /** The worse of the health read by this process and the health known to the seat's holder. */
   public static GpuHealth health(@Nullable GpuReading reading, @Nullable GpuState state) {
     GpuHealth seen = state == null ? GpuHealth.HEALTHY : state.health();
     GpuHealth read = reading == null ? GpuHealth.HEALTHY : reading.health();
@@ -64,7 +64,7 @@ public final class DeviceTexts {
     return health.name().toLowerCase(Locale.ROOT);
   }
 
-  /** {@code lost: GPU is lost}; empty where nothing is wrong. */
+  /** The problem of a GPU, such as {@code lost: GPU is lost}; empty if it is healthy. */
   public static Optional<String> trouble(@Nullable GpuReading reading, @Nullable GpuState state) {
     GpuHealth health = health(reading, state);
     return health == GpuHealth.HEALTHY
@@ -72,7 +72,7 @@ public final class DeviceTexts {
         : Optional.of(word(health) + ": " + healthReason(reading, state));
   }
 
-  /** What it is busy with and how warm, in one line; empty where nothing is told. */
+  /** Utilisation, temperature and similar readings in one line; empty if nothing is known. */
   public static String load(GpuReading reading) {
     List<String> parts = new ArrayList<>();
     put(parts, "busy %d %%", reading.busyPercent());
@@ -102,7 +102,7 @@ public final class DeviceTexts {
     value.ifPresent(number -> parts.add(String.format(Locale.ROOT, format, number)));
   }
 
-  /** What is taken of its memory. */
+  /** The use of its memory. */
   public static Optional<String> memory(GpuReading reading) {
     if (reading.memoryUsed().isEmpty() || reading.memoryTotal().isEmpty()) {
       return Optional.empty();
@@ -118,7 +118,7 @@ public final class DeviceTexts {
                 : ", " + gibibytes(reading.memoryReserved().get()) + " reserved"));
   }
 
-  /** The same where there is little room. */
+  /** The use of its memory, in a shorter form. */
   public static Optional<String> shortMemory(GpuReading reading) {
     return reading
         .memoryUsed()
@@ -134,7 +134,7 @@ public final class DeviceTexts {
                                 + " used"));
   }
 
-  /** Its properties that people ask for, in one line. */
+  /** Its main properties, in one line. */
   public static String properties(GpuReading reading) {
     Map<String, String> all = reading.properties();
     List<String> parts = new ArrayList<>();
@@ -148,7 +148,7 @@ public final class DeviceTexts {
     return String.join(", ", parts);
   }
 
-  /** Modes that are not as usual. */
+  /** The modes that differ from the default. */
   public static String modes(GpuReading reading) {
     Map<String, String> all = reading.properties();
     List<String> parts = new ArrayList<>();
@@ -183,7 +183,7 @@ public final class DeviceTexts {
     }
   }
 
-  /** {@code NVLink 11 of 12 up: 4 to GPU-1, …}; empty where there is none. */
+  /** The NVLinks, such as {@code NVLink 11 of 12 up: 4 to GPU-1, …}; empty if there are none. */
   public static String nvLinks(GpuReading reading) {
     if (reading.nvLinks().isEmpty()) {
       return "";
@@ -210,7 +210,7 @@ public final class DeviceTexts {
     return peer.startsWith("GPU-") && peer.length() > 12 ? peer.substring(0, 12) : peer;
   }
 
-  /** Adds all that is told. */
+  /** Adds all known readings. */
   public static void put(ObjectNode json, @Nullable GpuReading reading, @Nullable GpuState state) {
     json.put("health", word(health(reading, state)));
     json.put("health_reason", healthReason(reading, state));

@@ -16,12 +16,12 @@ public final class EventTexts {
 
   private EventTexts() {}
 
-  /** The kind of an event, as programs know it. */
+  /** The kind of an event, as programs see it. */
   public static String kind(GpuEvent event) {
     return event.getClass().getSimpleName();
   }
 
-  /** One line: when, whom it happened to, and why. */
+  /** An event in one line: the time, the virtual GPU, and the reason. */
   public static String line(GpuEvent event) {
     return HarmlessText.oneLine(TIME.format(event.at()) + "  " + text(event));
   }
@@ -55,12 +55,12 @@ public final class EventTexts {
         + reason(event).map(why -> ": " + why).orElse("");
   }
 
-  /** {@code CancelFailed}: cancel failed. */
+  /** The words of a kind: {@code CancelFailed} becomes "cancel failed". */
   private static String words(String kind) {
     return kind.replaceAll("(?<=[a-z])([A-Z])", " $1").toLowerCase(Locale.ROOT);
   }
 
-  /** Why, where the kind of event says so. */
+  /** The reason, if this kind of event has one. */
   static Optional<String> reason(GpuEvent event) {
     if (event instanceof GpuEvent.Refused refused) {
       return Optional.of(refused.reason());

@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
 public final class LeaseTexts {
   private LeaseTexts() {}
 
-  /** The memory that its processes hold or its calls have reserved, whichever is more. */
+  /** The memory that its processes hold or its calls have reserved, whichever is larger. */
   static MemorySize memoryHeld(GpuLease lease) {
     GpuUsage usage = lease.usage();
     return usage.memoryUsed().compareTo(usage.memoryReserved()) >= 0
@@ -25,7 +25,7 @@ public final class LeaseTexts {
         : usage.memoryReserved();
   }
 
-  /** The most that it may hold: its quota on each of its GPUs. */
+  /** The most memory that it may hold: its quota on each of its GPUs. */
   static MemorySize quota(GpuLease lease) {
     return MemorySize.ofBytes(lease.request().memory().bytes() * lease.gpus().size());
   }
@@ -45,18 +45,18 @@ public final class LeaseTexts {
     return String.format(Locale.ROOT, "%s %.0f%%", word, lease.entitledPercent());
   }
 
-  /** The GPUs that it is cut from. */
+  /** The GPUs from which it is cut. */
   public static String gpus(GpuLease lease) {
     return lease.gpus().stream().map(GpuId::value).collect(Collectors.joining(" "));
   }
 
-  /** Null where it is not known. */
+  /** Null if the slowdown is not known. */
   private static @Nullable Double slowdown(GpuUsage usage) {
     OptionalDouble slowdown = usage.slowdown();
     return slowdown.isPresent() ? Math.round(slowdown.getAsDouble() * 1e3) / 1e3 : null;
   }
 
-  /** {@return the lease for programs} */
+  /** {@return the lease as JSON, for programs} */
   public static ObjectNode json(GpuLease lease) {
     VirtualGpuRequest request = lease.request();
     GpuUsage usage = lease.usage();

@@ -23,7 +23,7 @@ public final class Words {
 
   private Words() {}
 
-  /** {@return the size that a command line names} */
+  /** {@return the size given on a command line} */
   public static MemorySize memorySize(String text) {
     try {
       return MemorySize.fromString(text);
@@ -32,7 +32,7 @@ public final class Words {
     }
   }
 
-  /** {@return the duration that a command line names, for example {@code 500ms}} */
+  /** {@return the duration given on a command line, for example {@code 500ms}} */
   public static Duration duration(String text) {
     Matcher matcher = DURATION.matcher(text.strip().toLowerCase(Locale.ROOT));
     if (matcher.matches()) {
@@ -51,23 +51,23 @@ public final class Words {
         return duration;
       }
     } catch (DateTimeParseException e) {
-      // Said below.
+      // Reported below.
     }
     throw new TypeConversionException(
         "not a duration: '" + text + "' (write for example 500ms, 10s or 2m)");
   }
 
-  /** {@return the policy that a command line names} */
+  /** {@return the policy given on a command line} */
   public static SharePolicy policy(String text) {
     return parse(text, "policy", List.of(SharePolicy.values()), Words::of);
   }
 
-  /** {@return the class that a command line names} */
+  /** {@return the class given on a command line} */
   public static PreemptionClass preemptionClass(String text) {
     return parse(text, "class", List.of(PreemptionClass.values()), Words::of);
   }
 
-  /** {@return the choice that a command line names} */
+  /** {@return the failure mode given on a command line} */
   public static FailureMode failureMode(String text) {
     return parse(text, "choice", List.of(FailureMode.values()), Words::word);
   }
@@ -86,7 +86,7 @@ public final class Words {
     return word(preemptionClass);
   }
 
-  /** {@return the way of sharing in one word} */
+  /** {@return the sharing mode in one word} */
   public static String of(SharingMode mode) {
     return word(mode);
   }
@@ -109,7 +109,7 @@ public final class Words {
     return value.name().toLowerCase(Locale.ROOT).replace('_', '-');
   }
 
-  /** {@return what can be enforced, in the words of {@code --require}} */
+  /** {@return capabilities, in the words of {@code --require}} */
   public static List<String> of(Capabilities capabilities) {
     List<String> words = new ArrayList<>();
     words.add("memory:" + word(capabilities.memory()));
@@ -120,7 +120,7 @@ public final class Words {
     return words;
   }
 
-  /** {@return a time for people, to a thousandth of a second where it is short} */
+  /** {@return a time for people, to the millisecond if it is short} */
   public static String time(Duration time) {
     long seconds = time.toSeconds();
     if (seconds < 60) {

@@ -1,4 +1,4 @@
-/** The words of the command: sizes, policies, devices, events and leases as a person reads them. */
+/** The command's words for sizes, policies, devices, events and leases. */
 @NullMarked
 package dev.vgpu.cli.text;
 

@@ -3,9 +3,9 @@ package dev.vgpu.cli.time;
 import java.time.Instant;
 import java.util.concurrent.locks.LockSupport;
 
-/** Time, as the command reads it and waits for it. Safe for use by several threads. */
+/** The clock that the command reads and waits on. Safe for use by several threads. */
 public interface NanoClock {
-  /** {@return this machine's clock, which never goes back; its zero means nothing} */
+  /** {@return this machine's monotonic clock; its zero is arbitrary} */
   static NanoClock system() {
     return SystemNanoClock.INSTANCE;
   }
@@ -17,16 +17,16 @@ public interface NanoClock {
   Instant wallTime();
 
   /**
-   * Waits, without using the processor.
+   * Waits without using the processor.
    *
    * @param deadlineNs until when; a moment in the past returns at once
    * @throws InterruptedException if this thread is interrupted while it waits
    */
   void sleepUntil(long deadlineNs) throws InterruptedException;
 
-  /** The machine's clock. */
+  /** The machine's monotonic clock. */
   enum SystemNanoClock implements NanoClock {
-    /** The only one. */
+    /** The only instance. */
     INSTANCE;
 
     @Override

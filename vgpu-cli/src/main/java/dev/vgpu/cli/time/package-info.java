@@ -1,4 +1,4 @@
-/** The one place of the command that reads the clock and waits. */
+/** The command's only access to the clock, and its only way to wait. */
 @NullMarked
 package dev.vgpu.cli.time;
 

@@ -5,8 +5,8 @@ import java.util.NavigableMap;
 import java.util.TreeMap;
 
 /**
- * How long the device takes for a request of some length: measured at some lengths, straight lines
- * between them, and in proportion beyond the longest. Immutable.
+ * The device time of a request by its length: measured at some lengths, interpolated linearly
+ * between them, and proportional beyond the longest. Immutable.
  */
 public final class CostCurve {
   private final NavigableMap<Integer, Long> costNsByTokens;
@@ -14,7 +14,7 @@ public final class CostCurve {
   /**
    * Creates a curve.
    *
-   * @param costNsByTokens what was measured; at least one length, lengths and costs above 0
+   * @param costNsByTokens the measurements; at least one length, lengths and costs above 0
    * @throws IllegalArgumentException if empty, or if a length or cost is not above 0
    */
   public CostCurve(Map<Integer, Long> costNsByTokens) {
@@ -32,9 +32,9 @@ public final class CostCurve {
   }
 
   /**
-   * {@return how long the device takes, in nanoseconds}
+   * {@return the device time of a request, in nanoseconds}
    *
-   * @param tokens a request's length; above 0
+   * @param tokens the request's length; above 0
    */
   public double costNs(int tokens) {
     Map.Entry<Integer, Long> below = costNsByTokens.floorEntry(tokens);

@@ -10,24 +10,24 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Turns a prompt's length into texts for an embedding model: the prompt, made shorter by a factor,
- * is cut into passages. The words are of real sentences, from another place for every request.
- * Immutable.
+ * Turns a prompt's length into texts for an embedding model: the prompt is shortened by a factor
+ * and cut into passages. The words come from real sentences, from a different position for each
+ * request. Immutable.
  */
 public final class Passages {
-  /** How many tokens of the trace make one token of ours; suits a small model on a CPU. */
+  /** How many tokens of the trace count as one of ours; suits a small model on a CPU. */
   public static final int PROMPT_TOKENS_PER_TOKEN = 8;
 
   /** The longest passage; longer prompts are cut. */
   public static final int MAX_PASSAGE_TOKENS = 128;
 
-  /** The most passages in one request; what is longer is left out. */
+  /** The most passages in one request; the rest of a longer prompt is dropped. */
   public static final int MAX_PASSAGES = 32;
 
   private static final int MIN_TOKENS = 8;
-  // English text in the vocabulary of BERT: five tokens for four words.
+  // English text in BERT's vocabulary has five tokens for four words.
   private static final double TOKENS_PER_WORD = 1.25;
-  // Prime to the number of words, so that consecutive requests begin far from each other.
+  // Coprime to the number of words, so that consecutive requests begin far apart.
   private static final int STRIDE = 389;
 
   private final String[] words;
@@ -43,7 +43,7 @@ public final class Passages {
   }
 
   /**
-   * {@return how many tokens of ours stand for a prompt}
+   * {@return how many of our tokens represent a prompt}
    *
    * @param contextTokens the prompt's length in the trace; 0 or more
    */
@@ -55,8 +55,8 @@ public final class Passages {
   /**
    * {@return the texts of a request, at least one}
    *
-   * @param tokens how many tokens they have together, about; above 0
-   * @param index which request it is; the same index gives the same texts
+   * @param tokens their approximate length together, in tokens; above 0
+   * @param index the request's index; the same index gives the same texts
    */
   public List<String> of(int tokens, int index) {
     List<String> texts = new ArrayList<>();

@@ -6,15 +6,15 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * The part of a trace that is replayed, time-scaled so that it uses a stated part of the device.
+ * The part of a trace that is replayed, scaled in time so that it uses a stated part of the device.
  * Immutable.
  *
  * @param trace the trace
- * @param schedule what is sent
- * @param traceLengthNs how long the part took in the trace, from its start; the trace over and
- *     over, if it is longer than that
+ * @param schedule the requests to send
+ * @param traceLengthNs the length of the part in the trace, from its start; a part longer than the
+ *     trace repeats it
  * @param expectedLoad the part of the device that it is expected to use, above 0
- * @param meanCostNs how long the device takes for a request, on average, when it is alone
+ * @param meanCostNs the mean device time of a request that runs alone
  */
 public record Replay(
     Trace trace, Schedule schedule, long traceLengthNs, double expectedLoad, double meanCostNs) {
@@ -22,13 +22,13 @@ public record Replay(
       DateTimeFormatter.ofPattern("HH:mm:ss", Locale.ROOT);
 
   /**
-   * Chooses the part and the scale: from the trace's start, as many requests as fill the load.
+   * Chooses the part and the scale: from the trace's start, as many requests as make up the load.
    *
    * @param trace the trace
-   * @param costs what a request costs
-   * @param load the part of the device that they shall use, above 0, up to 1
+   * @param costs the device time of a request by its length
+   * @param load the part of the device that the requests shall use, above 0, up to 1
    * @param lengthNs how long the replay takes
-   * @param path where to send them
+   * @param path where to send the requests
    * @return the replay, with at least one request
    */
   public static Replay of(Trace trace, CostCurve costs, double load, long lengthNs, String path) {
@@ -52,12 +52,12 @@ public record Replay(
         trace, new Schedule(scheduled, lengthNs), endNs, spentNs / lengthNs, spentNs / count);
   }
 
-  /** {@return how many times faster than in the trace the requests arrive} */
+  /** {@return how many times faster than in the trace requests arrive} */
   public double speed() {
     return traceLengthNs / (double) schedule.lengthNs();
   }
 
-  /** {@return the trace, its seconds and the factor, in words} */
+  /** {@return the trace, its length in seconds and the speed-up, in words} */
   public String description() {
     return String.format(
         Locale.ROOT,
@@ -74,7 +74,7 @@ public record Replay(
     return Passages.tokens(requests.get(index % requests.size()).contextTokens());
   }
 
-  /** The trace over and over, one second after its last request. */
+  /** The arrival in the repeated trace, which repeats one second after its last request. */
   private static long arrivalNs(List<TraceRequest> requests, int index) {
     long roundNs = requests.get(requests.size() - 1).arrivalNs() + 1_000_000_000L;
     int round = index / requests.size();

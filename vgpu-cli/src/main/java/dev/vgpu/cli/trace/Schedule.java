@@ -5,11 +5,10 @@ import java.util.Comparator;
 import java.util.List;
 
 /**
- * The requests that are to be sent, in the order of their arrival, and how long that takes.
- * Immutable.
+ * Requests to send, in the order of their arrival, and the length of the schedule. Immutable.
  *
  * @param requests in any order; arrivals within the length
- * @param lengthNs how long, in nanoseconds; above 0
+ * @param lengthNs the length in nanoseconds; above 0
  */
 public record Schedule(List<ScheduledRequest> requests, long lengthNs) {
   /**
@@ -32,7 +31,7 @@ public record Schedule(List<ScheduledRequest> requests, long lengthNs) {
   }
 
   /**
-   * Cuts the schedule into parts of one length.
+   * Cuts the schedule into parts of equal length.
    *
    * @param count how many; above 0
    * @return the parts, each with arrivals since its own start

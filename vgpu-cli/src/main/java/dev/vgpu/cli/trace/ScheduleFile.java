@@ -13,8 +13,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A schedule on its way to the load generator: one line for each request, {@code arrivalNs TAB path
- * TAB body}, with the body ready to be sent.
+ * A schedule in a file, for the load generator: one line for each request, {@code arrivalNs TAB
+ * path TAB body}, with the complete body.
  */
 public final class ScheduleFile {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -22,13 +22,13 @@ public final class ScheduleFile {
   private ScheduleFile() {}
 
   /**
-   * A request whose body is ready.
+   * A request with its complete body.
    *
    * @param arrivalNs when to send it, in nanoseconds since the schedule's start
-   * @param path where to
+   * @param path where to send it
    * @param body the JSON text in UTF-8
    */
-  @SuppressWarnings("ArrayRecordComponent") // Never compared.
+  @SuppressWarnings("ArrayRecordComponent") // never compared
   public record Entry(long arrivalNs, String path, byte[] body) {}
 
   /**

@@ -7,9 +7,9 @@ import java.util.List;
 /**
  * A request that is to be sent. Immutable.
  *
- * @param arrivalNs when, in nanoseconds since the schedule's start
- * @param path where to, for example {@code /embed}
- * @param texts what it asks to embed; at least one
+ * @param arrivalNs when to send it, in nanoseconds since the schedule's start
+ * @param path where to send it, for example {@code /embed}
+ * @param texts the texts to embed; at least one
  */
 public record ScheduledRequest(long arrivalNs, String path, List<String> texts) {
   /** Copies the list. */

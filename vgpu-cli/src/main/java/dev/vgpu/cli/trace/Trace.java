@@ -16,9 +16,9 @@ import java.time.LocalDateTime;
 import java.util.List;
 
 /**
- * The requests that a service saw, in the order of their arrival. Immutable.
+ * The requests that a service received, in the order of their arrival. Immutable.
  *
- * @param name what people call it
+ * @param name the name for people
  * @param start when the first request arrived
  * @param requests at least one
  */
@@ -30,7 +30,7 @@ public record Trace(String name, LocalDateTime start, List<TraceRequest> request
     requests = List.copyOf(requests);
   }
 
-  /** The traces that come with the command: minutes of the Azure Public Dataset, CC-BY 4.0. */
+  /** The bundled traces: a few minutes each of the Azure Public Dataset, CC-BY 4.0. */
   public enum Builtin {
     /** A conversation service. */
     CONV("azure_llm_2023_conv_1840-1848.csv", "Azure LLM inference trace 2023, conversation"),
@@ -64,7 +64,8 @@ public record Trace(String name, LocalDateTime start, List<TraceRequest> request
    *
    * @param file the file, in UTF-8
    * @return the trace
-   * @throws UserException if it cannot be read, or if a line is corrupt; says which and why
+   * @throws UserException if it cannot be read, or if a line is corrupt; the message says which and
+   *     why
    */
   public static Trace fromFile(Path file) throws UserException {
     try (BufferedReader reader = Files.newBufferedReader(file, UTF_8)) {

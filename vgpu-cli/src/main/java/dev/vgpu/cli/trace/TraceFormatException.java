@@ -1,6 +1,6 @@
 package dev.vgpu.cli.trace;
 
-/** A trace's line is corrupt. The message is {@code line N: what was wrong}. */
+/** Thrown if a line of a trace is corrupt. The message is {@code line N: what was wrong}. */
 public final class TraceFormatException extends Exception {
   private static final long serialVersionUID = 1L;
 

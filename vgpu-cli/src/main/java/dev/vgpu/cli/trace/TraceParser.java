@@ -14,7 +14,7 @@ import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads the format of the Azure LLM inference traces: the header line {@value #HEADER}, then one
+ * Parses the format of the Azure LLM inference traces: the header line {@value #HEADER}, then one
  * line for each request, in the order of arrival.
  */
 public final class TraceParser {
@@ -36,9 +36,9 @@ public final class TraceParser {
   private TraceParser() {}
 
   /**
-   * Reads a trace.
+   * Parses a trace.
    *
-   * @param name what people call it
+   * @param name the name for people
    * @param reader its lines; is not closed
    * @return the trace
    * @throws TraceFormatException if a line is corrupt, or if there is no request
@@ -65,7 +65,7 @@ public final class TraceParser {
     return new Trace(name, start, requests);
   }
 
-  /** Null at the end. A line that does not end is not waited for. */
+  /** Returns null at the end. Stops at a limit instead of reading on for a line end. */
   private @Nullable String readLine(BufferedReader reader)
       throws TraceFormatException, IOException {
     StringBuilder line = new StringBuilder();
@@ -124,7 +124,7 @@ public final class TraceParser {
         return count;
       }
     } catch (NumberFormatException e) {
-      // Said below.
+      // Reported below.
     }
     throw corrupt(column + " is not a whole number from 0 to 2147483647: " + quoted(text));
   }

@@ -1,4 +1,4 @@
-/** The demo's online load: traces, their requests, and the schedule that is replayed. */
+/** The demo's online load: traces, their requests, and the schedules to replay. */
 @NullMarked
 package dev.vgpu.cli.trace;
 

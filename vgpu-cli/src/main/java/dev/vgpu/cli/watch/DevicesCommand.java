@@ -52,7 +52,7 @@ public final class DevicesCommand implements Callable<Integer> {
     return 0;
   }
 
-  /** A GPU's name, what is told of it below; a MIG instance below its GPU; 80 columns. */
+  /** A GPU with its readings below it, and a MIG instance below its GPU, within 80 columns. */
   private static List<String> lines(GpuPool pool) {
     List<String> lines = new ArrayList<>();
     Look look = Look.at(pool);
@@ -97,7 +97,7 @@ public final class DevicesCommand implements Callable<Integer> {
     }
   }
 
-  /** What is told of the GPUs at one moment. */
+  /** The readings and states of the GPUs at one moment. */
   private record Look(Map<GpuId, GpuReading> readings, Map<GpuId, GpuState> states) {
     static Look at(GpuPool pool) {
       Map<GpuId, GpuReading> readings = new HashMap<>();

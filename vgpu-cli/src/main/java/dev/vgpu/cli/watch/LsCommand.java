@@ -31,7 +31,7 @@ import picocli.CommandLine.Mixin;
       "Exit codes: 0 done, 1 they cannot be listed, 2 wrong usage."
     })
 public final class LsCommand implements Callable<Integer> {
-  /** How much of each lease is told: what is least missed goes first. */
+  /** How much is shown of each lease. Narrower shapes drop the least important columns first. */
   private enum Shape {
     WHOLE(3, true, true),
     WITHOUT_OWNER(3, false, true),
@@ -83,7 +83,7 @@ public final class LsCommand implements Callable<Integer> {
     return 0;
   }
 
-  /** In the widest shape that fits; in the narrowest one names are shortened too. */
+  /** The table in the widest shape that fits. The narrowest shape also shortens names. */
   private static List<String> lines(List<GpuLease> leases, int width) {
     for (Shape shape : Shape.values()) {
       TextTable table = table(leases, shape);
@@ -118,7 +118,7 @@ public final class LsCommand implements Callable<Integer> {
     return table;
   }
 
-  /** The processes under it: the first ones by their ids. */
+  /** The ids of its first processes, and how many more there are. */
   private static String processes(GpuLease lease, int shown) {
     List<Long> pids = lease.processes();
     String first = pids.stream().limit(shown).map(String::valueOf).collect(Collectors.joining(" "));
@@ -128,7 +128,7 @@ public final class LsCommand implements Callable<Integer> {
     return pids.size() <= shown ? first : first + " +" + (pids.size() - shown);
   }
 
-  /** The process that holds it, by number and name. */
+  /** The process that owns the lease, by id and name. */
   private static String owner(GpuLease lease) {
     Optional<String> name =
         ProcessHandle.of(lease.pid())

@@ -20,7 +20,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** Shows, again and again, what each virtual GPU gets. */
+/** Shows repeatedly how much each virtual GPU uses. */
 @Command(
     name = "top",
     description = "Show each second what the virtual GPUs are entitled to and what they get.",
@@ -76,7 +76,7 @@ public final class TopCommand implements Callable<Integer> {
     try (GpuPool pool = context.pools().get()) {
       show(pool);
     } catch (InterruptedException e) {
-      // Ctrl-C is how it is ended; the thread ends with the command.
+      // Ctrl-C is the normal way to end the command; this thread ends with it.
       context.console().out().flush();
     }
     return 0;
@@ -108,7 +108,7 @@ public final class TopCommand implements Callable<Integer> {
         append(frame, after, shown > 0);
       }
       if (out.checkError()) {
-        return; // Nobody reads any more.
+        return; // the reader of standard output has gone
       }
     }
   }
@@ -127,7 +127,7 @@ public final class TopCommand implements Callable<Integer> {
     frame.newEvents().stream().map(EventTexts::line).forEach(out::println);
   }
 
-  /** Over the frame that is there. Headings in bold. */
+  /** Overwrites the previous frame. Headings are bold. */
   private void draw(TopFrame frame, TopFrame.Look look) {
     Console console = context.console();
     StringBuilder screen = new StringBuilder(HOME);

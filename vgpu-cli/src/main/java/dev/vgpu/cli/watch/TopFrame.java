@@ -33,7 +33,7 @@ import java.util.Set;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/** What {@code top} shows of an interval between two looks at the pool. Immutable. */
+/** The contents of {@code top} for an interval between two looks at the pool. Immutable. */
 final class TopFrame {
   private static final int WIDTH = Lines.WIDTH;
   private static final int SHORTEST_NAME = 8;
@@ -42,13 +42,13 @@ final class TopFrame {
   /**
    * One look at the pool.
    *
-   * @param atNs when, on the clock that never goes back
+   * @param atNs when, on a monotonic clock
    * @param wallTime when, for people
    * @param gpus the GPUs
-   * @param leases who holds what
+   * @param leases the leases
    * @param states how the GPUs are shared
-   * @param readings what their drivers tell
-   * @param events what happened last
+   * @param readings the readings of their drivers
+   * @param events the latest events
    */
   record Look(
       long atNs,
@@ -95,7 +95,7 @@ final class TopFrame {
     rise(GpuUsage::copyTime, copiedNs);
   }
 
-  /** By how much a time of each tenant grew between the two looks. */
+  /** Puts the increase of one time of each tenant between the two looks. */
   private void rise(Function<GpuUsage, Duration> time, Map<String, Long> into) {
     Map<String, Long> earlierNs = new HashMap<>();
     before
@@ -128,7 +128,7 @@ final class TopFrame {
     return lines;
   }
 
-  /** Why an offline tenant's kernels run on when a more urgent one comes. */
+  /** Why an offline tenant's kernels are not stopped when more urgent work arrives. */
   private static List<String> notStopped(GpuLease lease) {
     if (lease.request().preemptionClass() != PreemptionClass.OFFLINE) {
       return List.of();
@@ -141,7 +141,7 @@ final class TopFrame {
         .orElse(List.of());
   }
 
-  /** What happened last, the latest first. */
+  /** The latest events, the newest first. */
   List<String> lastEvents(int most) {
     List<GpuEvent> events = after.events();
     List<String> lines = new ArrayList<>();
@@ -151,19 +151,19 @@ final class TopFrame {
     return lines;
   }
 
-  /** What happened between the two looks. */
+  /** The events between the two looks. */
   List<GpuEvent> newEvents() {
     Set<String> known = new HashSet<>();
     before.events().forEach(event -> known.add(key(event)));
     return after.events().stream().filter(event -> !known.contains(key(event))).toList();
   }
 
-  /** An event that came over a connection twice is not equal to itself. */
+  /** Identifies an event. Two copies of an event that came over a connection are not equal. */
   private static String key(GpuEvent event) {
     return event.at() + " " + EventTexts.kind(event) + " " + event.virtualGpu();
   }
 
-  /** How the device is, in its driver's figures. */
+  /** The device's readings, as its driver reports them. */
   private List<String> device(GpuId gpu) {
     GpuReading reading = reading(gpu);
     List<String> lines = new ArrayList<>();
@@ -187,7 +187,7 @@ final class TopFrame {
     return after.states().stream().filter(state -> state.gpu().equals(gpu)).findFirst();
   }
 
-  /** How the GPU is shared, and why; what memory is free. */
+  /** How the GPU is shared, and why; then its free memory. */
   private List<String> lines(GpuState state) {
     StringBuilder sharing = new StringBuilder("  ").append(Words.of(state.mode()));
     state.holder().ifPresent(holder -> sharing.append(" ").append(holder));
@@ -219,7 +219,7 @@ final class TopFrame {
     return lines;
   }
 
-  /** Null where no time has passed. */
+  /** Null if no time has passed. */
   private @Nullable Double switchesPerSecond(GpuState state) {
     long earlier =
         before.states().stream()
@@ -230,7 +230,7 @@ final class TopFrame {
     return lengthNs <= 0 ? null : Math.max(0, state.switches() - earlier) * 1e9 / lengthNs;
   }
 
-  /** {@return the same for programs} */
+  /** {@return the frame as JSON, for programs} */
   ObjectNode json() {
     ObjectNode json = JsonNodeFactory.instance.objectNode();
     json.put("time", after.wallTime().toString()).put("interval_s", lengthNs / 1e9);
@@ -301,7 +301,7 @@ final class TopFrame {
     return cutInside(gpu.id().value(), WIDTH - text.length() - 2) + "  " + text;
   }
 
-  /** The tenants' names are cut to what the other columns leave. */
+  /** Shortens the tenants' names to the width that the other columns leave. */
   private List<String> fitting(List<GpuLease> leases) {
     List<String> whole = table(leases, WIDTH).lines();
     int widest = whole.stream().mapToInt(String::length).max().orElse(0);
@@ -340,7 +340,7 @@ final class TopFrame {
     return percent == null ? "-" : String.format(Locale.ROOT, "%.1f%%", percent);
   }
 
-  /** What it got; with a mark, if it must wait though it has work. */
+  /** The GPU time that it had, with a mark if it must wait although it has work. */
   private String held(GpuLease lease) {
     return percentText(heldPercent(List.of(lease))) + (isHeldBack(lease) ? "*" : "");
   }
@@ -350,7 +350,7 @@ final class TopFrame {
     return slowdown.isPresent() ? String.format(Locale.ROOT, "%.2f", slowdown.getAsDouble()) : "-";
   }
 
-  /** Null where no time has passed. */
+  /** Null if no time has passed. */
   private @Nullable Double heldPercent(List<GpuLease> leases) {
     return percent(leases, heldNs);
   }

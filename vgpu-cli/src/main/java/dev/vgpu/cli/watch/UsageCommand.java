@@ -27,7 +27,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 import picocli.CommandLine.TypeConversionException;
 
-/** Shows what was used, also by what is closed. */
+/** Shows the usage of virtual GPUs, closed ones included. */
 @Command(
     name = "usage",
     description = "Show what the virtual GPUs have used, those that are closed too.",
@@ -88,7 +88,7 @@ public final class UsageCommand implements Callable<Integer> {
     return 0;
   }
 
-  /** A moment, as people write it. */
+  /** Parses a moment as people write it. */
   private Instant instant(String text) {
     String trimmed = text.strip();
     Instant now = context.clock().wallTime();

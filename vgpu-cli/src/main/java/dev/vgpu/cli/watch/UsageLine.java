@@ -17,22 +17,22 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * A line of {@code vgpu usage}: what one tenant, all of one name, or all of one GPU have used.
- * Immutable.
+ * A line of {@code vgpu usage}: the usage of one tenant, of all tenants of one name, or of all
+ * tenants of one GPU. Immutable.
  *
- * @param key whose it is
- * @param names the names that were asked for
+ * @param key the tenant, name or GPU that the line is about
+ * @param names the names that were requested
  * @param gpus the GPUs
- * @param from when it begins
- * @param to when it was metered last
- * @param isClosed whether nothing will be added
+ * @param from the start of the period
+ * @param to when usage was last metered
+ * @param isClosed whether usage can no longer grow
  * @param gpuTime GPU time
- * @param byteSeconds memory times seconds
- * @param launches kernels and graphs
+ * @param byteSeconds bytes of memory times seconds
+ * @param launches launches of kernels and graphs
  * @param calls calls that began
  * @param preemptions turns lost
- * @param denied allocations refused
- * @param copyTime of copies on the copy engines
+ * @param denied refused allocations
+ * @param copyTime time of copies on the copy engines
  */
 record UsageLine(
     String key,
@@ -48,7 +48,7 @@ record UsageLine(
     long preemptions,
     long denied,
     Duration copyTime) {
-  /** What one line is about. */
+  /** The subject of a line. */
   enum By {
     TENANT,
     GPU,
@@ -77,7 +77,7 @@ record UsageLine(
     return new ArrayList<>(lines.values());
   }
 
-  /** What was used of several GPUs was used of each alike. */
+  /** Divides the usage of a tenant evenly among its GPUs. */
   private static void add(
       Map<String, UsageLine> lines, String key, UsageRecord record, List<GpuId> gpus, int parts) {
     UsageLine line =
@@ -121,7 +121,7 @@ record UsageLine(
     return both;
   }
 
-  /** The memory for people: GiB times hours, or seconds where it is little. */
+  /** The memory for people: GiB-hours, or GiB-seconds for small values. */
   String memoryText() {
     double gibSeconds = byteSeconds / (1L << 30);
     double gibHours = gibSeconds / 3600;
@@ -130,7 +130,7 @@ record UsageLine(
         : String.format(Locale.ROOT, "%.1f GiB·s", gibSeconds);
   }
 
-  /** A moment for people: the time only, if it is of the last day. */
+  /** A moment for people: only the time of day if it is less than 20 hours ago. */
   static String text(Instant at, Instant now) {
     boolean isRecent = Duration.between(at, now).compareTo(Duration.ofHours(20)) < 0;
     return (isRecent ? TIME : DATE).withZone(ZoneId.systemDefault()).format(at);

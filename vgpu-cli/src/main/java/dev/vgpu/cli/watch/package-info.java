@@ -1,4 +1,4 @@
-/** The commands that look at GPUs and virtual GPUs, and change nothing. */
+/** The commands that show GPUs and virtual GPUs, and change nothing. */
 @NullMarked
 package dev.vgpu.cli.watch;
 

@@ -29,8 +29,8 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What the page shows, as messages for its viewers: a {@code hello} with what was, and a {@code
- * tick} for each look at the pool. Safe for use by several threads.
+ * Turns the state of the pool into messages for viewers: a {@code hello} with the history, and a
+ * {@code tick} for each look at the pool. Safe for use by several threads.
  */
 final class Board implements AutoCloseable {
   private final GpuPool pool;
@@ -53,7 +53,7 @@ final class Board implements AutoCloseable {
     this.nowNs = nowNs;
     this.wall = wall;
     this.mig = mig;
-    synchronized (events) { // What is told meanwhile comes after what was.
+    synchronized (events) { // New events follow those of the past.
       listening = pool.listen(this::onEvent);
       events.begin(pool.recentEvents());
     }
@@ -63,7 +63,7 @@ final class Board implements AutoCloseable {
     events.add(event);
   }
 
-  /** Reads what costs more: the drivers' figures, and the MIG instances. */
+  /** Reads what is slow to read: the drivers' readings, and the MIG instances. */
   void readDevices() {
     List<GpuReading> read = pool.readings();
     JsonNode tree = mig.get();
@@ -73,7 +73,7 @@ final class Board implements AutoCloseable {
     }
   }
 
-  /** {@return the message of a new look at the pool} */
+  /** {@return the message for a new look at the pool} */
   synchronized byte[] look() {
     List<GpuLease> leases = pool.leases();
     Map<GpuId, GpuState> states =
@@ -113,7 +113,7 @@ final class Board implements AutoCloseable {
     before.forEach((id, track) -> track.processes().forEach(pid -> tellGone(id, pid, wallMs)));
   }
 
-  /** No event tells of a process's end. */
+  /** Adds an event for the end of a process; the pool has none. */
   private void tellGone(String tenant, long pid, long wallMs) {
     String reason = "process " + pid + " is gone; whether it ended well is not told";
     events.add(EventJson.seen("ProcessGone", wallMs, tenant, reason));
@@ -177,7 +177,7 @@ final class Board implements AutoCloseable {
     return track == null ? OptionalDouble.empty() : track.heldPercent();
   }
 
-  /** {@return the message with what was until now, and that of the last look} */
+  /** {@return the message with the history until now, and the message of the last look} */
   synchronized byte[] hello() {
     if (hello == null) {
       long from = Math.max(0, looks - TenantTrack.LOOKS);
@@ -197,7 +197,9 @@ final class Board implements AutoCloseable {
     return hello;
   }
 
-  /** JSON has no line ends outside of strings, and escapes those inside. */
+  /**
+   * Writes a server-sent event. The JSON is compact: line breaks occur only escaped, in strings.
+   */
   private static byte[] message(String name, ObjectNode json) {
     return ("event: " + name + "\ndata: " + json + "\n\n").getBytes(UTF_8);
   }

@@ -21,9 +21,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Serves the dashboard of a pool until it is closed. It looks at the pool once in an interval,
- * whether or not somebody watches, so that the page shows what was. Safe for use by several
- * threads.
+ * Serves the dashboard of a pool until it is closed. It looks at the pool at a fixed interval even
+ * without viewers, so that the page can show the past. Safe for use by several threads.
  */
 public final class Dashboard implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Dashboard.class);
@@ -31,14 +30,14 @@ public final class Dashboard implements AutoCloseable {
   private static final int LOOKS_BETWEEN_READINGS = 5;
 
   /**
-   * How it works. Immutable.
+   * The dashboard's options. Immutable.
    *
    * @param address where it listens
-   * @param token what a viewer has to give; empty: nothing
-   * @param interval between two looks, above 0
-   * @param mostViewers how many may watch at once, at least 1
-   * @param mig the MIG instances of the GPUs, as {@code vgpu mig list --json} has them, or null if
-   *     nobody tells; asked on a thread of the dashboard
+   * @param token the token that a viewer must give; empty if none is needed
+   * @param interval the time between two looks, above 0
+   * @param mostViewers how many viewers there may be at once, at least 1
+   * @param mig the MIG instances of the GPUs, as {@code vgpu mig list --json} prints them, or null
+   *     if there is no source; called on a thread of the dashboard
    */
   public record Options(
       WebAddress address,
@@ -48,23 +47,23 @@ public final class Dashboard implements AutoCloseable {
       Supplier<JsonNode> mig) {
     private static final int USUAL_VIEWERS = 32;
 
-    /** {@return a look a second, for 32 viewers, without MIG instances} */
+    /** {@return options with one look a second, at most 32 viewers, and no MIG instances} */
     public static Options of(WebAddress address, Optional<Token> token) {
       return new Options(
           address, token, Duration.ofSeconds(1), USUAL_VIEWERS, JsonNodeFactory.instance::nullNode);
     }
 
-    /** {@return the same with MIG instances} */
+    /** {@return these options with MIG instances} */
     public Options withMig(Supplier<JsonNode> tree) {
       return new Options(address, token, interval, mostViewers, tree);
     }
 
-    /** {@return the same with another number of viewers} */
+    /** {@return these options with another number of viewers} */
     public Options withMostViewers(int most) {
       return new Options(address, token, interval, most, mig);
     }
 
-    /** {@return the same with another interval between looks} */
+    /** {@return these options with another interval between looks} */
     public Options withInterval(Duration length) {
       return new Options(address, token, length, mostViewers, mig);
     }
@@ -93,14 +92,14 @@ public final class Dashboard implements AutoCloseable {
   }
 
   /**
-   * Begins to serve.
+   * Starts serving.
    *
-   * @param pool whose GPUs are shown; stays open until this is closed
-   * @param options how it works
-   * @param nowNs nanoseconds on a clock that never goes back
+   * @param pool the pool that is shown; must stay open until the dashboard is closed
+   * @param options the options
+   * @param nowNs nanoseconds of a monotonic clock
    * @param wall date and time
    * @return the dashboard
-   * @throws IOException if it cannot listen there
+   * @throws IOException if the address cannot be listened on
    */
   public static Dashboard open(
       GpuPool pool, Options options, LongSupplier nowNs, InstantSource wall) throws IOException {
@@ -111,7 +110,7 @@ public final class Dashboard implements AutoCloseable {
     return dashboard;
   }
 
-  @SuppressWarnings("FutureReturnValueIgnored") // A look throws nothing.
+  @SuppressWarnings("FutureReturnValueIgnored") // look() throws nothing
   private void begin(long intervalNs) {
     looks.scheduleAtFixedRate(this::look, intervalNs, intervalNs, TimeUnit.NANOSECONDS);
   }
@@ -125,7 +124,7 @@ public final class Dashboard implements AutoCloseable {
     };
   }
 
-  /** A look that fails is told of in the log, and the next one is made all the same. */
+  /** Logs a look that fails; the next one happens all the same. */
   private void look() {
     try {
       if (looksUntilReading-- <= 0) {
@@ -138,17 +137,17 @@ public final class Dashboard implements AutoCloseable {
     }
   }
 
-  /** {@return where it listens, with the port that it got} */
+  /** {@return the address on which it listens, with the actual port} */
   public WebAddress address() {
     return address;
   }
 
-  /** {@return how many watch now} */
+  /** {@return the current number of viewers} */
   int viewers() {
     return viewers.count();
   }
 
-  /** Ends all connections. A second call does nothing. */
+  /** Closes all connections. A second call does nothing. */
   @Override
   public void close() {
     looks.shutdownNow();

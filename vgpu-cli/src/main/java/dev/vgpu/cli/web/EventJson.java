@@ -10,7 +10,7 @@ import java.lang.reflect.RecordComponent;
 import java.util.List;
 import java.util.Locale;
 
-/** Events as the page gets them: of a kind that is new here, too, all that can be said in text. */
+/** Events as JSON for the page. An event of an unknown kind has all that it says as text. */
 final class EventJson {
   private static final int LONGEST_TEXT = 1_000;
 
@@ -30,7 +30,7 @@ final class EventJson {
     return json;
   }
 
-  /** {@return one that this dashboard saw by itself} */
+  /** {@return an event that the dashboard itself observed} */
   static ObjectNode seen(String kind, long wallMs, String tenant, String reason) {
     return of(kind, wallMs).put("tenant", cut(tenant)).put("reason", cut(reason));
   }

@@ -11,13 +11,13 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * What happened last: {@value #KEPT} events, of preemptions the newest. Safe for use by several
- * threads.
+ * The last {@value #KEPT} events. When the log is full, the oldest preemption is dropped, or
+ * otherwise the oldest event. Safe for use by several threads.
  */
 final class EventLog {
   private static final int KEPT = 500;
 
-  /** What one tick tells at most; of more, the newest. */
+  /** The most events in one tick: the newest ones. */
   private static final int MOST_AT_ONCE = 100;
 
   private final Deque<ObjectNode> events = new ArrayDeque<>();
@@ -25,7 +25,7 @@ final class EventLog {
   private long lastNumber;
   private long toldNumber;
 
-  /** Takes what happened before; the listener tells some of that again. */
+  /** Adds the events of the past. The listener may deliver some of them again. */
   synchronized void begin(List<GpuEvent> recent) {
     for (GpuEvent event : recent) {
       ObjectNode json = EventJson.of(event);
@@ -54,12 +54,12 @@ final class EventLog {
     }
   }
 
-  /** Preemptions are many: they go first, so that they hide no refusal and no death. */
+  /** Preemptions are frequent. They are dropped first, to displace no refusal and no death. */
   private static boolean isCommon(ObjectNode event) {
     return event.path("kind").asText().equals("Preempted");
   }
 
-  /** {@return what came since this was asked last; with how many more there were} */
+  /** {@return the events since the last call, and how many more were left out} */
   synchronized ObjectNode takeNew() {
     ObjectNode json = JsonNodeFactory.instance.objectNode();
     long from = Math.max(toldNumber, lastNumber - MOST_AT_ONCE);
@@ -74,7 +74,7 @@ final class EventLog {
     return json;
   }
 
-  /** {@return all that is kept and was told} */
+  /** {@return all kept events that were already taken} */
   synchronized ArrayNode told() {
     ArrayNode list = JsonNodeFactory.instance.arrayNode();
     for (ObjectNode event : events) {

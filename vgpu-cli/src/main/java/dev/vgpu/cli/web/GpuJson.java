@@ -11,7 +11,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalInt;
 
-/** A GPU as the page gets it: what is not told is null. */
+/** A GPU as JSON for the page. Unknown values are null. */
 final class GpuJson {
   private GpuJson() {}
 
@@ -29,7 +29,7 @@ final class GpuJson {
     reading.ifPresent(known -> put(json.putObject("reading"), known));
   }
 
-  /** The worse of what this process reads and of what the seat's holder knows. */
+  /** The worse of the health read by this process and the health known to the seat's holder. */
   static GpuHealth health(Optional<GpuState> state, Optional<GpuReading> reading) {
     GpuHealth seen = state.map(GpuState::health).orElse(GpuHealth.HEALTHY);
     GpuHealth read = reading.map(GpuReading::health).orElse(GpuHealth.HEALTHY);

@@ -32,7 +32,7 @@ final class PageFiles {
    * @param plain its bytes
    * @param gzipped the same, compressed
    */
-  @SuppressWarnings("ArrayRecordComponent") // Nobody compares or changes them.
+  @SuppressWarnings("ArrayRecordComponent") // never compared or changed
   record PageFile(String type, byte[] plain, byte[] gzipped) {
     static PageFile of(String type, byte[] plain) {
       ByteArrayOutputStream gzipped = new ByteArrayOutputStream();
@@ -44,7 +44,7 @@ final class PageFiles {
       return new PageFile(type, plain, gzipped.toByteArray());
     }
 
-    /** {@return the same with another text in place of one} */
+    /** {@return this file with one text replaced by another} */
     PageFile with(String text, String other) {
       return of(type, new String(plain, UTF_8).replace(text, other).getBytes(UTF_8));
     }

@@ -15,7 +15,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ThreadFactory;
 
-/** Answers requests. Safe for use by several threads. */
+/** Answers the HTTP requests of the dashboard. Safe for use by several threads. */
 final class Pages implements HttpHandler {
   private static final int OK = 200;
   private static final int SEE_OTHER = 303;
@@ -67,7 +67,7 @@ final class Pages implements HttpHandler {
     try {
       return Set.of(InetAddress.getLocalHost().getHostName().toLowerCase(Locale.ROOT));
     } catch (UnknownHostException e) {
-      return Set.of(); // Then it is reached by address alone.
+      return Set.of(); // The machine can then be reached by address only.
     }
   }
 
@@ -83,7 +83,7 @@ final class Pages implements HttpHandler {
     }
   }
 
-  /** Returns whether the exchange goes on. */
+  /** Returns whether the exchange stays open. */
   private boolean answer(HttpExchange exchange) throws IOException {
     Headers headers = exchange.getResponseHeaders();
     headers.set("Content-Security-Policy", POLICY);
@@ -134,7 +134,7 @@ final class Pages implements HttpHandler {
         .orElse(true);
   }
 
-  /** Cookies do not know of ports. */
+  /** Includes the port, because browsers send a cookie to every port of a host. */
   private String cookieName() {
     return "vgpu-" + address.port();
   }

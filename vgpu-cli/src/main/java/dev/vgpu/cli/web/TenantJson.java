@@ -8,9 +8,9 @@ import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
 import java.util.Locale;
 
-/** A tenant as the page gets it: what cannot be measured is null. */
+/** A tenant as JSON for the page. Values that cannot be measured are null. */
 final class TenantJson {
-  /** Enforces turns alone: what calls of a JVM allocate is known to nobody. */
+  /** This backend only enforces turns: nothing counts the memory that calls in a JVM allocate. */
   private static final String IN_PROCESS = "in-process";
 
   private static final int MOST_PIDS = 20;
@@ -61,7 +61,7 @@ final class TenantJson {
     }
   }
 
-  /** The usage says 0 both for nothing and for what nobody counts. */
+  /** A usage of 0 may mean no memory, or memory that nothing counts. */
   private static boolean isMemoryMeasured(GpuLease lease) {
     return lease.usage().memoryUsed().bytes() > 0
         || lease.backend().filter(name -> !name.equals(IN_PROCESS)).isPresent();

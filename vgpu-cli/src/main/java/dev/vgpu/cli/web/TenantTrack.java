@@ -11,8 +11,8 @@ import java.util.OptionalDouble;
 import java.util.Set;
 
 /**
- * One tenant over the last {@value #LOOKS} looks: what it held, to what it was entitled, and how it
- * waited. Not safe for several threads.
+ * The history of one tenant over the last {@value #LOOKS} looks: what it held, what it was entitled
+ * to, and its waits. Not safe for several threads.
  */
 final class TenantTrack {
   /** How many looks are kept. */
@@ -38,13 +38,13 @@ final class TenantTrack {
   }
 
   /**
-   * Takes what a look saw.
+   * Records a look.
    *
    * @param lease the tenant
-   * @param look which look, from 0
-   * @param nowNs when, on a clock that never goes back
+   * @param look the look's index, from 0
+   * @param nowNs when, on a monotonic clock
    * @param isLost whether its GPU does not answer, so that nothing is measured
-   * @return its processes that were there at the look before and are not now
+   * @return the tenant's processes that have gone since the look before
    */
   List<Long> look(GpuLease lease, long look, long nowNs, boolean isLost) {
     long gpuNs = lease.usage().gpuTime().toNanos();
@@ -75,7 +75,7 @@ final class TenantTrack {
     waitTrack.look(nowNs / 1_000_000, wallMs, waits, progressed);
   }
 
-  /** {@return the percent of the time since the look before; empty if that is not known} */
+  /** {@return the percent of the time that it held since the look before; empty if unknown} */
   OptionalDouble heldPercent() {
     return heldPercent;
   }
@@ -84,7 +84,7 @@ final class TenantTrack {
     return processes;
   }
 
-  /** Adds what it held in the last interval, and its waits. */
+  /** Adds the percentages of the last interval, and the waits. */
   void put(ObjectNode json) {
     put(json, "held", heldPercent);
     put(json, "copy", copyPercent);
@@ -104,9 +104,9 @@ final class TenantTrack {
   }
 
   /**
-   * Adds what was seen, the oldest first.
+   * Adds the history, the oldest look first.
    *
-   * @param json where to
+   * @param json receives the history
    * @param from the first look
    * @param to the look after the last one
    */
@@ -119,7 +119,7 @@ final class TenantTrack {
     }
   }
 
-  /** Before it came, its place in the ring is empty. */
+  /** Looks before the tenant joined are NaN. */
   private static void add(ArrayNode list, double value) {
     if (Double.isNaN(value)) {
       list.addNull();

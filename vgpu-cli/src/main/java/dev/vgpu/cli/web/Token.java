@@ -8,9 +8,9 @@ import java.security.SecureRandom;
 import java.util.Arrays;
 import java.util.HexFormat;
 
-/** The secret that lets somebody look. Immutable; its text is nowhere but in {@link #text}. */
+/** The secret that grants access to the dashboard. Immutable; only {@link #text} reveals it. */
 public final class Token {
-  /** How many characters one has at least. */
+  /** The least number of characters. */
   public static final int LEAST_LENGTH = 16;
 
   private static final int RANDOM_BYTES = 16;
@@ -24,7 +24,7 @@ public final class Token {
     this.digest = digest(text);
   }
 
-  /** {@return a new one that nobody can guess} */
+  /** {@return a new random token} */
   public static Token random() {
     byte[] bytes = new byte[RANDOM_BYTES];
     new SecureRandom().nextBytes(bytes);
@@ -32,7 +32,7 @@ public final class Token {
   }
 
   /**
-   * {@return one that somebody chose}
+   * {@return a token that a user chose}
    *
    * @param text its text
    * @throws IllegalArgumentException if it is shorter than {@value #LEAST_LENGTH} characters
@@ -50,22 +50,22 @@ public final class Token {
     return text;
   }
 
-  /** In a time that tells nothing of it. */
+  /** Compares in constant time. */
   boolean is(String given) {
     return MessageDigest.isEqual(digest, digest(given));
   }
 
-  /** Whether an {@code Authorization} header gives it. */
+  /** Whether an {@code Authorization} header carries this token. */
   boolean isGivenBy(String header) {
     return header.startsWith(BEARER) && is(header.substring(BEARER.length()).strip());
   }
 
-  /** {@return what a browser keeps in its place} */
+  /** {@return what a browser stores instead of the token} */
   String cookieValue() {
     return HexFormat.of().formatHex(digest);
   }
 
-  /** Whether a {@code Cookie} header gives what the browser was told to keep. */
+  /** Whether a {@code Cookie} header carries this token's {@link #cookieValue}. */
   boolean isKeptBy(String header, String cookieName) {
     return Arrays.stream(header.split(";"))
         .map(String::strip)

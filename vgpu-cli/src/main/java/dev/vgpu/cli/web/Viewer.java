@@ -8,14 +8,14 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One who watches: a thread that writes messages as fast as they are taken. Of those that are not
- * taken in time the oldest are dropped. {@link #offer} and {@link #end} are safe for use by several
- * threads.
+ * A connection that watches the dashboard: a thread writes messages as fast as the client reads
+ * them. If the queue is full, the oldest messages are dropped. {@link #offer} and {@link #end} are
+ * safe for use by several threads.
  */
 final class Viewer {
   private static final int MOST_QUEUED = 8;
 
-  /** So many messages later, one who has taken nothing is gone. */
+  /** A viewer is disconnected once more messages were dropped without a single one written. */
   private static final int MOST_DROPPED_IN_A_ROW = 20;
 
   private final BlockingQueue<byte[]> queue = new ArrayBlockingQueue<>(MOST_QUEUED);
@@ -28,7 +28,7 @@ final class Viewer {
     this.to = to;
   }
 
-  /** Adds a message; called by one thread at a time. */
+  /** Adds a message. Called by one thread at a time. */
   synchronized void offer(byte[] message) {
     while (!queue.offer(message)) {
       if (queue.poll() != null) {
@@ -40,7 +40,7 @@ final class Viewer {
     }
   }
 
-  /** Ends it, also inside a write: the interrupt closes its connection. */
+  /** Ends the connection, even during a write: the interrupt closes it. */
   void end() {
     isEnded = true;
     Thread writer = thread;
@@ -50,9 +50,9 @@ final class Viewer {
   }
 
   /**
-   * Writes until the connection ends, or it is ended.
+   * Writes messages until the connection ends, or {@link #end} is called.
    *
-   * @param first what is written before all messages
+   * @param first the message to write before all others
    */
   void run(byte[] first) {
     thread = Thread.currentThread();
@@ -63,7 +63,7 @@ final class Viewer {
         droppedInARow.set(0);
       }
     } catch (IOException | InterruptedException e) {
-      isEnded = true; // It has gone, or it was ended.
+      isEnded = true; // The client has gone, or end() was called.
     }
   }
 }

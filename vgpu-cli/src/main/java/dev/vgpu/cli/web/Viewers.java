@@ -3,7 +3,7 @@ package dev.vgpu.cli.web;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 
-/** Those who watch, at most so many. Safe for use by several threads. */
+/** The current viewers, up to a limit. Safe for use by several threads. */
 final class Viewers implements AutoCloseable {
   private final int most;
   private final List<Viewer> viewers = new CopyOnWriteArrayList<>();
@@ -12,7 +12,7 @@ final class Viewers implements AutoCloseable {
     this.most = most;
   }
 
-  /** {@return whether there was room for it} */
+  /** {@return whether there was room for the viewer} */
   synchronized boolean add(Viewer viewer) {
     if (viewers.size() >= most) {
       return false;
@@ -29,7 +29,7 @@ final class Viewers implements AutoCloseable {
     return viewers.size();
   }
 
-  /** Gives a message to each, waiting for none; ends those who have taken nothing for long. */
+  /** Offers a message to each viewer without blocking; ends viewers that have stopped reading. */
   void tell(byte[] message) {
     for (Viewer viewer : viewers) {
       viewer.offer(message);

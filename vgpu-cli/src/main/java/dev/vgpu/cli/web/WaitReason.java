@@ -7,23 +7,23 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * For whom a tenant waits, and why, as far as the pool tells.
+ * Which tenants a tenant waits for, and why, as far as the pool tells.
  *
- * @param on the tenants that have what it waits for; empty if that is not known
- * @param why in words
+ * @param on the tenants that have what it waits for; empty if unknown
+ * @param why the reason in words
  */
 record WaitReason(List<String> on, String why) {
   private static final int MOST_NAMED = 3;
 
   /**
-   * A tenant as a look saw it.
+   * A tenant at one look.
    *
-   * @param lease who
-   * @param isBusy whether it had GPU time since the look before, or a call of it runs
+   * @param lease the tenant
+   * @param isBusy whether it had GPU time since the look before, or one of its calls runs
    */
   record Seen(GpuLease lease, boolean isBusy) {}
 
-  /** {@return whether it waits: calls or threads of it, or all of it} */
+  /** {@return whether a tenant waits: its calls or threads, or the tenant as a whole} */
   static boolean waits(GpuLease lease, Optional<GpuState> state) {
     return lease.usage().waiting() > 0
         || lease.isSuspended()
@@ -33,8 +33,8 @@ record WaitReason(List<String> on, String why) {
   /**
    * {@return why a tenant waits}
    *
-   * @param lease who waits
-   * @param state of its GPU, if that is known
+   * @param lease the tenant that waits
+   * @param state the state of its GPU, if known
    * @param others all tenants of its GPU
    */
   static WaitReason of(GpuLease lease, Optional<GpuState> state, List<Seen> others) {

@@ -4,11 +4,11 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
 /**
- * The waits of one tenant, as far as looks at it show them: a wait goes on from one look to the
- * next while the tenant waits in both and had no GPU time between. Not safe for several threads.
+ * The waits of one tenant, as far as looks can show them. A wait continues from one look to the
+ * next if the tenant waits in both and had no GPU time in between. Not safe for several threads.
  */
 final class WaitTrack {
-  /** Where the bars of the histogram begin, but for the first, which begins at 0. */
+  /** The lower bounds of the histogram's bars, without the first, which is 0. */
   private static final long[] BOUNDS_MS = {1_000, 2_000, 5_000, 10_000, 30_000, 60_000};
 
   private final long[] ended = new long[BOUNDS_MS.length + 1];
@@ -20,11 +20,11 @@ final class WaitTrack {
   private long lastMs;
 
   /**
-   * Takes what a look saw.
+   * Records a look.
    *
-   * @param nowMs when, on a clock that never goes back
+   * @param nowMs when, on a monotonic clock
    * @param wallMs when, for people
-   * @param waits whether it waits now
+   * @param waits whether the tenant waits now
    * @param progressed whether it had GPU time since the look before
    */
   void look(long nowMs, long wallMs, boolean waits, boolean progressed) {
@@ -53,7 +53,7 @@ final class WaitTrack {
     return bar;
   }
 
-  /** Adds the histogram, and since when it has been waiting if it does. */
+  /** Adds the histogram, and the start of the current wait if there is one. */
   void put(ObjectNode json) {
     if (isWaiting) {
       json.put("since", sinceWallMs).put("waited_ms", lastMs - sinceMs);

@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
  * @param port 0 to 65535; 0: any that is free
  */
 public record WebAddress(String host, int port) {
-  /** The port where none is given. */
+  /** The default port. */
   public static final int DEFAULT_PORT = 8470;
 
   private static final String LOOPBACK = "127.0.0.1";
@@ -26,11 +26,11 @@ public record WebAddress(String host, int port) {
   private static final Set<String> LOOPBACKS = Set.of("localhost", "::1");
 
   /**
-   * {@return the address that a text names: {@code HOST:PORT}, {@code HOST}, or {@code PORT} of the
+   * {@return the address given by a text: {@code HOST:PORT}, {@code HOST}, or {@code PORT} of the
    * loopback interface; an IPv6 address is in brackets}
    *
-   * @param text what was given; empty: the default port of the loopback interface
-   * @throws IllegalArgumentException if it is no address
+   * @param text the text; empty for the default port of the loopback interface
+   * @throws IllegalArgumentException if it is not an address
    */
   public static WebAddress fromString(String text) {
     if (text.isEmpty()) {
@@ -64,7 +64,7 @@ public record WebAddress(String host, int port) {
     return host.startsWith("[") ? host.substring(1, host.length() - 1) : host;
   }
 
-  /** {@return whether only this machine reaches it} */
+  /** {@return whether the address is reachable from this machine only} */
   public boolean isLoopback() {
     return isLoopback(host.toLowerCase(Locale.ROOT));
   }
@@ -73,15 +73,15 @@ public record WebAddress(String host, int port) {
     return LOOPBACKS.contains(name) || IPV4_LOOPBACK.matcher(name).matches();
   }
 
-  /** {@return as a URL has it, for example {@code [::1]:8470}} */
+  /** {@return the address as part of a URL, for example {@code [::1]:8470}} */
   public String inUrl() {
     return (host.contains(":") ? "[" + host + "]" : host) + ":" + port;
   }
 
   /**
-   * Whether a request's {@code Host} is one under which this may be asked. A page elsewhere whose
-   * name was made to point here (DNS rebinding) still sends its own name. Ports are not compared: a
-   * tunnel changes them.
+   * Whether a request's {@code Host} is a name of this machine. A page elsewhere whose name was
+   * made to resolve to this machine (DNS rebinding) still sends its own name. Ports are not
+   * compared, because a tunnel changes them.
    *
    * @param header the request's, or empty
    * @param ownNames the names of this machine, in lower case

@@ -1,6 +1,6 @@
 /**
- * The dashboard: a page that shows who holds the GPUs and why somebody waits. Needs only the public
- * API of vgpu and JSON; time is given to it.
+ * The dashboard: a page that shows which tenants use the GPUs, and why tenants wait. Uses only the
+ * public API of vgpu and JSON; the clock is passed in.
  */
 @NullMarked
 package dev.vgpu.cli.web;

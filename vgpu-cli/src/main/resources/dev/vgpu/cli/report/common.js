@@ -1,5 +1,5 @@
 "use strict";
-/** What the pages share: elements, tables, and plots in the page's colours. */
+/** Common code of the reports: elements, tables, and plots in the page's colours. */
 const page = (function () {
   const byId = (id) => document.getElementById(id);
   const narrow = () => window.innerWidth < 640;
@@ -63,7 +63,7 @@ const page = (function () {
   const palette = ["c1", "c2", "c3", "c4", "c5", "c6"];
 
 
-  /** 0 is the fastest request; each step to the right is ten times rarer. */
+  /** The axis of latency percentiles: 0 is the fastest request, and each step to the right is ten times rarer. */
   const rarity = (slower) => -Math.log10(slower);
   const rarityName = (x) => x === 0 ? "fastest" : number(100 * (1 - Math.pow(10, -x)), Math.max(0, Math.round(x) - 2)) + " %";
 

@@ -22,7 +22,7 @@
   const lineColour = {online_alone: "alone", uncontrolled: "uncontrolled", vgpu: "vgpu"};
   const lineName = {online_alone: "alone", uncontrolled: "uncontrolled", vgpu: "with vgpu"};
 
-  /** How far each line's label must move up or down so that none covers another, in pixels. */
+  /** How many pixels each line's label must move up or down, so that no label covers another. */
   function labelShifts(height) {
     const ends = data.curves.map((curve, index) =>
       ({index, value: Math.log2(Math.max(curve.points[curve.points.length - 1][1], 0.001))}));

@@ -1,4 +1,4 @@
-// The printed link has the token behind its "#", which no request carries.
+// The printed link has the token after its "#", which browsers do not send to a server.
 const token = location.hash.slice(1);
 if (token) {
   history.replaceState(null, '', '/login');

@@ -1,10 +1,10 @@
-// Takes what the server tells, and shows the page that the address names.
+// Receives the server's messages, and shows the page that the address names.
 import { forgetColours } from './charts.js';
 import { text, time } from './parts.js';
 import { eventsPage, migPage, overview, tenantPage } from './views.js';
 
 const MOST_EVENTS = 500;
-const COMMON = 'Preempted'; // The first to go, so that they hide no refusal and no death.
+const COMMON = 'Preempted'; // Dropped first, so that they displace no refusal and no death.
 const AGAIN_MS = 5000;
 
 const state = {
@@ -18,7 +18,7 @@ let stream = null;
 let isPaused = false;
 let anewAt = 0;
 
-// ---- what is told
+// ---- messages
 
 function onHello(hello) {
   state.kept = hello.kept;
@@ -75,13 +75,13 @@ function addEvents(events) {
   state.leftOut += events.left_out;
 }
 
-// ---- what is shown
+// ---- the page
 
 function decoded(name) {
   try {
     return decodeURIComponent(name);
   } catch {
-    return name; // Somebody wrote the address by hand.
+    return name; // The address is not valid, for example because it was typed.
   }
 }
 
@@ -163,7 +163,7 @@ function connect() {
     }
     if (missed && state.at - anewAt > AGAIN_MS) {
       anewAt = state.at;
-      connect(); // What was missed is told anew.
+      connect(); // The server then sends the whole history again.
     }
   });
   stream.addEventListener('error', () => {
@@ -177,7 +177,7 @@ function connect() {
 
 document.addEventListener('visibilitychange', () => {
   if (document.hidden) {
-    stream?.close(); // Nobody looks: another may have the place.
+    stream?.close(); // The page is not visible: leave the place to another viewer.
   } else {
     connect();
   }

@@ -1,4 +1,4 @@
-// Elements and words. Text of others only ever becomes text, never markup.
+// Elements and words. Text from other processes is only ever inserted as text, never as markup.
 export function el(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
@@ -22,7 +22,7 @@ export function attribute(element, name, value) {
   }
 }
 
-// Keeps one child for each item, in order, and what has the focus where it is.
+// Keeps one child for each item, in order; the focused element stays in place.
 export function keyed(parent, items, keyOf, create, update) {
   const known = (parent.vgpuParts ||= new Map());
   const wanted = new Set(items.map(keyOf));
@@ -99,7 +99,7 @@ export function tenantLink(id) {
   return el('a', { href: '#/tenant/' + encodeURIComponent(id), title: id }, id);
 }
 
-// The next round figure above what is to be shown.
+// The smallest round number not below any value.
 export function scale(values) {
   const most = Math.max(1, ...values.filter((value) => value !== null));
   return [5, 10, 20, 25, 40, 50, 75, 100].find((step) => step >= most) || 100;

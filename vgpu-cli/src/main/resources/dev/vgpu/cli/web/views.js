@@ -1,4 +1,4 @@
-// The pages. Each has elements, made once, and update(state), called after every look.
+// The pages. Each has elements, created once, and update(state), called after every look at the pool.
 import { chart, spark } from './charts.js';
 import {
   attribute, duration, el, keyed, NOT_MEASURED, percent, plural, scale, size, sizeOf, tenantLink, text, time,
@@ -39,7 +39,7 @@ function bar(kind) {
   };
 }
 
-// Used, then granted and not used, then free.
+// A bar of memory: used, then granted but unused, then free.
 function memoryBar() {
   const granted = el('i', { class: 'granted' });
   const used = el('i');

@@ -20,12 +20,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Two minutes of chaos with steps that are always the same, and some with others. */
+/** Two minutes of chaos with a fixed sequence of steps, and some with a random one. */
 class ChaosIT {
   private static final String SEED = "3";
   private static final String MINUTES = "2";
 
-  /** Of a run with other steps each time. */
+  /** The length of the run with random steps. */
   private static final String OTHER_MINUTES = "0.4";
 
   private static final long SEEDS = 1_000_000;
@@ -78,7 +78,7 @@ class ChaosIT {
     return result;
   }
 
-  /** {@return what failed, first, since reports of builds are cut; then what led to it} */
+  /** {@return the failure first, because build reports are cut; then the events before it} */
   private static String told(JsonNode result) throws IOException {
     Path logs = Path.of(result.path("logs").asText());
     return String.join(
@@ -117,7 +117,7 @@ class ChaosIT {
     assertThat(ProcessHandle.allProcesses().filter(each -> isOf(each, directory[0]))).isEmpty();
   }
 
-  /** The run directory that one of its processes was told; null: there is none yet. */
+  /** The run directory of one of the process's descendants; null if there is none yet. */
   private static Path runDirectoryOf(Process process) {
     List<String> inherited = environment(process.pid()).toList();
     return process
@@ -139,7 +139,7 @@ class ChaosIT {
       Path file = Path.of("/proc", Long.toString(pid), "environ");
       return Stream.of(Files.readString(file, ISO_8859_1).split("\0", -1));
     } catch (IOException e) {
-      return Stream.of(); // It has ended.
+      return Stream.of(); // it has just ended
     }
   }
 }

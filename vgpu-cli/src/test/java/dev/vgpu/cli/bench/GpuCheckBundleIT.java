@@ -20,7 +20,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** {@code gpu-check --pack}: the bundle, run as on a machine that has no Java. */
+/** {@code gpu-check --pack}: the bundle, run as on a machine without Java. */
 class GpuCheckBundleIT {
   private static final Path HOME =
       Path.of(System.getProperty("vgpu.home", "..")).toAbsolutePath().normalize();
@@ -46,7 +46,7 @@ class GpuCheckBundleIT {
     return said;
   }
 
-  /** What this module's own tests run from directories is a jar beside them. */
+  /** The jars of the modules that this module's tests otherwise load from directories. */
   private static String jars() throws IOException {
     try (Stream<Path> own = Files.list(HOME.resolve("vgpu-cli/target"))) {
       List<String> jars =

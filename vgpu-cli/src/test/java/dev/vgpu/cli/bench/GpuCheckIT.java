@@ -31,7 +31,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** {@code vgpu gpu-check} with the emulator's driver in the place of a GPU's, and without a GPU. */
+/** {@code vgpu gpu-check} with the emulator's driver in place of a GPU's, and without a GPU. */
 class GpuCheckIT {
   private static final Path HOME = Path.of(System.getProperty("vgpu.home", ".."));
   private static final long TIMEOUT_SECONDS = 55;
@@ -40,7 +40,7 @@ class GpuCheckIT {
 
   @TempDir private Path directory;
 
-  /** Where the check makes its working directory: a short path, for the sockets below it. */
+  /** Where the check creates its working directory: a short path, because it holds sockets. */
   private final Path temporary = Path.of("/tmp", "vc" + ProcessHandle.current().pid());
 
   @BeforeEach
@@ -79,7 +79,7 @@ class GpuCheckIT {
     assertThat(cc.waitFor()).isZero();
   }
 
-  /** What a process said, and how it ended. */
+  /** The output of a process, and its exit code. */
   private record Ended(int exitCode, String out, String err) {}
 
   private Ended run(Map<String, String> environment, List<String> command)
@@ -127,7 +127,7 @@ class GpuCheckIT {
     return command;
   }
 
-  /** Processes of a check: they have been told where its working directory is. */
+  /** The processes of a check: their environment names its working directory. */
   private List<ProcessHandle> ofTheCheck() {
     return ProcessHandle.allProcesses().filter(this::isOfTheCheck).toList();
   }
@@ -162,7 +162,7 @@ class GpuCheckIT {
     }
   }
 
-  /** The daemon of MPS leaves the session of the step that starts it. */
+  /** The MPS daemon leaves the session of the step that starts it. */
   @ParameterizedTest
   @CsvSource({"INT, shares", "KILL, shares", "INT, mps", "KILL, mps"})
   void nothingIsLeftOfACheckThatIsEndedInAStep(String signal, String step) throws Exception {
@@ -174,8 +174,8 @@ class GpuCheckIT {
     builder.environment().put("VGPU_BENCH_PROGRAM", program());
     Process process = builder.redirectOutput(directory.resolve("out").toFile()).start();
     try {
-      // Who watches for faults, who holds the session, the step, its seat, a program; or the
-      // daemon.
+      // Five processes: the fault watcher, the session's leader, the step, its seat and a program.
+      // For mps, the daemon.
       CommandNode.await(() -> step.equals("mps") ? hasDaemon() : ofTheCheck().size() >= 5, command);
       assertThat(workingDirectories()).hasSize(1);
       CommandNode.signalProcess(signal, process.pid());
@@ -184,13 +184,13 @@ class GpuCheckIT {
     } finally {
       process.destroyForcibly();
     }
-    // Nobody could remove it who was killed: the next check does.
+    // A killed check cannot remove its working directory: the next check does.
     assertThat(workingDirectories()).hasSize(signal.equals("KILL") ? 1 : 0);
     assertThat(check(Map.of("VGPU_EMULATOR", "devices=0")).exitCode()).isOne();
     assertThat(workingDirectories()).isEmpty();
   }
 
-  /** The emulator's libraries in one directory, as a driver's are. */
+  /** The emulator's libraries in one directory, laid out as a driver's are. */
   private Path driver() throws IOException {
     Path place = Files.createDirectories(directory.resolve("driver"));
     for (GpuDriver driver : ServiceLoader.load(GpuDriver.class)) {
@@ -209,7 +209,7 @@ class GpuCheckIT {
         StandardCopyOption.COPY_ATTRIBUTES);
   }
 
-  /** Beside the libraries, the tools that stand in for the vendor's. */
+  /** Adds the stand-ins for the vendor's tools to the libraries. */
   private void addTools() throws IOException {
     Path place = driver();
     for (GpuDriver driver : ServiceLoader.load(GpuDriver.class)) {
@@ -316,7 +316,7 @@ class GpuCheckIT {
     assertThat(about.out()).as("%s", settings).contains("\"gpu\":\"Some GPU\"", "\"sms\":78");
   }
 
-  /** While a driver whose events are dear reports a fault. */
+  /** The driver has expensive events and reports a fault. */
   @Test
   void faultsAndFiguresThatAreNotAsExpectedAreTold() throws Exception {
     List<String> command = command("--quick", "--only", "clients,driver,charged,leave");
@@ -358,11 +358,11 @@ class GpuCheckIT {
       }
       return false;
     } catch (IOException e) {
-      return false; // it is being made
+      return false; // the file is being created
     }
   }
 
-  /** Each mix takes what the one before has just given back, whose killed programs may linger. */
+  /** Each mix reuses the shares of the previous one, whose killed programs may linger. */
   @Test
   void sharesAreMeasuredOneMixAfterTheOther() throws Exception {
     Ended ended = check(Map.of(), "--quick", "--only", "shares", "--budget", "50");

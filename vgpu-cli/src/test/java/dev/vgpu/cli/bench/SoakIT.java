@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The soak itself, for seconds instead of hours, in two pieces. */
+/** The soak test itself, for seconds instead of hours, in two runs. */
 class SoakIT {
   @TempDir Path temporary;
 
@@ -47,7 +47,7 @@ class SoakIT {
   @Timeout(value = 9, unit = TimeUnit.MINUTES)
   void secondsOfItHoldAndAreGoneOnWith() throws Exception {
     JsonNode first = soak("--hours", "0.006");
-    // How shares are held in seconds says more of the machine than of the scheduler.
+    // Over a few seconds, shares depend on the machine more than on the scheduler.
     assertThat(first.path("failures"))
         .as("%s", first)
         .allMatch(failure -> failure.asText().matches("(fixed|burst)_held is .*"));

@@ -76,7 +76,7 @@ class ConsoleTest {
     assertThat(console.errAnsi().enabled()).isFalse();
   }
 
-  /** Time passes only where someone waits. */
+  /** A clock that advances only while someone waits on it. */
   private static final class StoppedClock implements NanoClock {
     private long nowNs;
 

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** {@code vgpu cdi}, and programs in containers that are made by its files. */
+/** {@code vgpu cdi}, and programs in containers created from its files. */
 class ContainerIT {
   private static final long MIB = 1L << 20;
 

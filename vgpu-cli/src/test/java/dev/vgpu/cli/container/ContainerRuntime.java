@@ -13,9 +13,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The least that is a container runtime: a root directory of its own with a program and its
- * libraries, a mount namespace of its own, and what a CDI file says. All mounts are the
- * namespace's, and end with it.
+ * A minimal container runtime: a separate root directory with a program and its libraries, a mount
+ * namespace, and the edits of a CDI file. All mounts belong to the namespace and disappear with it.
  */
 final class ContainerRuntime {
   private static final Pattern LIBRARY = Pattern.compile("(/[^ ()]+) \\(0x");
@@ -30,8 +29,8 @@ final class ContainerRuntime {
   /**
    * Runs a program in a container.
    *
-   * @param args the CDI file; the root directory, which is filled; {@code own} for a pid namespace
-   *     too, else {@code host}; the program and its arguments
+   * @param args the CDI file; the root directory, which is filled; {@code own} for a new pid
+   *     namespace, or {@code host}; the program and its arguments
    */
   public static void main(String[] args) throws IOException, InterruptedException {
     JsonNode file = new ObjectMapper().readTree(Path.of(args[0]).toFile());
@@ -41,7 +40,8 @@ final class ContainerRuntime {
     Path program = Path.of(args[3]);
     runtime.copy(program);
     runtime.copyLibrariesOf(program);
-    // An image has the C library whole; here it is what is asked for, by the hook too.
+    // A real image contains the whole C library; here only the needed libraries are copied, the
+    // hook's included.
     for (JsonNode mount : edits.path("mounts")) {
       Path mounted = Path.of(mount.path("hostPath").asText());
       if (Files.isRegularFile(mounted) && mounted.toString().contains(".so")) {
@@ -57,7 +57,7 @@ final class ContainerRuntime {
     }
   }
 
-  /** What the loader would load for it, at the same paths. */
+  /** Copies the libraries that the loader would load for a file, to the same paths. */
   private void copyLibrariesOf(Path file) throws IOException, InterruptedException {
     Process ldd = new ProcessBuilder("ldd", file.toString()).start();
     Matcher libraries = LIBRARY.matcher(new String(ldd.getInputStream().readAllBytes(), UTF_8));
@@ -88,7 +88,7 @@ final class ContainerRuntime {
   private void mount(JsonNode mount) {
     Path host = Path.of(mount.path("hostPath").asText());
     Path target = inside(Path.of(mount.path("containerPath").asText()));
-    // Within another mount there is something at that place already.
+    // Below another mount, the target may exist already.
     script.add("test -e '" + target + "' || mkdir -p '" + target.getParent() + "'");
     script.add(
         Files.isDirectory(host)

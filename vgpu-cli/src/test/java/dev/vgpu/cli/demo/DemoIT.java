@@ -19,10 +19,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** The demo as a process, with real children, against a server that only waits. */
+/** The demo as a process, with real children, against a server that only sleeps. */
 class DemoIT {
   @TempDir private Path directory;
-  // What a killed demo leaves of its work goes away with it.
+  // The temporary directory also removes the leftovers of a killed demo.
   @TempDir private Path temporary;
 
   @Test
@@ -123,17 +123,17 @@ class DemoIT {
   }
 
   private static void kill(String signal, long pid) throws Exception {
-    // The shell's own: a bare machine has no program of that name.
+    // The shell's built-in kill: a minimal system has no kill program.
     Process kill = new ProcessBuilder("sh", "-c", "kill -" + signal + " " + pid).start();
     assertThat(kill.waitFor()).isZero();
   }
 
-  /** The kernel's: the JDK's leaves out what does not fit a page, and class paths are long. */
+  /** From /proc: the JDK's version omits what does not fit a page, and class paths are long. */
   private static String commandLine(ProcessHandle process) {
     try {
       return Files.readString(Path.of("/proc/" + process.pid() + "/cmdline"));
     } catch (IOException e) {
-      return ""; // It has just ended.
+      return ""; // it has just ended
     }
   }
 

@@ -26,7 +26,7 @@ class DemoResultsTest {
     Figures figures = new Figures(results(11));
     assertThat(figures.p99Ratio(Phase.VGPU)).isCloseTo(1.1, within(0.01));
     assertThat(figures.offlinePerSecond(Phase.OFFLINE_ALONE)).isEqualTo(1_000);
-    // Online alone uses a quarter of the device.
+    // The online requests alone use a quarter of the device.
     assertThat(figures.offlineRoomPerSecond()).isCloseTo(750, within(1e-6));
     assertThat(figures.offlineKept(Phase.VGPU)).isCloseTo(600 / 750.0, within(1e-6));
     assertThat(figures.pair(Phase.FIXED_SHARE).large()).isCloseTo(75, within(1e-6));
@@ -97,7 +97,7 @@ class DemoResultsTest {
   @Test
   void tableNamesEveryPhaseAndModel() {
     List<String> lines = new DemoText(results(10)).lines();
-    // What they mean is in the last lines, which are broken as the terminal is wide.
+    // The interpretation is in the last lines, which are wrapped to the terminal's width.
     assertThat(lines.subList(0, lines.lastIndexOf(""))).allMatch(line -> line.length() <= 80);
     String text = String.join("\n", lines);
     for (Phase phase : Phase.values()) {

@@ -20,7 +20,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The demo's second part as a process, over the emulator. Its figures mean nothing here. */
+/** The demo's second part as a process, over the emulator. Its figures are not checked. */
 class ProcessesIT {
   private Path directory;
 

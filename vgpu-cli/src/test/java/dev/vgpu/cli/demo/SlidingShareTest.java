@@ -46,7 +46,7 @@ class SlidingShareTest {
     assertThat(share(List.of(), 10, 100).most()).isEqualTo(0);
   }
 
-  /** The exact extremes are never inside those of a fine scan, and never far outside. */
+  /** The exact extremes are at least as wide as those of a fine scan, and only slightly wider. */
   @Property
   @Tag("property")
   void noScannedWindowIsOutside(

@@ -17,8 +17,8 @@ import java.util.List;
 import java.util.concurrent.Executors;
 
 /**
- * Speaks the sample server's protocol over a device that only waits: 1 ms for each text, one call
- * after the other, and offline tenants that divide what is left in proportion to their shares.
+ * Speaks the sample server's protocol, with a device that only sleeps: 1 ms for each text, one call
+ * after the other. Offline tenants divide the remaining time in proportion to their shares.
  */
 public final class StubServer {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -28,7 +28,7 @@ public final class StubServer {
   private final Device device = new Device(clock);
   private Running running = new Running(JSON.createObjectNode(), List.of(), 0);
 
-  /** A phase. */
+  /** The current phase. */
   private record Running(ObjectNode request, List<Tenant> tenants, long startNs) {}
 
   /** Runs the server until it is killed. */
@@ -168,7 +168,7 @@ public final class StubServer {
     }
   }
 
-  /** One call at a time; online first, then who had least for its share. */
+  /** Runs one call at a time: online first, then the tenant with the least for its share. */
   private static final class Device {
     private final NanoClock clock;
     private final List<Span> spans = new ArrayList<>();

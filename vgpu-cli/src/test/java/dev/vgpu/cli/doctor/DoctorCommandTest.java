@@ -31,7 +31,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** What {@code doctor} says of GPUs and backends; what it says of the machine: HostChecksTest. */
+/** What {@code doctor} reports of GPUs and backends; HostChecksTest covers the machine. */
 class DoctorCommandTest {
   private static final GpuId GPU = new GpuId("GPU-1");
   private static final Capabilities SOME =
@@ -84,7 +84,7 @@ class DoctorCommandTest {
     return unwrapped();
   }
 
-  /** What goes on in the next line is indented by an odd number of blanks. */
+  /** Joins wrapped lines: a continuation line is indented by an odd number of blanks. */
   private String unwrapped() {
     return out.toString(UTF_8).replaceAll("\n(?:  )* (?! )", " ");
   }
@@ -100,7 +100,7 @@ class DoctorCommandTest {
     assertThat(text().lines()).anyMatch(line -> line.contains(found) && line.contains(then));
   }
 
-  /** The remedy is in the backend's own reason, which MigBackendTest looks at. */
+  /** The remedy is part of the backend's own reason, which MigBackendTest checks. */
   @ParameterizedTest
   @CsvSource({
     "off, off, '    MIG mode is off'",

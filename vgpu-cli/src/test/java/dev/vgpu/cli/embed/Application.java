@@ -16,8 +16,8 @@ import java.util.concurrent.ExecutorService;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Uses vgpu in all ways that may leave something behind: on threads, in the JVM, on the machine.
- * Loaded by {@link Server}; the call uses and closes it.
+ * Uses vgpu in every way that may leave something behind: threads, objects in the JVM, files.
+ * Loaded by {@link Server}; calling it uses and closes it.
  */
 public final class Application implements Callable<String> {
   private final ExecutorService threads;
@@ -80,7 +80,7 @@ public final class Application implements Callable<String> {
           };
       Integer one = gpu.call(preemptible);
       Integer two = gpu.submit(() -> 1 + one).get();
-      // A turn that another thread closes.
+      // A turn that is entered on one thread and closed on another.
       GpuTurn turn = threads.submit(() -> gpu.enter()).get();
       turn.close();
       Process program = gpu.start(new ProcessBuilder("true"));

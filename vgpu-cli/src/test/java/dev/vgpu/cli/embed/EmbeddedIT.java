@@ -13,14 +13,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** vgpu within a server that loads it, drops it and loads it again. */
+/** vgpu inside a server that loads it, drops it and loads it again. */
 @Timeout(value = 8, unit = TimeUnit.MINUTES)
 class EmbeddedIT {
   @TempDir Path directory;
 
   private final List<Process> processes = new ArrayList<>();
 
-  /** A JVM of 64 MiB, whose main class begins with these arguments. */
+  /** Runs a main class with arguments in a JVM of 64 MiB. */
   private List<String> run(Class<?> main, String... arguments) throws Exception {
     List<String> command =
         new ArrayList<>(
@@ -54,7 +54,7 @@ class EmbeddedIT {
     }
   }
 
-  /** Each is used, closed and dropped; its class loader is closed at once. */
+  /** Each copy is used, closed and dropped, and its class loader is closed at once. */
   @Test
   void fiftyClassLoadersAreCollectedAndNoThreadIsLeft() throws Exception {
     List<String> lines = run(Server.class, Application.class.getName(), "50", "1");
@@ -64,7 +64,7 @@ class EmbeddedIT {
     assertThat(lines).noneMatch(line -> line.contains("NoClassDefFoundError"));
   }
 
-  /** Several copies of vgpu in one JVM share the node as several processes would. */
+  /** Several copies of vgpu in one JVM share the node as processes do. */
   @Test
   void copiesInOneJvmShareTheNode() throws Exception {
     List<String> lines = run(Server.class, Application.class.getName(), "6", "3");
@@ -75,7 +75,8 @@ class EmbeddedIT {
   }
 
   /**
-   * Closed during calls, interrupted, within a callback; used while the JVM ends, and left open.
+   * Closing during calls, interrupting, calling back, using it during JVM shutdown, and not closing
+   * it.
    */
   @Test
   void aHostMayBeRough() throws Exception {

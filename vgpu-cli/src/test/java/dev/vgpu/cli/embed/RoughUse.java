@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** What a host may do to a pool, each in turn; prints a line for each that ended well. */
+/** Misuses a pool in several ways, one by one; prints a line for each that ends as it should. */
 final class RoughUse {
   private static final int CALLERS = 4;
   private static final int TIMES = 20;
@@ -36,7 +36,7 @@ final class RoughUse {
     System.out.println("left open " + !turn.isYieldRequested());
   }
 
-  /** Each caller goes on until it is told that there is nothing any more. */
+  /** Each caller goes on until it learns that the pool is closed. */
   private static void closeDuringCalls() throws Exception {
     GpuPool pool = GpuPool.open();
     VirtualGpu gpu = pool.acquire(request("busy"));
@@ -81,7 +81,7 @@ final class RoughUse {
     System.out.println("closed interrupted " + Thread.interrupted());
   }
 
-  /** One listener throws what it can; another closes the pool. */
+  /** One listener throws all kinds of exceptions; another closes the pool. */
   private static void closeInListener() throws Exception {
     GpuPool pool = GpuPool.open();
     CountDownLatch closed = new CountDownLatch(1);

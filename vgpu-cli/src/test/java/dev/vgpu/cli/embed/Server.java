@@ -17,8 +17,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 
 /**
- * A server that loads applications and drops them again, each with a copy of vgpu in a class loader
- * of its own. Its threads outlive them. Prints what is left of them.
+ * A server that loads applications and drops them again, each with a copy of vgpu in its own class
+ * loader. Its threads outlive them. Prints what remains of them.
  */
 public final class Server {
   private static final long PATIENCE_NS = 60_000_000_000L;
@@ -27,15 +27,15 @@ public final class Server {
       new ThreadPoolExecutor(3, 3, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>());
   private final List<WeakReference<ClassLoader>> dropped = new ArrayList<>();
 
-  /** The JDK keeps the types of the record that was linked last: then it is this one's. */
+  /** The JDK keeps the types of the last linked record alive: linking this one replaces them. */
   private record Last(Object first, String second) {}
 
   private Server() {}
 
-  /** Starts with the name of the application's class, how often to load it, and how many beside. */
+  /** Arguments: the application's class, how often to load it, and how many copies at once. */
   public static void main(String[] arguments) throws Exception {
     Server server = new Server();
-    // A thread refers for ever to the classes of those that started it: not to an application's.
+    // A thread keeps the classes of its creator's code alive: it must not be an application.
     server.threads.prestartAllCoreThreads();
     int times = Integer.parseInt(arguments[1]);
     int beside = Integer.parseInt(arguments[2]);
@@ -66,7 +66,7 @@ public final class Server {
     System.out.println("threads " + guests());
   }
 
-  /** {@return what ends it} */
+  /** {@return a callable that ends the application} */
   private Callable<?> start(String application, ClassLoader loader) throws Exception {
     Thread thread = Thread.currentThread();
     ClassLoader own = thread.getContextClassLoader();
@@ -107,7 +107,7 @@ public final class Server {
         .collect(Collectors.joining(","));
   }
 
-  /** How many class loaders are not collected. */
+  /** How many class loaders have not been collected. */
   private long left() throws InterruptedException {
     long beginNs = NanoClock.nanoTime();
     Last last = new Last(this, "");

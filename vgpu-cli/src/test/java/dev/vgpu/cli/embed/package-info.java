@@ -1,4 +1,4 @@
-/** vgpu as a guest in somebody else's JVM: loaded, used, closed and let go again. */
+/** vgpu embedded in another program's JVM: loaded, used, closed and unloaded. */
 @NullMarked
 package dev.vgpu.cli.embed;
 

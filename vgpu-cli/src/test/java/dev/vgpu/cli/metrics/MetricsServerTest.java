@@ -77,7 +77,7 @@ class MetricsServerTest {
     assertThat(send(post).statusCode()).isEqualTo(405);
   }
 
-  /** A page that a browser has loaded by that name could read the answer. */
+  /** Otherwise a page that a browser loaded under that name could read the answer. */
   @Test
   void aNameThatIsNotLocalIsRefused() throws Exception {
     assertThat(statusForHost("evil.example:80")).contains(" 403 ");

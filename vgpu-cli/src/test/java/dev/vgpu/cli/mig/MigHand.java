@@ -4,8 +4,8 @@ import dev.vgpu.nvml.mig.MigDriver;
 import dev.vgpu.nvml.mig.MigState;
 
 /**
- * Somebody else, who cuts the first GPU: makes an instance, and prints the device that it is; or
- * destroys the one with a device, whose ever it is.
+ * Changes the MIG instances of the first GPU from outside vgpu: creates an instance and prints its
+ * device, or destroys the instance of a device, whoever owns it.
  */
 final class MigHand {
   private MigHand() {}

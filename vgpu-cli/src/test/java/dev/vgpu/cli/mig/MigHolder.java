@@ -7,7 +7,7 @@ import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import java.io.IOException;
 
-/** Holds a MIG instance under which nothing runs; prints its device, and again at each line. */
+/** Holds a MIG instance in which nothing runs. Prints its device, and again for each line. */
 final class MigHolder {
   private MigHolder() {}
 

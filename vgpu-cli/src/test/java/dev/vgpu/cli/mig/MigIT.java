@@ -137,7 +137,7 @@ class MigIT {
     return node.javaWith(ON, "dev.vgpu.cli.mig.MigHand", words).succeeds().out().strip();
   }
 
-  /** No published system has this: quota and turns of two tenants inside one instance. */
+  /** Quotas and turns of two tenants inside one instance. */
   @Test
   void quotaAndTurnsHoldInsideOneInstance() throws Exception {
     String device = theirs("3g", 4);
@@ -153,7 +153,7 @@ class MigIT {
     CommandNode.Command quarter = run("--memory 2GiB --compute 25 --gpu " + device, spin);
     double first = half.succeeds().json().path("share_percent").asDouble();
     double second = quarter.succeeds().json().path("share_percent").asDouble();
-    // That shares are exact is shown by a benchmark; here, that they hold at all.
+    // A benchmark shows that shares are exact; here, that they hold at all.
     assertThat(first).as("%s", half).isBetween(1.0, 70.0);
     assertThat(second).as("%s", quarter).isBetween(1.0, 45.0);
     CommandNode.Command run =
@@ -197,7 +197,7 @@ class MigIT {
     }
   }
 
-  /** What is in the way of half a GPU is shown; with consent that is a plan, and nothing moves. */
+  /** The plan shows what blocks half of the GPU; without consent, nothing moves. */
   @Test
   void whatWouldHaveToMoveIsShownToWhoAsks() throws Exception {
     String right = theirs("2g", 4);
@@ -267,7 +267,8 @@ class MigIT {
   }
 
   /**
-   * Two halves of a GPU are taken, of each a part of the compute; the third one goes in between.
+   * Two tenants each hold half of the GPU, with a part of its compute slices; the third shares one
+   * of the halves.
    */
   @Test
   void aSmallShareGetsAComputeInstanceWhereNoPlaceIsLeft() throws Exception {

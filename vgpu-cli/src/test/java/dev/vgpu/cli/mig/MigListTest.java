@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
-/** What {@code mig list} prints; MigIT has that of real instances. */
+/** The output of {@code mig list}; MigIT covers real instances. */
 class MigListTest {
   private static final String NAME = "a-model-with-a-very-long-name-indeed-17";
   private static final GpuId DEVICE = new GpuId("MIG-5ea64b3e-6a9f-4c3e-9d1c-4a1f8f1a2b3c");

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** A program whose hook cannot attach is told by its cuInit, soon, and is not harmed. */
+/** If a program's hook cannot attach, its cuInit soon fails with the reason, without harm. */
 class AttachFailureIT {
   private Node node;
   private PoolProcess pool;
@@ -92,7 +92,7 @@ class AttachFailureIT {
 
   @Test
   void poolWhoseRunDirectoryCannotBeMadeSaysSo() throws Exception {
-    // Not even root can make a directory there.
+    // Not even root can create a directory there.
     try (Node nowhere = Node.open(Map.of("VGPU_RUN_DIR", "/proc/vgpu"))) {
       assertThatThrownBy(nowhere::openPool)
           .isInstanceOf(IllegalStateException.class)

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Processes that are killed or stopped at any moment cost the others nothing but time. */
+/** Killing or stopping a process at any moment costs the others nothing but time. */
 class DeathIT {
   private static final int EVENTS = 60;
 
@@ -68,11 +68,11 @@ class DeathIT {
         Integer.toString(seed));
   }
 
-  /** One process comes and is killed: while it starts, runs, or stands still. */
+  /** Starts one process and kills it: during start-up, while it runs, or while it is stopped. */
   private void strike(Random random, Map<String, String> place, int number) throws Exception {
     Child victim = random.nextBoolean() ? Tenants.load(node, place) : churner(place, number + 2);
     if (random.nextInt(3) == 0) {
-      NanoClock.sleepMillis(random.nextInt(15)); // wherever its start-up is then
+      NanoClock.sleepMillis(random.nextInt(15)); // at a random point of its start-up
     } else {
       victim.awaitReady();
       if (random.nextBoolean()) {
@@ -167,7 +167,7 @@ class DeathIT {
     ProcessHandle forked = ProcessHandle.of(child).orElseThrow();
     parent.kill();
     try {
-      // The child has the parent's sockets, and must not keep its memory.
+      // The child inherited the parent's sockets; the parent's memory must be released anyway.
       long tries = 500;
       while (Tenants.lease(pool, "forked").path("memory").asLong() >= 64L << 20) {
         assertThat(tries--).as("%s", pool.leases()).isPositive();

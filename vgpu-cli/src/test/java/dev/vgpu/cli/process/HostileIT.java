@@ -22,7 +22,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** A tenant that does its worst harms itself. */
+/** A hostile tenant harms only itself. */
 class HostileIT {
   private Node node;
   private PoolProcess pool;
@@ -57,7 +57,7 @@ class HostileIT {
   void randomBytesInItsOwnReportPageHarmNobodyElse() throws Exception {
     for (int i = 0; i < 3; i++) {
       Child program = node.start(hostile, "hostile", "2");
-      // What it made of its page may leave its own virtual GPU no room for another process.
+      // After writing to its page, its own virtual GPU may have no room for another process.
       assertThat(program.line()).matches("ready|error cuInit .*");
       for (int round = 0; round < 5; round++) {
         Tenants.assertAllGoOn(others);
@@ -79,7 +79,7 @@ class HostileIT {
     assertOthersGoOn();
     program.kill();
     assertOthersGoOn();
-    // A program that comes later is told, and does not hang.
+    // A program that starts later gets an error, and does not hang.
     Child late = node.start(hostile, "init");
     assertThat(late.line()).startsWith("error cuInit");
     assertThat(late.awaitEnd()).isEqualTo(1);
@@ -117,7 +117,7 @@ class HostileIT {
     assertOthersGoOn();
   }
 
-  /** Whether it is hung up on or not: nothing of it may matter. */
+  /** Floods the socket; whether the seat hangs up does not matter. */
   private static void flood(Path socket, Random random, List<SocketChannel> channels)
       throws IOException {
     SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX);

@@ -33,7 +33,7 @@ class SeatIT {
   void holderKilledUnderLoadFailsNoTenantAndLosesNoLease() throws Exception {
     List<PoolProcess> pools = new ArrayList<>(List.of(node.openPool()));
     PoolProcess owner = node.openPool();
-    pools.add(owner); // may come to hold the seat; its virtual GPUs stay as long as their programs
+    pools.add(owner); // may hold the seat later; its virtual GPUs stay as long as their programs
     Map<String, String> first = Tenants.burst(owner, "first", 30);
     Map<String, String> second = Tenants.burst(owner, "second", 30);
     Child observer = Tenants.observer(node, first, Tenants.QUOTA);
@@ -49,7 +49,7 @@ class SeatIT {
       pools.remove(killed);
       killed.child().kill();
       Tenants.assertAllGoOn(tenants);
-      // A program that starts meanwhile waits for the next holder.
+      // A program that starts without a seat waits for the next holder.
       tenants.add(Tenants.load(node, i % 2 == 0 ? first : second).awaitReady());
       awaitHolderOtherThan(holder);
       assertThat(last(pools).leases()).hasSize(2);
@@ -93,7 +93,7 @@ class SeatIT {
     pools.stream().filter(pool -> pool.child().pid() == holder).forEach(PoolProcess::close);
     pools.removeIf(pool -> pool.child().pid() == holder);
     awaitHolderOtherThan(holder);
-    // The dead one's own lease had no program, so it is given back; the others' are kept.
+    // The dead holder's own lease had no program, so it is released; the others' leases are kept.
     long tries = 500;
     while (pools.get(0).leases().size() != 2 || pools.get(1).leases().size() != 2) {
       assertThat(tries--).as("%s", pools.get(0).leases()).isPositive();

@@ -15,7 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** What the chaos tests ask of virtual GPUs and of the programs under them. */
+/** The tenants of the tests of death and hostility, and assertions about them. */
 final class Tenants {
   static final MemorySize QUOTA = MemorySize.ofGibibytes(1);
 
@@ -34,7 +34,7 @@ final class Tenants {
     return node.start(place, "load", "200000", "132", "1", "start");
   }
 
-  /** Each of them launches on, and no call of theirs failed. */
+  /** Every program still launches kernels, and none of its calls has failed. */
   static void assertAllGoOn(List<Child> programs) throws Exception {
     List<Long> before = new ArrayList<>();
     for (Child program : programs) {
@@ -55,14 +55,14 @@ final class Tenants {
     return answer.whole("kernels");
   }
 
-  /** Ends them as programs end by themselves: at the end of their input. */
+  /** Closes the programs' standard input, so that they end normally. */
   static void kill(List<Child> programs) throws Exception {
     for (Child program : programs) {
       program.kill();
     }
   }
 
-  /** The ledgers and the GPU's own accounting tell that nothing is held. */
+  /** According to the ledgers and the GPU's own accounting, no memory is held. */
   static void assertAllIsBack(PoolProcess pool, Child observer) throws Exception {
     long tries = 500;
     while (pool.memoryHeld() > 0 || pool.processes() > 0) {

@@ -59,7 +59,7 @@ class ReportFileTest {
 
   @Test
   void directoryWithoutPermissionIsRefused() {
-    // Nobody may create files here, root included.
+    // Not even root can create a file there.
     assertThatThrownBy(() -> ReportFile.prepare(Path.of("/proc/vgpu-report.html")))
         .isInstanceOf(UserException.class)
         .hasMessageContaining("--report FILE");
@@ -86,7 +86,7 @@ class ReportFileTest {
       String own = html.substring(0, html.indexOf("Licensed to the Apache"));
       assertThat(own.contains(outside)).as(outside).isFalse();
     }
-    // The data's own, the library's, what pages share, and the report's.
+    // Four scripts: the data, the chart library, the common code, and the report's own.
     assertThat(html.split("</script>", -1)).hasSize(5);
   }
 

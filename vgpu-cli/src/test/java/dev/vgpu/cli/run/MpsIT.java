@@ -20,7 +20,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** {@code vgpu run} with programs that run at once, over the emulator and its stand-in for MPS. */
+/** {@code vgpu run} with concurrent programs, over the emulator and its stand-in for MPS. */
 class MpsIT {
   private static final String IN_SPACE = "--gpu 0 --require compute:spatial --compute 30 --memory ";
   private static final String DAEMON =
@@ -33,7 +33,7 @@ class MpsIT {
     node = CommandNode.open();
   }
 
-  /** A daemon whose lease was not given back in time is there until the next seat looks. */
+  /** A daemon whose lease was not released in time stays until the next seat looks. */
   @AfterEach
   void close() throws IOException {
     List<Long> daemons = new ArrayList<>();
@@ -97,7 +97,7 @@ class MpsIT {
     assertThat(daemon(third)).isEqualTo(pid);
     second.signal("TERM");
     assertThat(second.exitCode()).isEqualTo(143);
-    left.forEach(ProcessHandle::destroyForcibly); // the seat's own went with it
+    left.forEach(ProcessHandle::destroyForcibly); // the seat's own program ended with it
     while (node.leases().size() > 1) {
       assertThat(third.descendants()).as("%s", third).isNotEmpty();
     }
@@ -124,8 +124,8 @@ class MpsIT {
   }
 
   /**
-   * What a client's fault does: it ends the server, and with that all who are its clients. Those on
-   * another GPU are not in its reach.
+   * A client's fault terminates the MPS server, and with it all of the server's clients. Clients on
+   * another GPU are not affected.
    */
   @Test
   void whoIsInReachOfAClientsFaultIsTold() throws Exception {
@@ -158,7 +158,7 @@ class MpsIT {
           .doesNotContain("apart");
     }
     for (CommandNode.Command each : List.of(beside, apart)) {
-      each.signal("TERM"); // on which spin says what it has done
+      each.signal("TERM"); // spin then prints its figures
       each.succeeds();
     }
   }
@@ -186,8 +186,9 @@ class MpsIT {
   }
 
   /**
-   * Starts the server that the stand-in does not start by itself; once it has been there for so
-   * long that the seat knows it, it ends as by a fault of those. Never true.
+   * Starts a server, which the stand-in does not do by itself. Once the server has run long enough
+   * for the seat to know it, terminates it and its clients as a client's fault would. Always
+   * returns false.
    */
   private static boolean fault(String pipes, List<ProcessHandle> clients) {
     try {

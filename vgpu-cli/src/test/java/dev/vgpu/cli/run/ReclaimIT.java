@@ -13,8 +13,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /**
- * Memory that is taken back from real programs over the emulator: GPUs of 4 GiB, of which 410 MiB
- * is the low watermark and 819 MiB the high one.
+ * Reclaims memory from real programs over the emulator: GPUs of 4 GiB, with a low watermark of 410
+ * MiB and a high one of 819 MiB.
  */
 class ReclaimIT {
   private static final String OFFLINE = "--gpu 0 --class offline --name batch --memory 2GiB";
@@ -51,7 +51,7 @@ class ReclaimIT {
     return node.vgpu(arguments.toArray(String[]::new));
   }
 
-  /** Holds 512 MiB with something in it, until it is told to end; then looks at it. */
+  /** Fills 512 MiB and holds it until it is told to end, then checks the contents. */
   private Command batch() throws Exception {
     return node.run(
             OFFLINE,
@@ -63,13 +63,13 @@ class ReclaimIT {
         .prints("536870912 bytes");
   }
 
-  /** Takes so much that less than the low watermark is left beside that. */
+  /** Takes so much memory that, beside the batch program, less than the low watermark is left. */
   private Command online() throws Exception {
     return node.run(ONLINE, CommandNode.program("hoard"), "--limit=3100MiB", "--hold=60")
         .prints("3250585600 bytes");
   }
 
-  /** As programs are told to end; hoard then does what it does at the end of its time. */
+  /** Asks the program to end; hoard then does what it does at the end of its time. */
   private static void end(Command command) throws Exception {
     command.signal("TERM");
     Command ignored = command.succeeds();
@@ -137,7 +137,7 @@ class ReclaimIT {
     CommandNode.signalProcess("KILL", lease("batch").path("pids").path(0).asLong());
     assertThat(batch.exitCode()).as("%s", serve).isEqualTo(137);
     end(online);
-    // To the last byte: the GPU's own account says that nothing is held.
+    // The GPU's own accounting says that not one byte is held.
     Command all =
         node.run(
             "--gpu 0 --class online --name all --memory 4GiB",
@@ -153,8 +153,8 @@ class ReclaimIT {
     Command online = online();
     CommandNode.await(() -> batch.err().contains("is suspended"), serve);
     serve.signal("KILL");
-    // Whoever has the seat now: first one of the two that started a program, then perhaps the
-    // other.
+    // Asks any holder of the seat: first it is one of the two commands that started a program,
+    // later perhaps the other.
     assertThat(lease("batch").path("suspended").asBoolean()).isTrue();
     end(online);
     CommandNode.await(() -> !isSuspended("batch"), batch);

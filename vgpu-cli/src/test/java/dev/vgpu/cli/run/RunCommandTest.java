@@ -100,7 +100,7 @@ class RunCommandTest {
         .containsExactlyInAnyOrder(Capabilities.Scope.PROCESS, Capabilities.Scope.CONTAINER);
   }
 
-  /** What a pool answers. */
+  /** A pool's answer for a backend. */
   private record Choice(
       GpuId gpu,
       String backend,

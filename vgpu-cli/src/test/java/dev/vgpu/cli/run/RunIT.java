@@ -41,9 +41,9 @@ class RunIT {
     assertThat(run.err()).isEmpty();
   }
 
-  /** Ends with exit code 3, and leaves behind what comes to the GPU when the file is there. */
+  /** Exits with code 3, and leaves a process behind that runs the program once the file exists. */
   private String leavesOneBehind(Path file, String program) {
-    // Not for ever: a run of this test that was killed has taken the directory with it.
+    // Stops waiting if the directory is gone, which means that this test was killed.
     String waits = "while [ ! -e " + file + " ]; do [ -d " + file.getParent() + " ] || exit 1";
     return "(" + waits + "; sleep 0.05; done; exec " + program + ") & exit 3";
   }
@@ -118,7 +118,7 @@ class RunIT {
             "--json");
     JsonNode figures = run.succeeds().json();
     assertThat(figures.path("kernels").asLong()).isPositive();
-    // That the share is exact is shown by a benchmark; here, that it is held at all.
+    // A benchmark shows that the share is exact; here, that it is enforced at all.
     assertThat(figures.path("share_percent").asDouble()).isLessThan(90);
   }
 
@@ -137,7 +137,7 @@ class RunIT {
     JsonNode figures = run.succeeds().json();
     long quota = 777 * MIB;
     long left = quota - CommandNode.CONTEXT_BYTES - figures.path("bytes").asLong();
-    // A pool takes whole steps, so what is left may be almost one of them.
+    // A pool grows in whole steps, so almost one step may be left over.
     long unit = isVmm ? 2 * MIB : mode.equals("async") ? 32 * MIB : MIB;
     assertThat(left).as("%s", run).isBetween(0L, unit - 1);
     assertThat(figures.path("refusal").asText()).isEqualTo("CUDA_ERROR_OUT_OF_MEMORY");
@@ -219,15 +219,15 @@ class RunIT {
     }
   }
 
-  /** The head of a 64-bit x86 program without an interpreter and without segments. */
+  /** The header of a 64-bit x86 program without an interpreter and without segments. */
   private static byte[] staticProgram() {
     byte[] elf = new byte[4096];
     byte[] head = {0x7f, 'E', 'L', 'F', 2, 1, 1};
     System.arraycopy(head, 0, elf, 0, head.length);
-    elf[16] = 2; // ET_EXEC
-    elf[18] = 62; // EM_X86_64
+    elf[16] = 2; // e_type: ET_EXEC
+    elf[18] = 62; // e_machine: EM_X86_64
     elf[20] = 1;
-    elf[32] = 64; // the program headers' offset
+    elf[32] = 64; // e_phoff
     elf[52] = 64;
     elf[54] = 56;
     return elf;
@@ -259,7 +259,7 @@ class RunIT {
     assertThat(gpu.path("processes")).isEmpty();
   }
 
-  /** The program in Python; the one in C where there is no Python. */
+  /** The program in Python, or in C if there is no Python. */
   private static String[] python(String... arguments) {
     boolean hasPython =
         Stream.of(System.getenv("PATH").split(":"))
@@ -312,7 +312,7 @@ class RunIT {
         .allMatch(line -> Long.parseLong(line.split(" +", -1)[8]) > 0);
   }
 
-  /** 132 processors in groups of 8: 30 percent are 4 groups, 20 percent 3. */
+  /** 132 multiprocessors in groups of 8: 30 percent are 4 groups, 20 percent are 3. */
   @Test
   void jvmWorksOnProcessorsOfItsOwnInsideEachOfTwoVirtualGpus() throws Exception {
     String parts = "dev.vgpu.samples.cuda.TwoParts";

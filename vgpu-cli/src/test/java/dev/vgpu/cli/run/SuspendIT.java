@@ -14,8 +14,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /**
- * Programs that are suspended and go on, by command, over the emulator's own checkpoint functions:
- * GPUs of 4 GiB.
+ * Suspends and resumes programs by command, with the emulator's own checkpoint functions: GPUs of 4
+ * GiB.
  */
 class SuspendIT {
   private static final String OFFLINE = "--gpu 0 --class offline --name train --memory 2GiB";
@@ -37,7 +37,7 @@ class SuspendIT {
     return node.vgpu("serve", "--oversubscribe=150").prints("holding the seat");
   }
 
-  /** Holds 512 MiB with something in it, until it is told to end; then looks at it. */
+  /** Fills 512 MiB and holds it until it is told to end, then checks the contents. */
   private Command hoard(String... more) throws Exception {
     String[] program = {
       CommandNode.program("hoard"), "--chunk=64MiB", "--limit=512MiB", "--check", "--hold=60"
@@ -66,8 +66,8 @@ class SuspendIT {
   }
 
   /**
-   * A training program between two steps: what it had computed is still right when it goes on, and
-   * what it computes then is too, though others had the memory meanwhile.
+   * A training program is suspended between two steps. Its results before and after are right,
+   * although another program used the memory meanwhile.
    */
   @Test
   void trainingGoesOnWithRightResultsAfterAnOnlineProgramHadItsMemory() throws Exception {
@@ -126,7 +126,7 @@ class SuspendIT {
     }
   }
 
-  /** One that is started beside what is suspended comes to the GPU when all goes on. */
+  /** A process that starts under a suspended virtual GPU attaches only after its resumption. */
   @Test
   void processThatAttachesToWhatIsSuspendedTakesNothingUntilItGoesOn() throws Exception {
     Command serve = serve();
@@ -143,7 +143,7 @@ class SuspendIT {
     CommandNode.await(() -> processes() == 2, run);
     assertTrainHasOneContextAndIsSuspended();
 
-    // Whoever takes the seat over must not take it for half suspended.
+    // The next holder of the seat must not take it for half suspended.
     serve.signal("KILL");
     assertTrainHasOneContextAndIsSuspended();
     assertThat(processes()).isEqualTo(2);
@@ -169,7 +169,7 @@ class SuspendIT {
     }
   }
 
-  /** The driver leaves it locked: it must not stay so. */
+  /** The driver leaves the process locked after the refusal; vgpu must unlock it. */
   @Test
   void programWithManagedMemoryIsRefusedWithTheReasonAndGoesOn() throws Exception {
     Command serve = serve();
@@ -195,7 +195,7 @@ class SuspendIT {
     endsWithItsDataIntact(hoard);
   }
 
-  /** It is locked then, and nobody is left who knows. */
+  /** The process is locked, and the holder that knew of it is dead. */
   @Test
   void nextHolderOfTheSeatUnlocksWhomTheLastOneWasSuspendingWhenItWasKilled() throws Exception {
     Command serve =
@@ -216,9 +216,9 @@ class SuspendIT {
                             .orElse(false)),
         asks);
     serve.signal("KILL");
-    // The next one first undoes what was half done; then it is asked again, and does it.
+    // The next holder first undoes the half-done suspension; then the repeated request succeeds.
     assertThat(asks.succeeds().out()).contains("suspended");
-    // The seat may have changed hands once more; its owner wants it so.
+    // Stays suspended even if the seat changes hands once more, because its owner asked for it.
     assertThat(isSuspended("train")).isTrue();
     node.vgpu("resume", "train").succeeds();
     assertThat(isSuspended("train")).isFalse();
@@ -226,7 +226,8 @@ class SuspendIT {
   }
 
   /**
-   * Its context and what is smaller than a page of the GPU stay; all else leaves, and comes back.
+   * The context and allocations smaller than a page of the GPU stay; all other memory is moved off
+   * and back.
    */
   @Test
   void movableMemoryLeavesForAnOnlineProgramAndComesBackAsItWas() throws Exception {
@@ -262,7 +263,7 @@ class SuspendIT {
         .prints("536870912 bytes");
   }
 
-  /** The third unmapping while it leaves, the third mapping while it comes back. */
+  /** The third unmapping on the way out fails, and the third mapping on the way back. */
   @Test
   void driversErrorsOnTheWayLoseNothing() throws Exception {
     Command serve = serve();

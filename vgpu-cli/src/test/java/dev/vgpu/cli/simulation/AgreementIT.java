@@ -20,24 +20,25 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * A mix that is simulated, and the same mix of real processes over the emulator, agree: in the
- * parts of all work that each got done, and in what each got done in a second of the GPU time that
- * is charged to it. Neither depends on how fast the machine's processors come to it.
+ * A simulated mix agrees with the same mix of real processes over the emulator. Compared are each
+ * tenant's part of all work done, and the work done per second of GPU time charged. Neither depends
+ * on how fast the machine's processors are.
  */
 class AgreementIT {
-  /** How far both may be apart. */
+  /** The accepted difference, in percent. */
   private static final double PERCENT = 3;
 
   /**
-   * Beside a tenant at its cap. That one has its part of the time, whatever handing the GPU over
-   * takes; the offline ones have what is left after that, and the simulation knows only some of it.
+   * The accepted difference beside a tenant at its cap. The capped tenant has its part of the time
+   * whatever a hand-over costs. Offline tenants have the rest, and the simulation knows only a part
+   * of those costs.
    */
   private static final double PERCENT_BESIDE_CAP = 5;
 
   private static final long WARM_UP_MS = 1_500;
   private static final long WINDOW_MS = 8_000;
 
-  /** On a busy machine turns end late, and it takes longer until that is paid back. */
+  /** On a busy machine turns end late, and compensation takes longer. */
   private static final int MOST_WINDOWS = 5;
 
   private static final MemorySize QUOTA = MemorySize.ofMebibytes(512);
@@ -45,10 +46,10 @@ class AgreementIT {
   @TempDir private Path directory;
 
   /**
-   * What one tenant got.
+   * The result of one tenant.
    *
-   * @param part of all work that was done, its kernels' part
-   * @param perGpuSecond kernels in a second of the GPU time that is charged to it
+   * @param part its kernels' part of all work done
+   * @param perGpuSecond its kernels per second of GPU time charged to it
    */
   private record Share(double part, double perGpuSecond) {}
 
@@ -160,7 +161,7 @@ class AgreementIT {
     throw new AssertionError("no tenant " + name);
   }
 
-  /** From the same beginning, window by window until both agree. */
+  /** Measures windows with a common start until simulation and reality agree. */
   private static Map<String, Share> real(
       Mix mix, Map<String, List<String>> programs, Map<String, Share> simulated, double percent)
       throws Exception {

@@ -269,7 +269,7 @@ class MixFileTest {
     assertRefused(text.replace("PERCENT", "100"), 4, 22, "'b' is refused", "free on gpu=gpu0");
   }
 
-  /** As in the pool: oversubscription is never at the cost of online tenants. */
+  /** As in the pool: oversubscription never affects online tenants. */
   @Test
   void onlineQuotasNeverTakeMoreThanTheGpuHas() throws Exception {
     String text =

@@ -24,7 +24,7 @@ import java.util.OptionalDouble;
 import java.util.OptionalInt;
 import org.junit.jupiter.api.Test;
 
-/** What {@code devices} and {@code top} say of GPUs that tell how they are. */
+/** The output of {@code devices} and {@code top} for GPUs that report readings. */
 class DevicesCommandTest {
   private static final String PEER = "GPU-12345678-1234-1234-1234-123456789012";
 
@@ -136,7 +136,7 @@ class DevicesCommandTest {
     assertThat(out.toString(UTF_8)).doesNotContain("NVLink");
   }
 
-  /** The seat's holder saw an event that nobody can read afterwards. */
+  /** The seat's holder saw an event that cannot be read afterwards. */
   @Test
   void theSeatsHolderMayKnowMore() throws Exception {
     GpuState state = Fakes.state(1);

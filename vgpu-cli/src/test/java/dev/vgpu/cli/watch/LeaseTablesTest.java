@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** {@code ls} and {@code top}. */
+/** The tables of {@code ls} and {@code top}. */
 class LeaseTablesTest {
   private static final VirtualGpuRequest FIXED =
       VirtualGpuRequest.builder()

@@ -25,7 +25,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class UsageCommandTest {
-  /** What the clock of the tests shows: 2027-01-15T08:00:01Z. */
+  /** The time on the tests' clock: 2027-01-15T08:00:01Z. */
   private static final Instant NOW = Instant.ofEpochSecond(1_800_000_001L);
 
   private record Used(

@@ -8,9 +8,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Looks at a dashboard that is served, with a real browser, at three sizes in both themes: every
- * page, rules of accessibility, and that nothing is wider than the screen. No part of the gate,
- * which has no browser. Arguments: URL, a directory for pictures, and the browser's program.
+ * Checks a running dashboard with a real browser, at three sizes in both themes: every page,
+ * accessibility rules, and that nothing is wider than the screen. Not part of the build, which has
+ * no browser. Arguments: the URL, a directory for pictures, and the browser's program.
  */
 public final class BrowserCheck {
   private static final int[][] SIZES = {{1366, 768}, {1920, 1080}, {390, 844}};
@@ -18,7 +18,7 @@ public final class BrowserCheck {
 
   private BrowserCheck() {}
 
-  /** Ends with an exception that names what is wrong. */
+  /** Throws an exception that names what is wrong. */
   public static void main(String[] arguments) throws Exception {
     String url = arguments[0];
     Path pictures = Files.createDirectories(Path.of(arguments[1]));

@@ -20,7 +20,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
-/** A browser without a window, over the DevTools protocol. Used by one thread. */
+/** A headless browser, controlled over the DevTools protocol. Confined to one thread. */
 final class Chromium implements AutoCloseable {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final long TIMEOUT_SECONDS = 60;
@@ -77,7 +77,7 @@ final class Chromium implements AutoCloseable {
     return "ws://127.0.0.1:" + lines.get(0) + lines.get(1);
   }
 
-  /** Puts answers together from their pieces, and gives them to those who asked. */
+  /** Assembles messages from their fragments, and completes the calls that wait for them. */
   private final class Answers implements WebSocket.Listener {
     private final StringBuilder text = new StringBuilder();
 
@@ -119,7 +119,7 @@ final class Chromium implements AutoCloseable {
     return result.path("result");
   }
 
-  /** The value of an expression in the page; a promise is awaited. */
+  /** The value of an expression in the page; waits for a promise. */
   JsonNode evaluate(String expression) throws Exception {
     JsonNode result =
         call(

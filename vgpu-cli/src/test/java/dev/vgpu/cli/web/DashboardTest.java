@@ -39,13 +39,13 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The dashboard over a real pool of this JVM alone, asked over HTTP. */
+/** The dashboard over HTTP, with a real pool used by this JVM only. */
 class DashboardTest {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final Duration FAST = Duration.ofMillis(20);
   private static final MemorySize QUOTA = MemorySize.ofMebibytes(1);
 
-  /** Two such calls of a tenant do not run at once. */
+  /** A whole quota, so that two such calls of a tenant do not run at once. */
   private static final CallOptions ALL = CallOptions.ofMemory(QUOTA);
 
   private final HttpClient client = HttpClient.newHttpClient();
@@ -91,7 +91,7 @@ class DashboardTest {
     return client.send(request.build(), HttpResponse.BodyHandlers.ofString());
   }
 
-  /** A request as no library would send it; what the server says first. */
+  /** Sends a request that no library would send; returns the beginning of the answer. */
   private static String raw(Dashboard dashboard, String text) throws IOException {
     try (Socket socket = connect(dashboard)) {
       socket.getOutputStream().write(text.getBytes(UTF_8));
@@ -118,7 +118,7 @@ class DashboardTest {
     return new BufferedReader(new InputStreamReader(response.body(), UTF_8));
   }
 
-  /** Asks, and takes nothing. */
+  /** Sends a request for events, and reads nothing. */
   private static void askToWatch(Socket socket) throws IOException {
     socket
         .getOutputStream()
@@ -258,7 +258,7 @@ class DashboardTest {
       assertThat(tenant.path("entitled").asDouble()).isEqualTo(100);
       assertThat(tenant.path("wait").path("why").asText()).isNotEmpty();
       assertThat(tenant.path("waits").path("waiting_looks").asLong()).isPositive();
-      // Nobody counts what calls of a JVM allocate: that is not 0.
+      // Nothing counts what calls in a JVM allocate, so it is null, not 0.
       assertThat(tenant.path("used").isNull()).isTrue();
       assertThat(tick.path("gpus").path(0).path("id").asText()).isNotEmpty();
       end.countDown();
@@ -311,7 +311,7 @@ class DashboardTest {
     }
   }
 
-  /** Its connection fills up; others are told all the same, and its place is free after a while. */
+  /** Its connection fills up. Others still get messages, and its place is free after a while. */
   @Test
   void watcherWhoTakesNothingHoldsUpNobodyAndIsEnded() throws Exception {
     Dashboard dashboard = serve(options(Optional.empty()).withInterval(FAST));

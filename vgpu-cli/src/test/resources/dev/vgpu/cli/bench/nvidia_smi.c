@@ -1,7 +1,6 @@
 /*
- * Stands in for nvidia-smi in tests of gpu-check: answers --query-gpu and --query-compute-apps by the NVML that the
- * loader finds, without any code of vgpu. NVIDIA_SMI_SAYS="field=value" makes it say something else of one field of
- * all GPUs.
+ * Stands in for nvidia-smi in tests of gpu-check. Answers --query-gpu and --query-compute-apps from the NVML that the
+ * loader finds, without any code of vgpu. NVIDIA_SMI_SAYS="field=value" replaces the value of one field for all GPUs.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -21,7 +20,7 @@ struct process {
 
 static void *library;
 
-/* Calls a function of NVML with up to four words; its code. */
+/* Calls a function of NVML with up to four words, and returns its code. */
 static int call(const char *name, uintptr_t a, uintptr_t b, uintptr_t c) {
   int (*function)(uintptr_t, uintptr_t, uintptr_t);
   *(void **)&function = dlsym(library, name);

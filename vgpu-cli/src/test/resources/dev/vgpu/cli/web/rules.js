@@ -1,4 +1,4 @@
-// Rules of accessibility that a script can check. The value is a list of what breaks them.
+// Accessibility rules that a script can check. The value is a list of violations.
 (() => {
   const wrong = [];
   const shown = (element) => element.checkVisibility() && element.getClientRects().length > 0;

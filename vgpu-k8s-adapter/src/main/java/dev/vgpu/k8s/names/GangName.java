@@ -6,14 +6,14 @@ import java.util.Optional;
  * The gang that a pod belongs to. Immutable.
  *
  * @param name its name in the pod's namespace
- * @param size how many pods it needs before any starts; 0: its group object says
- * @param group where that object is: the API group and version, empty if the size is known
+ * @param size how many pods it needs before any starts; 0 if its group object states the size
+ * @param group the API group and version of that object; empty if the size is known
  */
 public record GangName(String name, int size, String group) {
   private static final int MOST = 100_000;
   private static final String KOORDINATOR = "gang.scheduling.koordinator.sh/";
 
-  /** {@return the gang that a pod names, in any system's words} */
+  /** {@return the gang that a pod names, in any supported vocabulary} */
   static Optional<GangName> of(PodView pod, Optional<String> nativeGroup) {
     Optional<GangName> ours = sized(pod, "vgpu.dev/gang", "vgpu.dev/gang-size");
     Optional<GangName> koordinator =

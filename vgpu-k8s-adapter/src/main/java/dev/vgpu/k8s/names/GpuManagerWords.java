@@ -6,7 +6,7 @@ import java.math.BigDecimal;
 import java.util.List;
 import java.util.Optional;
 
-/** gpu-manager: 100 cores are one GPU, memory counts 256 MiB. */
+/** gpu-manager: 100 cores are one GPU; memory is in units of 256 MiB. */
 final class GpuManagerWords implements Vocabulary {
   static final int WHOLE = 100;
   private static final String CORE = "tencent.com/vcuda-core";

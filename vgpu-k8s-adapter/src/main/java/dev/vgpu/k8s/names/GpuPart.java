@@ -7,18 +7,19 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * What one system's words ask of GPUs. Immutable.
+ * What a pod requests of GPUs in one system's vocabulary. Immutable.
  *
- * @param system whose words they are
- * @param container the container that asks
+ * @param system the system
+ * @param container the container that requests GPUs
  * @param gpus how many GPUs of one node
- * @param sharePercent the share of each GPU, 1 to 100; 0: none is promised, or the GPUs are whole
- * @param isWhole whether nobody else may use these GPUs
- * @param memory the least memory on each GPU; zero: see the next
+ * @param sharePercent the share of each GPU, 1 to 100; 0 if none is guaranteed, or the GPUs are
+ *     whole
+ * @param isWhole whether the GPUs are exclusive
+ * @param memory the least memory on each GPU; zero if {@code memoryPercent} applies
  * @param memoryPercent the least part of each card's memory, 0 to 100 percent
- * @param policy how the share binds, if the words say so
- * @param preemptionClass the class, if the words say so
- * @param models the GPU models that will do; empty: any
+ * @param policy how the share binds, if stated
+ * @param preemptionClass the class, if stated
+ * @param models the acceptable GPU models; empty for any
  */
 record GpuPart(
     String system,

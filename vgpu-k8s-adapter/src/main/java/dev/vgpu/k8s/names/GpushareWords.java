@@ -6,7 +6,7 @@ import java.math.BigDecimal;
 import java.util.List;
 import java.util.Optional;
 
-/** gpushare: memory in GiB, over several GPUs in equal parts; its later form has a share. */
+/** gpushare: memory in GiB, in equal parts over several GPUs; its later form has a share. */
 final class GpushareWords implements Vocabulary {
   private static final String MEMORY = "aliyun.com/gpu-mem";
   private static final String COUNT = "aliyun.com/gpu-count";

@@ -7,7 +7,7 @@ import java.math.BigDecimal;
 import java.util.List;
 import java.util.Optional;
 
-/** KAI: annotations with a fraction of a GPU, or MiB; the class is the priority class's. */
+/** KAI: annotations with a fraction of a GPU, or MiB; the class follows the priority class. */
 final class KaiWords implements Vocabulary {
   private static final String FRACTION = "gpu-fraction";
   private static final String MEMORY = "gpu-memory";

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 
-/** Koordinator: percent of cores and memory; several GPUs divide both; QoS and priority by name. */
+/** Koordinator: percent of cores and memory, divided among GPUs; QoS and priority by name. */
 final class KoordinatorWords implements Vocabulary {
   private static final String GPU = "koordinator.sh/gpu";
   private static final String SHARED = "koordinator.sh/gpu.shared";

@@ -8,7 +8,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** Our own words. Class and policy are read for every system, see {@link PodRequests}. */
+/** vgpu's own vocabulary. {@link PodRequests} reads class and policy for every system. */
 final class OwnWords implements Vocabulary {
   static final String SHARE = Driver.NAME + "/" + Driver.SHARE;
   static final String MEMORY = Driver.NAME + "/" + Driver.MEMORY;
@@ -27,7 +27,7 @@ final class OwnWords implements Vocabulary {
     int share = pod.share(SHARE);
     MemorySize memory = pod.memory(MEMORY, MemorySize.ofBytes(1));
     if (memory.bytes() == 0) {
-      // A slot beside another system's words is the room for what these ask.
+      // A slot beside another system's resources is the room for what those request.
       if (share == 0 && Vocabulary.ALL.stream().anyMatch(one -> one != this && speaks(one, pod))) {
         return Optional.empty();
       }

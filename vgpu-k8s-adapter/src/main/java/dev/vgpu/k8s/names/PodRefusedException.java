@@ -1,13 +1,13 @@
 package dev.vgpu.k8s.names;
 
-/** A pod asks for what no GPU can give; the message says what was asked and what would fit. */
+/** Thrown if no GPU can give what a pod requests; the message says what would fit. */
 public final class PodRefusedException extends RuntimeException {
   private static final long serialVersionUID = 1;
 
   /**
-   * Refuses.
+   * Creates one.
    *
-   * @param message what was asked and what would fit
+   * @param message what was requested and what would fit
    */
   public PodRefusedException(String message) {
     super(message);

@@ -8,20 +8,20 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * What a pod asks of GPUs. Immutable.
+ * What a pod requests of GPUs. Immutable.
  *
- * @param system whose words it uses
+ * @param system the system whose vocabulary it uses
  * @param container the container that uses the GPUs
  * @param gpus how many GPUs of one node
  * @param sharePercent the share of each, 1 to 100; 0 for whole GPUs and best effort
- * @param isWhole whether nobody else may use these GPUs
+ * @param isWhole whether the GPUs are exclusive
  * @param memory the least memory on each
  * @param memoryPercent the least part of each card's memory, 0 to 100 percent
  * @param policy how the share binds
  * @param preemptionClass the class
- * @param models the GPU models that will do; empty: any
- * @param spread the group whose pods are on different nodes; empty: none
- * @param runS how long it may run at most, in seconds; infinite: not said
+ * @param models the acceptable GPU models; empty for any
+ * @param spread the group whose pods must be on different nodes; empty for none
+ * @param runS how long it may run at most, in seconds; infinite if not stated
  * @param gang the gang it belongs to
  */
 public record PodRequest(
@@ -44,12 +44,12 @@ public record PodRequest(
   }
 
   /**
-   * {@return the same for the fleet}
+   * {@return this request in the fleet's terms}
    *
-   * @param name the request's name there
+   * @param name the request's name in the fleet
    * @param cpuMillis thousandths of a processor
    * @param hostMemory host memory
-   * @param nodes the nodes that will do; empty: any
+   * @param nodes the acceptable nodes; empty for any
    */
   public Request onFleet(String name, int cpuMillis, MemorySize hostMemory, Set<String> nodes) {
     Request.Builder request =

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 
-/** Reads what pods ask, in our words or another system's. A pure function of the manifest. */
+/** Reads what pods request, in vgpu's or another system's vocabulary, from the manifest only. */
 public final class PodRequests {
   /** The annotation that names the class. */
   public static final String CLASS = Driver.NAME + "/class";
@@ -18,16 +18,16 @@ public final class PodRequests {
   /** The annotation that names the policy. */
   public static final String POLICY = Driver.NAME + "/policy";
 
-  /** The annotation that names the group whose pods are on different nodes. */
+  /** The annotation that names the group whose pods must be on different nodes. */
   public static final String SPREAD = Driver.NAME + "/spread";
 
   private PodRequests() {}
 
   /**
-   * {@return what a pod asks; empty: no GPU}
+   * {@return what a pod requests; empty if it requests no GPU}
    *
    * @param pod the pod
-   * @throws PodRefusedException if no GPU can give that, or the words contradict each other
+   * @throws PodRefusedException if no GPU can give that, or the request contradicts itself
    */
   public static Optional<PodRequest> of(Pod pod) {
     PodView view = new PodView(pod);
@@ -116,7 +116,7 @@ public final class PodRequests {
   }
 
   /**
-   * {@return a policy or class as annotations name it}
+   * {@return a policy or class as it is written in annotations}
    *
    * @param value the value
    */
@@ -124,7 +124,7 @@ public final class PodRequests {
     return value.name().toLowerCase(Locale.ROOT).replace('_', '-');
   }
 
-  /** Kubernetes' own pod groups. */
+  /** The gang of Kubernetes' own pod groups. */
   private static Optional<String> nativeGroup(Pod pod) {
     return Optional.ofNullable(pod.getSpec().getSchedulingGroup())
         .map(PodSchedulingGroup::getPodGroupName);

@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 
-/** A pod as the words of its manifest. Every number is checked where it is read. */
+/** The names and values of a pod's manifest. Every number is checked when it is read. */
 final class PodView {
   private static final BigDecimal LEAST_BYTES =
       BigDecimal.valueOf(MemorySize.ofMebibytes(64).bytes());
@@ -62,22 +62,22 @@ final class PodView {
         });
   }
 
-  /** {@return whether a container asks for it} */
+  /** {@return whether a container requests a resource} */
   boolean asks(String resource) {
     return amounts.containsKey(resource);
   }
 
-  /** {@return the resources that begin so} */
+  /** {@return the requested resources whose names begin with a prefix} */
   List<String> asked(String prefix) {
     return amounts.keySet().stream().filter(name -> name.startsWith(prefix)).toList();
   }
 
-  /** {@return the container that asks for a resource} */
+  /** {@return the container that requests a resource} */
   String asker(String resource) {
     return askers.getOrDefault(resource, "");
   }
 
-  /** {@return the one container that asks for any of these} */
+  /** {@return the only container that requests any of these resources} */
   String asker(List<String> resources) {
     List<String> names = new ArrayList<>(resources.stream().map(this::asker).distinct().toList());
     names.remove("");
@@ -115,7 +115,7 @@ final class PodView {
         .findFirst();
   }
 
-  /** {@return the amount of a resource, or of the annotation of that name; empty: neither} */
+  /** {@return the amount of a resource, or of the annotation of that name; empty if neither} */
   Optional<BigDecimal> amount(String name) {
     BigDecimal asked = amounts.get(name);
     Optional<BigDecimal> said = annotation(name).map(text -> number(name, text));
@@ -139,7 +139,7 @@ final class PodView {
     }
   }
 
-  /** {@return a whole number, within bounds} */
+  /** {@return a whole number within bounds} */
   int whole(String name, BigDecimal amount, int least, int most, String meaning) {
     if (amount.stripTrailingZeros().scale() > 0
         || amount.compareTo(BigDecimal.valueOf(least)) < 0
@@ -158,12 +158,12 @@ final class PodView {
     return amount.intValueExact();
   }
 
-  /** {@return a share in percent; 0 where the name is not there} */
+  /** {@return a share in percent; 0 if the name is absent} */
   int share(String name) {
     return amount(name).map(one -> whole(name, one, 1, 100, "percent of one GPU")).orElse(0);
   }
 
-  /** {@return memory counted in a unit; zero where the name is not there} */
+  /** {@return memory in a unit; zero if the name is absent} */
   MemorySize memory(String name, MemorySize unit) {
     BigDecimal count = amount(name).orElse(null);
     if (count == null) {

@@ -7,7 +7,8 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * qGPU: cores in percent, memory in GiB; online pods ask memory alone, offline ones greedy cores.
+ * qGPU: cores in percent, memory in GiB. Online pods request memory only, offline ones greedy
+ * cores.
  */
 final class QgpuWords implements Vocabulary {
   private static final String DOMAIN = "tke.cloud.tencent.com/";

@@ -8,8 +8,9 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * HAMi, Volcano's device sharing, and NVIDIA's own name: a number of GPUs; of each MiB or percent
- * of memory, and percent of cores, 0 for no promise. A number alone is whole GPUs.
+ * HAMi and Volcano's device sharing, which use a number of GPUs. For each GPU, memory is in MiB or
+ * percent, and cores are in percent, where 0 guarantees nothing. A number without either, which is
+ * also NVIDIA's own form, means whole GPUs.
  */
 final class VgpuCountWords implements Vocabulary {
   static final Vocabulary HAMI =

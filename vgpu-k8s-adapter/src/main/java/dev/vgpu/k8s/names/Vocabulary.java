@@ -3,9 +3,9 @@ package dev.vgpu.k8s.names;
 import java.util.List;
 import java.util.Optional;
 
-/** One system's words for parts of GPUs. */
+/** One system's vocabulary for parts of GPUs. */
 interface Vocabulary {
-  /** All of them. */
+  /** All vocabularies. */
   List<Vocabulary> ALL =
       List.of(
           new OwnWords(),
@@ -18,9 +18,9 @@ interface Vocabulary {
           new KaiWords());
 
   /**
-   * {@return what the pod asks in these words; empty: nothing}
+   * {@return what the pod requests in this vocabulary; empty if nothing}
    *
-   * @throws PodRefusedException if the words contradict each other, or no GPU has so much
+   * @throws PodRefusedException if the request contradicts itself, or no GPU has so much
    */
   Optional<GpuPart> read(PodView pod);
 }

@@ -1,4 +1,4 @@
-/** What a pod asks, in whichever system's words, as one request of the fleet. */
+/** Turns what a pod requests, in any supported vocabulary, into one request of the fleet. */
 @NullMarked
 package dev.vgpu.k8s.names;
 

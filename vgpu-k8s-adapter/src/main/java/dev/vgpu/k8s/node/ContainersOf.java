@@ -19,7 +19,7 @@ import java.util.function.Function;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Whose containers a holding is. Safe for use by several threads. */
+/** Finds the containers of a holding. Safe for use by several threads. */
 final class ContainersOf implements Function<Holding, List<Target>> {
   private static final Logger log = LoggerFactory.getLogger(ContainersOf.class);
   private static final int MOST_KNOWN = 10_000;
@@ -27,7 +27,10 @@ final class ContainersOf implements Function<Holding, List<Target>> {
   private final KubernetesClient api;
   private final SlotOwners kubelet;
 
-  /** By holding and pod: a claim's pod does not change, one of the same name has another claim. */
+  /**
+   * Keyed by holding and pod. A claim's pod does not change, and a new pod of the same name has
+   * another claim.
+   */
   private final Map<String, String> uids = new ConcurrentHashMap<>();
 
   ContainersOf(KubernetesClient api, SlotOwners kubelet) {

@@ -28,17 +28,18 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The role {@code node} at work. Safe for use by several threads.
+ * The running {@code node} role. Safe for use by several threads.
  *
- * <p>Closing it stops the services and leaves the virtual GPUs: they end with the process, and the
- * next one takes up what is recorded. So an update of the program is what a death is.
+ * <p>Closing it stops the services, but not the virtual GPUs: they end with the process, and the
+ * next process continues from the records. An update of the program is therefore the same as a
+ * crash.
  */
 public final class NodeAgent implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(NodeAgent.class);
   private static final int THREADS = 4;
   private static final long TEND_MS = 500;
 
-  /** Closed in the opposite order. */
+  /** Closed in reverse order. */
   private final Deque<AutoCloseable> opened = new ArrayDeque<>();
 
   private final Holdings holdings;
@@ -83,9 +84,9 @@ public final class NodeAgent implements AutoCloseable {
    *
    * @param settings where it works
    * @param api the API server
-   * @param pool the node's GPUs; the caller's, and to be left open
-   * @param steps is told of each step by which something is held
-   * @throws IOException if it cannot listen or write, or another one works there
+   * @param pool the node's GPUs; owned by the caller, and left open
+   * @param steps is notified of each step of taking and giving back
+   * @throws IOException if it cannot listen or write, or another process works there
    */
   public static NodeAgent open(
       NodeSettings settings, KubernetesClient api, GpuPool pool, Step.Listener steps)
@@ -98,7 +99,7 @@ public final class NodeAgent implements AutoCloseable {
     return part;
   }
 
-  /** Two at once would both take up what is recorded. */
+  /** Two agents at once would both act on the same records. */
   private void lock(Path directory) throws IOException {
     Files.createDirectories(directory);
     FileChannel channel =
@@ -130,7 +131,7 @@ public final class NodeAgent implements AutoCloseable {
     return holdings;
   }
 
-  /** {@return where {@code /metrics} is} */
+  /** {@return the port of {@code /metrics}} */
   public int metricsPort() {
     return http.port();
   }

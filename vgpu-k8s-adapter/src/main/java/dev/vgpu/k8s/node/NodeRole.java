@@ -64,7 +64,7 @@ public final class NodeRole implements Callable<Integer> {
           "What offline tenants of each GPU are left, 0 to 100. Default: ${DEFAULT-VALUE}.")
   private int offlineFloor;
 
-  /** For picocli, which sets its options. */
+  /** Used by picocli, which then sets the options. */
   public NodeRole() {}
 
   @Override
@@ -84,14 +84,14 @@ public final class NodeRole implements Callable<Integer> {
         GpuPoolOptions.builder()
             .gpuSettings(GpuSettings.builder().offlineFloorPercent(offlineFloor).build())
             .build();
-    // Never closed: that would end virtual GPUs under which containers are to be started.
+    // Never closed: that would end virtual GPUs whose containers have yet to start.
     @SuppressWarnings("MustBeClosed")
     GpuPool pool = GpuPool.open(options);
     try (KubernetesClient api = new KubernetesClientBuilder().build();
         NodeAgent agent = NodeAgent.open(settings, api, pool, step -> {})) {
       System.out.println("vgpu-k8s: node " + node + ", metrics on port " + agent.metricsPort());
       System.out.flush();
-      // A signal ends the process here.
+      // Waits for a signal, which ends the process.
       new CountDownLatch(1).await();
     }
     return 0;

@@ -3,17 +3,17 @@ package dev.vgpu.k8s.node;
 import java.nio.file.Path;
 
 /**
- * Where the role {@code node} works. Immutable.
+ * Where the {@code node} role works. Immutable.
  *
  * @param node the node's name in the cluster
- * @param pluginDirectory of its own socket and records
+ * @param pluginDirectory for its own socket and records
  * @param registryDirectory where the kubelet looks for plugins
  * @param devicePluginDirectory where the kubelet's socket for device plugins is
- * @param podResources the socket of the kubelet's pod resources
+ * @param podResources the socket of the kubelet's pod resources service
  * @param cdiDirectory where the container runtime reads CDI files
- * @param slots how many containers may come through the device plugin; 0: it is off
- * @param metricsPort 0: any that is free
- * @param offlineFloor what offline tenants of each GPU are left at least; percent
+ * @param slots how many containers may use the device plugin; 0 turns it off
+ * @param metricsPort 0 selects any free port
+ * @param offlineFloor the offline floor of each GPU, in percent
  */
 public record NodeSettings(
     String node,

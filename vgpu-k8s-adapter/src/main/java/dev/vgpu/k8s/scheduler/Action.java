@@ -3,19 +3,20 @@ package dev.vgpu.k8s.scheduler;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.Map;
 
-/** A write to the API that the line decided; it is carried out outside of its lock. */
+/** A write to the API that the line has decided. It is carried out without the line's lock. */
 sealed interface Action {
   /**
-   * Writes a pod's place down, which wakes it as well.
+   * Records a pod's place in its annotations. That also makes the cluster's scheduler try the pod
+   * again.
    *
    * @param pod the pod
    * @param place the place
-   * @param annotations what is written
+   * @param annotations the annotations to write
    */
   record Write(Pod pod, Place place, Map<String, String> annotations) implements Action {}
 
   /**
-   * Ends a pod for another crew.
+   * Evicts a pod for another crew.
    *
    * @param pod the pod
    * @param crew the crew that gets its place

@@ -1,20 +1,20 @@
 package dev.vgpu.k8s.scheduler;
 
 /**
- * What becomes of a pod that asks for a node. Immutable.
+ * The answer for a pod that asks for a node. Immutable.
  *
- * @param kind which of the three
- * @param text the node's name, or why it waits
+ * @param kind which of the three answers
+ * @param text the node's name, or why the pod waits
  */
 record Answer(Kind kind, String text) {
   enum Kind {
-    /** It asks for no GPU: any node will do. */
+    /** It requests no GPU: any node will do. */
     ANY,
 
     /** It has a place on one node. */
     NODE,
 
-    /** It waits, or is refused. */
+    /** It waits or is refused. */
     NONE
   }
 

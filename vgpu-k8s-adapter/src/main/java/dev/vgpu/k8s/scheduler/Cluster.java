@@ -16,7 +16,8 @@ import java.util.Map;
 import java.util.OptionalInt;
 
 /**
- * The few writes and look-ups of the scheduler. Safe for use by several threads; each call waits.
+ * The scheduler's writes to and look-ups in the API. Safe for use by several threads; each call
+ * blocks until the API server answers.
  */
 final class Cluster {
   private final KubernetesClient client;
@@ -28,7 +29,7 @@ final class Cluster {
   /**
    * Adds annotations to a pod.
    *
-   * @throws KubernetesClientException if it is not there any more, or another one of that name is
+   * @throws KubernetesClientException if the pod is gone, or another pod has its name
    */
   void annotate(Pod pod, Map<String, String> annotations) {
     Pod patch =
@@ -49,7 +50,7 @@ final class Cluster {
 
   /**
    * Binds a pod to a node. The API server adds the binding's annotations to the pod in the same
-   * write, and refuses if the UID is another one's.
+   * write, and rejects the binding if the UID is another pod's.
    */
   void bind(String namespace, String name, String uid, String node, Map<String, String> notes) {
     Binding binding =
@@ -71,9 +72,9 @@ final class Cluster {
   }
 
   /**
-   * Ends a pod in the way that honours disruption budgets.
+   * Evicts a pod; disruption budgets are honoured.
    *
-   * @throws KubernetesClientException if one forbids it
+   * @throws KubernetesClientException if a budget forbids it
    */
   void evict(Pod pod) {
     boolean isDone =
@@ -87,12 +88,12 @@ final class Cluster {
     }
   }
 
-  /** {@return whether a failed call says that what it was for is not there} */
+  /** {@return whether a failed call means that its object does not exist} */
   static boolean isGone(KubernetesClientException e) {
     return e.getCode() == HttpURLConnection.HTTP_NOT_FOUND;
   }
 
-  /** {@return how many pods a gang needs, as its group object says; empty: it is not there} */
+  /** {@return how many pods a gang needs, according to its group object; empty if there is none} */
   OptionalInt size(String namespace, GangName gang) {
     int slash = gang.group().indexOf('/');
     ResourceDefinitionContext context =

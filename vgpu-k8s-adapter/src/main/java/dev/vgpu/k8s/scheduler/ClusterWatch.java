@@ -8,8 +8,8 @@ import io.fabric8.kubernetes.client.informers.SharedIndexInformer;
 import java.util.function.DoubleSupplier;
 
 /**
- * Feeds a line with the API's nodes and pods, from {@link #begin} on. A watch that expires is begun
- * anew by the informer, which tells the differences. Close it.
+ * Feeds the API's nodes and pods to a line, from {@link #begin} on. If a watch expires, the
+ * informer renews it and delivers the differences. Must be closed.
  */
 final class ClusterWatch implements AutoCloseable {
   private final PodLine line;
@@ -28,17 +28,17 @@ final class ClusterWatch implements AutoCloseable {
     pods = client.pods().inAnyNamespace().inform(new PodEvents());
   }
 
-  /** Forgets all, reads the API's state, and follows it from now on. */
+  /** Forgets everything, reads the API's state, and follows it from now on. */
   synchronized void begin() {
     line.begin(nodes.getStore().list(), pods.getStore().list(), clockS.getAsDouble());
     isOn = true;
-    // What came between the two lines above.
+    // Includes changes that arrived between the two lines above.
     line.nodes(nodes.getStore().list(), clockS.getAsDouble());
     pods.getStore().list().forEach(pod -> line.see(pod, clockS.getAsDouble()));
     service.carryOut();
   }
 
-  /** Follows no more. */
+  /** Stops following. */
   void end() {
     isOn = false;
   }

@@ -7,9 +7,10 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * The pods of a gang on their way to their nodes; a single pod is a crew of one. None is bound
- * before all have a place, all places are written down, all have been asked to be bound, and all
- * that had to go for them are gone. Written by its {@link PodLine} alone.
+ * The pods of a gang on their way to their nodes; a single pod is a crew of one. All pods must have
+ * a place before any is bound, and all places must be recorded. The cluster's scheduler must have
+ * asked to bind all of them, and all pods evicted for them must be gone. Modified by its {@link
+ * PodLine} only.
  */
 final class Crew {
   private final Terms terms;
@@ -20,13 +21,13 @@ final class Crew {
   boolean isPlaced;
   boolean isGoing;
 
-  /** Whether its pods were told to end for others; they hold their places until they have. */
+  /** Whether its pods are being evicted; they hold their places until they have ended. */
   boolean isLeaving;
 
-  /** Whether some of its pods run and count by themselves now. */
+  /** Whether some of its pods run, and are counted individually now. */
   boolean isBroken;
 
-  /** Ends when all may be bound: with an empty text, or with why they may not. */
+  /** Completes when all may be bound, with an empty text, or with the reason why they may not. */
   CompletableFuture<String> go = new CompletableFuture<>();
 
   Crew(Terms terms) {
@@ -54,7 +55,7 @@ final class Crew {
                 && (!isGang() || written.containsAll(members))));
   }
 
-  /** All wait again; whoever waits to be bound is told why. */
+  /** Makes all pods wait again, and tells pods that wait to be bound the reason. */
   void back(String reason) {
     isPlaced = false;
     written.clear();

@@ -7,7 +7,7 @@ import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** One pod that is known. Written by its {@link PodLine} alone. */
+/** A known pod. Modified by its {@link PodLine} only. */
 final class Entry {
   private final Optional<PodRequest> request;
   private Pod pod;
@@ -15,10 +15,10 @@ final class Entry {
   /** The name of its crew. */
   String crew = "";
 
-  /** The nodes that the cluster's scheduler allows; empty: any. */
+  /** The nodes that the cluster's scheduler allows; empty for any. */
   Set<String> nodes = Set.of();
 
-  /** Where it was placed, or is said to be. */
+  /** Its place, decided here or read from its annotation. */
   @Nullable Place place;
 
   boolean isBound;

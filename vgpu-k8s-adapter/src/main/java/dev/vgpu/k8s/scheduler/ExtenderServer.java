@@ -18,7 +18,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Serves the extender over HTTP: {@code /filter}, {@code /prioritize}, {@code /bind}, and {@code
- * /readyz}. Who does not lead answers 503 to all of them. Close it.
+ * /readyz}. A process that is not the leader answers 503 to all of them. Must be closed.
  */
 final class ExtenderServer implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(ExtenderServer.class);
@@ -30,11 +30,11 @@ final class ExtenderServer implements AutoCloseable {
   private final BooleanSupplier leads;
 
   /**
-   * Begins to serve.
+   * Starts serving.
    *
-   * @param address where; port 0 takes a free one
-   * @param service answers
-   * @param leads whether this process decides now
+   * @param address where to listen; port 0 selects a free one
+   * @param service answers the requests
+   * @param leads whether this process is the leader now
    */
   ExtenderServer(InetSocketAddress address, ExtenderService service, BooleanSupplier leads)
       throws IOException {
@@ -58,7 +58,7 @@ final class ExtenderServer implements AutoCloseable {
     server.start();
   }
 
-  /** {@return the port on which it serves} */
+  /** {@return the port on which it listens} */
   int port() {
     return server.getAddress().getPort();
   }

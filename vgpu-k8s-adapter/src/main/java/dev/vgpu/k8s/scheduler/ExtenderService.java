@@ -27,8 +27,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The extender's three questions, as the cluster's scheduler asks them: JSON with its names in, the
- * same out. Safe for use by several threads; {@link #bind} waits for the rest of a gang.
+ * Answers the three requests of the extender protocol, with the protocol's JSON as input and
+ * output. Safe for use by several threads; {@link #bind} waits for the rest of a gang.
  */
 final class ExtenderService {
   private static final Logger LOG = LoggerFactory.getLogger(ExtenderService.class);
@@ -42,11 +42,11 @@ final class ExtenderService {
   private final Duration hold;
 
   /**
-   * Makes the service.
+   * Creates the service.
    *
-   * @param line decides
-   * @param cluster is written to
-   * @param writers carry out what was decided beside the answer
+   * @param line makes the decisions
+   * @param cluster receives the writes
+   * @param writers carry out the writes that are not part of an answer
    * @param clockS the time in seconds
    * @param hold how long a bind waits for the rest of its gang
    */
@@ -59,7 +59,7 @@ final class ExtenderService {
     this.hold = hold;
   }
 
-  /** {@return the nodes that the pod may take} */
+  /** {@return the nodes that the pod may use} */
   JsonNode filter(JsonNode args) throws JsonProcessingException {
     ObjectNode result = JsonNodeFactory.instance.objectNode();
     Pod pod = JSON.treeToValue(args.path("Pod"), Pod.class);
@@ -82,7 +82,7 @@ final class ExtenderService {
       case ANY -> listed.forEach(chosen::add);
       case NODE -> chosen.add(answer.text());
       case NONE -> {
-        // Not to be resolved by the scheduler's own preemption, which knows nothing of GPUs.
+        // Unresolvable, to avoid the scheduler's own preemption, which knows nothing of GPUs.
         ObjectNode failed = result.putObject("FailedAndUnresolvableNodes");
         listed.forEach(name -> failed.put(name, answer.text()));
       }
@@ -98,11 +98,11 @@ final class ExtenderService {
       }
       return cluster.size(pod.getMetadata().getNamespace(), gang.get()).orElse(0);
     } catch (PodRefusedException e) {
-      return 1; // The line refuses it with the reason.
+      return 1; // the line refuses the pod with the reason
     }
   }
 
-  /** {@return a score for each node; the filter has left one} */
+  /** {@return a score for each node; the filter has left only one} */
   JsonNode prioritize(JsonNode args) {
     ArrayNode scores = JsonNodeFactory.instance.arrayNode();
     JsonNode names = args.path("NodeNames");
@@ -115,7 +115,7 @@ final class ExtenderService {
     return scores;
   }
 
-  /** {@return an empty error once the pod is bound} */
+  /** {@return an empty error once the pod is bound; otherwise the reason} */
   JsonNode bind(JsonNode args) throws InterruptedException {
     String uid = args.path("PodUID").asText();
     String node = args.path("Node").asText();
@@ -157,7 +157,7 @@ final class ExtenderService {
     }
   }
 
-  /** Starts the writes that were decided. */
+  /** Starts the decided writes. */
   void carryOut() {
     for (Action action : line.drain()) {
       writers.execute(() -> carryOut(action));

@@ -22,8 +22,8 @@ import java.util.Set;
 import java.util.TreeMap;
 
 /**
- * The fleet, its line, and how the cluster calls its nodes and GPUs. Made anew when nodes change.
- * Confined to its {@link PodLine}.
+ * The fleet and its queue, and the cluster's names of its nodes and GPUs. Created anew when nodes
+ * change. Confined to its {@link PodLine}.
  */
 final class FleetView {
   private static final List<Integer> USUAL_SHARES = List.of(10, 25, 50);
@@ -63,7 +63,7 @@ final class FleetView {
     return fleet;
   }
 
-  /** {@return where a request is, in the cluster's words} */
+  /** {@return the place of a request, with the cluster's names} */
   Optional<Place> place(String uid) {
     return fleet
         .placement(uid)
@@ -75,7 +75,7 @@ final class FleetView {
             });
   }
 
-  /** {@return whether all are placed now where they are said to be; if not, nothing has changed} */
+  /** {@return whether all requests could be counted at these places; if not, nothing changes} */
   boolean adopt(Terms terms, List<Request> requests, List<Place> places, double nowS) {
     List<Placement> placements = new ArrayList<>();
     for (int i = 0; i < requests.size(); i++) {
@@ -96,8 +96,8 @@ final class FleetView {
   }
 
   /**
-   * {@return whether something that runs on a node is counted there now, on GPUs that are not
-   * known} If the node has less than it needs beside GPUs, what is left counts.
+   * {@return whether a request that runs on a node could be counted there, on GPUs of the policy's
+   * choice}
    */
   boolean adoptSomewhere(Terms terms, Request request, String nodeName, double nowS) {
     Integer node = numbers.get(nodeName);
@@ -116,7 +116,7 @@ final class FleetView {
         .orElse(false);
   }
 
-  /** {@return what is free on a node beside GPUs; empty: no such node} */
+  /** {@return the free processors and host memory of a node; empty if there is no such node} */
   Optional<NodeState> state(String nodeName) {
     return Optional.ofNullable(numbers.get(nodeName)).map(fleet::state);
   }
@@ -126,8 +126,8 @@ final class FleetView {
   }
 
   /**
-   * {@return the nodes that will do: those that the cluster's scheduler lists, and those that are
-   * too full now, which it may have left out for that alone; empty: any}
+   * {@return the acceptable nodes: those that the cluster's scheduler lists, and those that are too
+   * full now, because the scheduler may have left them out for that reason only; empty for any}
    */
   Set<String> allowed(Request request, Set<String> listed) {
     Set<String> names = new HashSet<>();

@@ -9,8 +9,8 @@ import java.math.RoundingMode;
 import java.util.List;
 
 /**
- * What a pod needs of its node beside GPUs: the sum of its containers, or the largest init
- * container. Immutable.
+ * What a pod needs of its node besides GPUs: the sum of its containers, or its largest init
+ * container, whichever is more. Immutable.
  *
  * @param cpuMillis thousandths of a processor
  * @param memory host memory

@@ -17,11 +17,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The GPUs of a node, as the API tells them: the annotation {@value Driver#GPUS}, else the labels
- * of NVIDIA's feature discovery. Immutable.
+ * The GPUs of a node according to the API: from the annotation {@value Driver#GPUS}, or otherwise
+ * from the labels of NVIDIA's feature discovery. Immutable.
  *
- * @param spec the node for the fleet
- * @param ids the GPUs' UUIDs; where only labels are known, their numbers
+ * @param spec the node in the fleet's terms
+ * @param ids the GPUs' UUIDs, or their numbers if only labels are known
  */
 record NodeGpus(NodeSpec spec, List<String> ids) {
   static final String RACK = "topology.kubernetes.io/rack";
@@ -34,7 +34,7 @@ record NodeGpus(NodeSpec spec, List<String> ids) {
     ids = List.copyOf(ids);
   }
 
-  /** {@return the node's GPUs; empty: it has none, or what it says of them is wrong} */
+  /** {@return the node's GPUs; empty if it has none, or its data is not valid} */
   static Optional<NodeGpus> of(Node node) {
     String name = node.getMetadata().getName();
     Map<String, String> notes = node.getMetadata().getAnnotations();

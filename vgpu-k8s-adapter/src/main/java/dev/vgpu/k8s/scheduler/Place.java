@@ -17,8 +17,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * A pod's place: its node and its GPUs. It is written to the pod and read back; what is read is
- * data, checked against the fleet before it counts. Immutable.
+ * A pod's place: its node and its GPUs. It is written to the pod and read back. What is read is
+ * untrusted, and checked against the fleet before it counts. Immutable.
  *
  * @param node the node's name
  * @param ids the GPUs' UUIDs
@@ -34,13 +34,13 @@ record Place(String node, List<String> ids) {
   }
 
   /**
-   * {@return the annotations that tell the node's part, and this one after a restart}
+   * {@return the annotations with the node's reservation, and with this place for a restart}
    *
-   * @param request what the pod asked
+   * @param request the pod's request
    * @param card the memory of each of the node's GPUs
    * @param gang the name of the crew
-   * @param size how many pods that needs
-   * @param atS the time in seconds, so that no two writes are alike
+   * @param size how many pods the crew needs
+   * @param atS the time in seconds, so that no two writes are equal
    */
   Map<String, String> annotations(
       PodRequest request, MemorySize card, String gang, int size, double atS) {
@@ -73,15 +73,15 @@ record Place(String node, List<String> ids) {
   }
 
   /**
-   * What a pod's annotation tells. Immutable.
+   * The contents of a pod's annotation. Immutable.
    *
    * @param place the place
-   * @param gang the name of the crew that it was given to
-   * @param size how many pods that needed
+   * @param gang the name of the crew to which it was given
+   * @param size how many pods that crew needed
    */
   record Written(Place place, String gang, int size) {}
 
-  /** {@return what a pod's annotation tells; empty: nothing, or it is not readable} */
+  /** {@return the contents of a pod's annotation; empty if it is absent or not readable} */
   static Optional<Written> of(Pod pod) {
     Map<String, String> all = pod.getMetadata().getAnnotations();
     if (all == null || !all.containsKey(ANNOTATION)) {

@@ -23,9 +23,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The cluster's pods in front of the fleet: what the API says of them goes in, answers and writes
- * come out. It holds nothing that the API does not tell again after a restart. Safe for use by
- * several threads; it never waits and never writes itself. Times are seconds of one clock.
+ * The line of the cluster's pods in front of the fleet. It receives the API's events about pods and
+ * produces answers and writes. Its whole state can be rebuilt from the API after a restart. Safe
+ * for use by several threads; it never blocks and never writes to the API itself. Times are seconds
+ * of one clock.
  */
 final class PodLine {
   private static final Logger LOG = LoggerFactory.getLogger(PodLine.class);
@@ -36,7 +37,7 @@ final class PodLine {
   private double evictAgainS;
 
   /**
-   * Makes a line that knows nothing yet.
+   * Creates an empty line.
    *
    * @param policy the placement policy's name, see {@link dev.vgpu.fleet.placement.Policies}
    */
@@ -45,7 +46,7 @@ final class PodLine {
   }
 
   /**
-   * Takes the nodes as they are now; their pods keep their places where these are still there.
+   * Sets the current nodes. Pods keep their places if those still exist.
    *
    * @param all every node
    */
@@ -55,7 +56,7 @@ final class PodLine {
     }
   }
 
-  /** {@return where a pod goes; the size is its gang's, 1 without a gang, 0 if nobody knows} */
+  /** {@return the pod's node, or why it has none} Size of its gang: 1 without one, 0 if unknown. */
   synchronized Answer filter(Pod pod, Set<String> listed, int size, double nowS) {
     Optional<PodRequest> request;
     Entry entry;
@@ -95,7 +96,7 @@ final class PodLine {
     return requireNonNull(roll.crews.get(entry.crew), entry.crew);
   }
 
-  /** {@return the pod's entry; a pod that was not known waits in line from now on} */
+  /** {@return the pod's entry; an unknown pod joins the line} */
   private Entry enter(Pod pod, Optional<PodRequest> request, int size) {
     Entry known = roll.entries.get(pod.getMetadata().getUid());
     if (known != null && roll.crews.containsKey(known.crew)) {
@@ -115,7 +116,7 @@ final class PodLine {
     int wanted = size;
     boolean isLate = crew == null && request.gang().isPresent() && roll.runs(name);
     if (isLate || (crew != null && (crew.isPlaced || crew.members.size() == crew.terms().size()))) {
-      // The gang has what it needs to run: one more starts by itself.
+      // The gang has all the pods that it needs: an additional one is placed by itself.
       name = entry.uid();
       crew = null;
       wanted = 1;
@@ -163,8 +164,8 @@ final class PodLine {
   }
 
   /**
-   * {@return when the pod may be bound: ends with an empty text, or with why it may not; a second
-   * call waits for the same}
+   * {@return completes when the pod may be bound, with an empty text, or with the reason why it may
+   * not; a second call gets the same result}
    */
   synchronized CompletableFuture<String> arrive(String uid, String node) {
     Entry entry = roll.entries.get(uid);
@@ -181,7 +182,7 @@ final class PodLine {
     return go;
   }
 
-  /** A pod waited too long to be bound: its gang gives its places back, unless it is going. */
+  /** A pod waited too long to be bound: its gang gives its places back, unless being bound. */
   synchronized void giveUp(String uid, String reason, double nowS) {
     Entry entry = roll.entries.get(uid);
     Crew crew = entry == null ? null : roll.crews.get(entry.crew);
@@ -192,8 +193,9 @@ final class PodLine {
   }
 
   /**
-   * {@return what is written to a pod when it is bound} It is written again for a gang: an older
-   * write may have come late. Empty: the pod has no place.
+   * {@return the annotations to write to a pod when it is bound; empty if it has no place} A gang's
+   * annotations are written a second time here, in case a still older write arrived after the
+   * first.
    */
   synchronized Map<String, String> annotations(String uid, double nowS) {
     Entry entry = roll.entries.get(uid);
@@ -218,7 +220,7 @@ final class PodLine {
     }
   }
 
-  /** A pod's place was written down; a place that it has no more does not count. */
+  /** A pod's place was recorded; ignored if the pod does not have that place any more. */
   synchronized void written(String uid, Place place) {
     Entry entry = roll.entries.get(uid);
     Crew crew = entry == null ? null : roll.crews.get(entry.crew);
@@ -228,7 +230,7 @@ final class PodLine {
     }
   }
 
-  /** Offline pods could not be ended: they keep their places, and nobody is evicted for a while. */
+  /** Offline pods could not be evicted: they keep their places; no evictions for a while. */
   synchronized void evictionRefused(String crewName, String reason, double nowS) {
     LOG.warn("eviction for {} was refused: {}", label(crewName), reason);
     evictAgainS = nowS + NO_EVICTION_S;
@@ -241,7 +243,7 @@ final class PodLine {
     decide(nowS);
   }
 
-  /** A pod is, or has become, as the API says. */
+  /** Takes over the state of a pod from the API. */
   synchronized void see(Pod pod, double nowS) {
     String phase = pod.getStatus() == null ? "" : pod.getStatus().getPhase();
     if ("Succeeded".equals(phase) || "Failed".equals(phase)) {
@@ -273,7 +275,7 @@ final class PodLine {
     roll.adoptAlone(seen, nowS);
   }
 
-  /** A pod has ended or was deleted: what it held is free. */
+  /** A pod has ended or was deleted: its GPUs are free. */
   synchronized void gone(String uid, double nowS) {
     Entry entry = roll.entries.remove(uid);
     if (entry == null) {
@@ -317,7 +319,7 @@ final class PodLine {
     }
   }
 
-  /** Time has passed. */
+  /** Decides again, because time has passed. */
   synchronized void tick(double nowS) {
     decide(nowS);
   }
@@ -326,7 +328,7 @@ final class PodLine {
     decide(nowS, Set.of());
   }
 
-  /** Those of {@code unwritten} are told by the answer, and their place is written when bound. */
+  /** The answer tells the pods in {@code unwritten} their place; it is written on binding. */
   private void decide(double nowS, Set<String> unwritten) {
     roll.view.queue().allowEviction(nowS >= evictAgainS);
     for (Decision decision : roll.view.queue().decide(nowS)) {
@@ -352,7 +354,8 @@ final class PodLine {
   }
 
   /**
-   * {@return the pods on a node that were told to end: until they have, nobody takes their place}
+   * {@return the pods on a node that are being evicted: until they have ended, their places are not
+   * free}
    */
   private List<String> leaving(String node) {
     return roll.crews.values().stream()
@@ -377,14 +380,14 @@ final class PodLine {
     }
   }
 
-  /** {@return the writes that were decided since the last call} */
+  /** {@return the writes decided since the last call} */
   synchronized List<Action> drain() {
     List<Action> all = List.copyOf(outbox);
     outbox.clear();
     return all;
   }
 
-  /** Begins with what the API says: nothing is remembered from before. */
+  /** Starts from the API's state; discards all earlier state. */
   synchronized void begin(Collection<Node> allNodes, Collection<Pod> pods, double nowS) {
     outbox.clear();
     roll.begin(allNodes, pods, nowS);

@@ -14,14 +14,15 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What pods tell after a restart. Their annotations are data: what contradicts the rest is void.
+ * Reads the state that pods carry over a restart. Their annotations are untrusted: contradictory
+ * ones are ignored.
  */
 final class Restart {
   private Restart() {}
 
   /**
-   * Reads the pods. A gang counts as placed if each of its members tells its place; else those that
-   * are not bound wait again.
+   * Reads the pods. A gang counts as placed if each of its members has a recorded place. Otherwise
+   * its unbound members wait again.
    */
   static void read(
       Collection<Pod> pods,
@@ -53,7 +54,7 @@ final class Restart {
     return Place.of(pod).orElseThrow();
   }
 
-  /** {@return the place that a pod tells; null: none, or it runs on another node} */
+  /** {@return the place recorded in a pod; null if none, or if the pod runs on another node} */
   static @Nullable Place place(Pod pod, @Nullable String node) {
     return Place.of(pod)
         .map(Place.Written::place)

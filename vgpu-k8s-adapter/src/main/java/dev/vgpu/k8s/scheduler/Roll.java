@@ -21,10 +21,7 @@ import java.util.Set;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/**
- * The pods and nodes that are known, and the fleet as they make it. Confined to its {@link
- * PodLine}.
- */
+/** The known pods and nodes, and the fleet built from them. Confined to its {@link PodLine}. */
 final class Roll {
   private static final Logger LOG = LoggerFactory.getLogger(Roll.class);
 
@@ -45,7 +42,7 @@ final class Roll {
     view = new FleetView(List.of(), policy);
   }
 
-  /** Begins with what the API says: nothing is remembered from before. */
+  /** Starts from the API's state; discards all earlier state. */
   void begin(Collection<Node> allNodes, Collection<Pod> pods, double nowS) {
     entries.clear();
     crews.clear();
@@ -55,7 +52,7 @@ final class Roll {
     rebuild(nowS);
   }
 
-  /** {@return whether the nodes are others than before} If so, the fleet has been made anew. */
+  /** {@return whether the nodes have changed; if so, the fleet was rebuilt} */
   boolean nodes(Collection<Node> all, double nowS) {
     Map<String, NodeGpus> found = gpus(all);
     if (view.isOf(found)) {
@@ -73,8 +70,8 @@ final class Roll {
   }
 
   /**
-   * Makes the fleet anew from the nodes and from what is known of the pods: first those that run or
-   * are being bound, then those that have a place, then the line.
+   * Rebuilds the fleet from the nodes and the known pods: first those that run or are being bound,
+   * then those that have a place, then the waiting ones.
    */
   void rebuild(double nowS) {
     List<String> order = new ArrayList<>(view.queue().waiting());
@@ -110,10 +107,10 @@ final class Roll {
 
   private static int rank(List<String> order, String name) {
     int at = order.indexOf(name);
-    return at < 0 ? -1 : at; // Those that had a place come first.
+    return at < 0 ? -1 : at; // crews that had a place come first
   }
 
-  /** A crew of which nobody runs gets in line again; the rest of one that runs comes by itself. */
+  /** Puts a crew back in line if none of its pods runs; otherwise its other pods join singly. */
   private void waitAgain(Crew crew) {
     boolean isWhole = crew.members.size() == crew.terms().size() || !crew.isBroken;
     try {
@@ -152,7 +149,7 @@ final class Roll {
     return view.adopt(now, requests, places, nowS);
   }
 
-  /** Counts a pod that runs on a node: on its GPUs if it is known on which, else on some. */
+  /** Counts a pod that runs on a node: on its own GPUs if they are known, otherwise on any. */
   void adoptAlone(Entry entry, double nowS) {
     String node = entry.pod().getSpec().getNodeName();
     Request request = entry.onFleet(Set.of());
@@ -181,7 +178,7 @@ final class Roll {
     entry.place = view.place(entry.uid()).orElseThrow();
   }
 
-  /** {@return whether members of a gang run, that nobody remembers as a whole} */
+  /** {@return whether members of a gang run that is not known as a whole} */
   boolean runs(String gang) {
     return entries.values().stream()
         .anyMatch(

@@ -23,7 +23,7 @@ import org.slf4j.LoggerFactory;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** The role {@code scheduler}: of several such processes, one leads and answers. */
+/** The role {@code scheduler}: of several such processes, the elected leader answers. */
 @Command(name = "scheduler", description = "Decide which GPUs pods get, beside kube-scheduler.")
 public final class SchedulerRole implements Callable<Integer> {
   private static final Logger LOG = LoggerFactory.getLogger(SchedulerRole.class);
@@ -57,7 +57,7 @@ public final class SchedulerRole implements Callable<Integer> {
       description = "Placement policy (default: ${DEFAULT-VALUE}).")
   private String policy;
 
-  /** For picocli, which sets its options. */
+  /** Used by picocli, which then sets the options. */
   public SchedulerRole() {}
 
   @Override
@@ -90,7 +90,7 @@ public final class SchedulerRole implements Callable<Integer> {
               1,
               1,
               TimeUnit.SECONDS);
-      elector(client, watch, leads).run(); // Ends when the lease is lost: begin anew, with nothing.
+      elector(client, watch, leads).run(); // returns when the lease is lost; restarts without state
       LOG.warn("lost its lease, so this process ends: lease={}/{}", namespace, LEASE);
       boolean ignored = ticking.cancel(true);
       return 1;

@@ -18,7 +18,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
-/** {@code kubectl vgpu}: which pods hold what on which node, and why others wait. */
+/** {@code kubectl vgpu}: which pods hold which GPUs on which node, and why others wait. */
 @Command(
     name = "show",
     description = "Show which pods hold what on which node, and why others wait (kubectl vgpu).")
@@ -29,7 +29,7 @@ public final class ShowCommand implements Callable<Integer> {
   @Spec
   private CommandSpec spec;
 
-  /** For picocli, which sets its options. */
+  /** Used by picocli, which then sets the options. */
   public ShowCommand() {}
 
   @Override
@@ -43,7 +43,8 @@ public final class ShowCommand implements Callable<Integer> {
   }
 
   /**
-   * {@return a line for each pod that asks for GPUs: those that have a node, then those that wait}
+   * {@return a line for each pod that requests GPUs: first those that have a node, then those that
+   * wait}
    */
   static List<String> lines(Collection<Pod> pods) {
     List<String> held = new ArrayList<>();

@@ -1,4 +1,4 @@
-/** The role {@code scheduler}: decides which GPUs the cluster's pods get, whole gangs together. */
+/** The role {@code scheduler}: decides which GPUs the cluster's pods get, gangs as a whole. */
 @NullMarked
 package dev.vgpu.k8s.scheduler;
 

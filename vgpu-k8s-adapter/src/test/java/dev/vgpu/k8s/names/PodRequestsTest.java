@@ -18,7 +18,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** One manifest of each system in its documented form, and what is refused. */
+/** One manifest for each system in its documented form, and what is refused. */
 class PodRequestsTest {
   private static PodRequest read(String name) {
     InputStream file = PodRequestsTest.class.getResourceAsStream("/manifests/" + name + ".yaml");
@@ -66,7 +66,7 @@ class PodRequestsTest {
     assertThat(asked.runS()).isEqualTo(3600);
   }
 
-  /** As the API server and kube-scheduler tell it. */
+  /** In the forms of the API server and kube-scheduler. */
   @Test
   void kubernetesOwnPodGroupIsAGang() {
     Pod asking = pod(Map.of("vgpu.dev/slot", "1"), Map.of("vgpu.dev/memory", "1Gi"));
@@ -162,7 +162,7 @@ class PodRequestsTest {
     assertThat(memory.policy()).isEqualTo(SharePolicy.BEST_EFFORT);
   }
 
-  /** The site's pages for those who come from another system show both manifests. */
+  /** The site's pages on migrating from another system show both manifests. */
   @ParameterizedTest
   @ValueSource(strings = {"gpushare", "gpu-manager", "qgpu", "hami", "volcano"})
   void theManifestInOurWordsAsksTheSame(String system) {

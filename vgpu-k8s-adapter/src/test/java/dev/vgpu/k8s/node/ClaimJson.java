@@ -2,7 +2,7 @@ package dev.vgpu.k8s.node;
 
 import java.util.Locale;
 
-/** Claims as the API server has them once the scheduler has allocated them. */
+/** Claims in the form that the API server has after the scheduler has allocated them. */
 final class ClaimJson {
   private ClaimJson() {}
 
@@ -10,7 +10,7 @@ final class ClaimJson {
     return allocated(name, device, Integer.toString(share), memory, "{}");
   }
 
-  /** With parameters; {@code "{}"}: none. */
+  /** A claim with parameters; {@code "{}"} for none. */
   static String allocated(
       String name, String device, String share, String memory, String parameters) {
     String config =

@@ -11,8 +11,8 @@ import java.nio.file.Path;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * The role {@code node} as a process that kills itself with SIGKILL at a step: {@code API-URL
- * DIRECTORY RUN-DIRECTORY STEP TIMES}. The step {@code none}: never.
+ * The {@code node} role as a process that kills itself with SIGKILL at a step: {@code API-URL
+ * DIRECTORY RUN-DIRECTORY STEP TIMES}. With the step {@code none} it never does.
  */
 final class CrashingNode {
   private CrashingNode() {}

@@ -21,8 +21,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /**
- * The role as a process that is killed by SIGKILL at each step of taking and giving back. After
- * each death, another process does what was asked; nothing is leaked, and nothing is given twice.
+ * Kills the role's process with SIGKILL at each step of taking and giving back. After each death,
+ * another process completes the request; nothing is leaked, and nothing is given twice.
  */
 class DeathIT {
   private static final long TIMEOUT_SECONDS = 60;
@@ -35,7 +35,7 @@ class DeathIT {
   @BeforeEach
   void open() throws IOException {
     node = new TestNode();
-    // So much of the GPU that a second one of it would not fit.
+    // So much of the GPU that a second such claim would not fit.
     claim = node.create(ClaimJson.allocated("gpu-of-a", node.device(0), 60, "3Gi"));
   }
 
@@ -85,7 +85,7 @@ class DeathIT {
     assertThat(role.exitValue()).as("killed by SIGKILL").isEqualTo(128 + 9);
   }
 
-  /** What the kubelet does when its call breaks off: nothing but to call again later. */
+  /** The kubelet's behaviour when its call breaks off: it only calls again later. */
   private void breaksOff(Runnable call) throws InterruptedException {
     try {
       call.run();
@@ -144,10 +144,10 @@ class DeathIT {
   @Test
   void deathWhileItUnpreparesLeaksNothing() throws Exception {
     for (Step step : steps(Step.RETURN_KEPT, Step.FORGOTTEN)) {
-      // Preparing writes three files before: the intention, the CDI file, the fact.
+      // Preparing has written three files by then: the intention, the CDI file, the result.
       start(step.name(), step == Step.FILE_WRITTEN ? 4 : 1);
       if (!role.isAlive()) {
-        awaitDeath(); // while it went on with what the one before had begun to give back
+        awaitDeath(); // it continues what the process before had begun to give back
         continue;
       }
       node.kubelet.register();

@@ -9,9 +9,9 @@ import java.util.HashMap;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
-/** fabric8's mock of an API server, which keeps what it is given. */
+/** fabric8's mock API server, which stores what it is given. */
 public final class MockApi implements AutoCloseable {
-  /** Held: the log forgets the levels of loggers that nobody holds. */
+  /** Referenced, because loggers without a reference are collected, and lose their level. */
   private static final Logger LOGGER = Logger.getLogger("io.fabric8.mockwebserver");
 
   private final KubernetesMockServer server =
@@ -28,7 +28,7 @@ public final class MockApi implements AutoCloseable {
     server.init();
   }
 
-  /** A client; to be closed. */
+  /** Creates a client, which the caller closes. */
   public KubernetesClient client() {
     return server.createClient();
   }

@@ -8,7 +8,7 @@ import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** What the cluster is told of the node's GPUs. */
+/** What the node's ResourceSlice tells the cluster about its GPUs. */
 class SlicesOfTheNodeTest {
   private static JsonNode published(TestNode node) throws InterruptedException {
     TestNode.await("a slice", () -> !slices(node).isEmpty());

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Slots over real sockets, a real pool and emulated GPUs; and what is told of them. */
+/** Slots over real sockets, a real pool and emulated GPUs; and their metrics. */
 class SlotsOfPodsTest {
   private TestNode node;
   private StrictDevices devices;
@@ -104,7 +104,7 @@ class SlotsOfPodsTest {
                 + "\"} 0.0\n")
         .contains("pod=\"a\"", "vgpu_memory_quota_bytes");
 
-    devices.preStart("slot-3"); // the container was restarted
+    devices.preStart("slot-3"); // the container restarts
     assertThat(node.kubelet.variable(id, "VGPU_LEASE")).isEqualTo(lease);
     devices.ended("a", "slot-3");
     TestNode.await("given back", () -> node.pool.leases().isEmpty());

@@ -35,7 +35,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 
 /**
- * Stands in for the kubelet where device plugins meet it: it takes registrations, lists pods'
+ * Stands in for the kubelet towards device plugins: it accepts registrations, lists pods'
  * resources, and allocates a free device before it lets a container start.
  */
 final class StrictDevices implements AutoCloseable {
@@ -65,7 +65,7 @@ final class StrictDevices implements AutoCloseable {
     registration = UnixServer.open(directory.resolve("kubelet.sock"), threads, new Register());
   }
 
-  /** As the kubelet does when it starts: all sockets of plugins are removed. */
+  /** Removes all sockets of plugins, as the kubelet does when it starts. */
   void restart() throws IOException {
     registration.close();
     try (Stream<Path> files = Files.list(directory)) {
@@ -96,7 +96,7 @@ final class StrictDevices implements AutoCloseable {
     }
   }
 
-  /** Connects to what registered, and gives the devices that it lists. */
+  /** Connects to the registered plugin, and returns the devices that it lists. */
   List<Device> connect() {
     assertThat(registered.getVersion()).isEqualTo("v1beta1");
     assertThat(registered.getResourceName()).isEqualTo("vgpu.dev/slot");
@@ -120,7 +120,7 @@ final class StrictDevices implements AutoCloseable {
         .withDeadlineAfter(PRE_START_SECONDS, TimeUnit.SECONDS);
   }
 
-  /** Admits a container: allocates a free device; from then on it is listed. The CDI device. */
+  /** Admits a container: allocates a free device and lists it. Returns the CDI device. */
   String admit(String pod, String container, String device) {
     assertThat(allocated.add(device)).as("%s is free", device).isTrue();
     AllocateResponse answer =
@@ -152,7 +152,7 @@ final class StrictDevices implements AutoCloseable {
             .build());
   }
 
-  /** Just before a container starts; each time. */
+  /** The call before each start of a container. */
   void preStart(String device) {
     assertThat(allocated).contains(device);
     plugin().preStartContainer(PreStartContainerRequest.newBuilder().addDevicesIds(device).build());

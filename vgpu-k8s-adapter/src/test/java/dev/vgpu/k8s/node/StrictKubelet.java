@@ -31,8 +31,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /**
- * Stands in for the kubelet where DRA drivers meet it: real sockets, its own time limits, and no
- * patience with answers that the real one would refuse.
+ * Stands in for the kubelet towards DRA drivers: real sockets, its own time limits, and failure on
+ * any answer that the real one would reject.
  */
 final class StrictKubelet implements AutoCloseable {
   /** The kubelet's own limit for a call of a DRA driver. */
@@ -56,7 +56,7 @@ final class StrictKubelet implements AutoCloseable {
     return threads;
   }
 
-  /** Finds the one plugin, as the kubelet's watcher does, and registers it. */
+  /** Finds the only plugin, as the kubelet's watcher does, and registers it. */
   void register() throws IOException {
     disconnect();
     Path socket = onlySocket();
@@ -92,7 +92,7 @@ final class StrictKubelet implements AutoCloseable {
         .withDeadlineAfter(TIMEOUT_SECONDS, TimeUnit.SECONDS);
   }
 
-  /** Asks, and gives the answer as it is; checks only that it is about this claim. */
+  /** Sends a request and returns the answer unchanged; checks only that it is about this claim. */
   NodePrepareResourceResponse askToPrepare(Claim claim) {
     NodePrepareResourcesResponse answer =
         plugin()
@@ -104,7 +104,7 @@ final class StrictKubelet implements AutoCloseable {
     return one;
   }
 
-  /** Prepares, and checks what the kubelet and the container runtime rely on. */
+  /** Prepares a claim, and checks what the kubelet and the container runtime rely on. */
   List<Device> prepare(Claim claim) throws IOException {
     NodePrepareResourceResponse answer = askToPrepare(claim);
     assertThat(answer.getError()).isEmpty();
@@ -123,7 +123,7 @@ final class StrictKubelet implements AutoCloseable {
     return devices;
   }
 
-  /** Unprepares; the kubelet does so again until it gets no error. */
+  /** Unprepares a claim; the kubelet repeats this until it gets no error. */
   void unprepare(Claim claim) {
     NodeUnprepareResourcesResponse answer =
         plugin()
@@ -140,7 +140,7 @@ final class StrictKubelet implements AutoCloseable {
     }
   }
 
-  /** What a container runtime would add for a CDI device. */
+  /** What a container runtime adds for a CDI device. */
   Optional<JsonNode> edits(String id) {
     String kind = id.substring(0, id.indexOf('='));
     String name = id.substring(id.indexOf('=') + 1);
@@ -162,7 +162,7 @@ final class StrictKubelet implements AutoCloseable {
     }
   }
 
-  /** The value of a variable that a container would get. */
+  /** The value of a variable in the container's environment. */
   String variable(String id, String name) {
     for (JsonNode each : edits(id).orElseThrow().path("env")) {
       if (each.asText().startsWith(name + "=")) {

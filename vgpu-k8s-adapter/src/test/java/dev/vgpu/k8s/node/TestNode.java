@@ -72,7 +72,7 @@ final class TestNode implements AutoCloseable {
     return pool.gpus().get(gpu).id().value().toLowerCase(Locale.ROOT);
   }
 
-  /** Puts a claim there; the API server gives it its UID. */
+  /** Creates a claim; the API server assigns its UID. */
   Claim create(String claim) {
     ResourceClaim made = api.resource(Serialization.unmarshal(claim, ResourceClaim.class)).create();
     return Claim.newBuilder()
@@ -82,7 +82,7 @@ final class TestNode implements AutoCloseable {
         .build();
   }
 
-  /** Waits until something holds. */
+  /** Waits until a condition holds. */
   static void await(String what, BooleanSupplier condition) throws InterruptedException {
     CountDownLatch never = new CountDownLatch(1);
     for (long waited = 0; !condition.getAsBoolean(); waited += LOOK_MS) {

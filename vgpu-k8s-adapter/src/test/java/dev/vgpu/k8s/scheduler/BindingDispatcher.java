@@ -14,8 +14,8 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * What the API server does with a binding: the pod gets its node and the binding's annotations in
- * one write, unless it is bound already or has another UID. Counts the writes.
+ * Handles bindings as the API server does: the pod gets its node and the binding's annotations in
+ * one write, unless it is already bound or has another UID. Counts the writes.
  */
 final class BindingDispatcher extends KubernetesCrudDispatcher {
   private static final String BINDING = "/binding";

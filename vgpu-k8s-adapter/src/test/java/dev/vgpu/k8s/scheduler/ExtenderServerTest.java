@@ -32,7 +32,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** The extender over HTTP, before an API server that keeps pods and nodes. */
+/** The extender over HTTP, with an API server that stores pods and nodes. */
 class ExtenderServerTest {
   private static final ObjectMapper JSON = new ObjectMapper();
 

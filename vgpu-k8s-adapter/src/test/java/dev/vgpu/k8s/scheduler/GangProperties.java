@@ -16,7 +16,7 @@ import net.jqwik.api.Property;
 import net.jqwik.api.Tag;
 
 /**
- * No gang runs in part: whatever comes, in whatever order it is asked for, written, bound, ended,
+ * No gang ever runs in part, in whatever order its pods are filtered, recorded, bound and ended,
  * and however often the scheduler is killed.
  */
 @Tag("property")
@@ -41,7 +41,7 @@ class GangProperties {
     cluster.settle();
     for (Map.Entry<String, List<String>> gang : gangs.entrySet()) {
       long bound = gang.getValue().stream().filter(cluster::isBound).count();
-      // Whose members were deleted or evicted is not whole any more.
+      // A gang with deleted or evicted members is not whole any more.
       if (!ended.contains(gang.getKey()) && cluster.pods.keySet().containsAll(gang.getValue())) {
         assertThat(bound).as(gang.getKey()).isIn(0L, (long) gang.getValue().size());
       }
@@ -86,7 +86,7 @@ class GangProperties {
     return all.isEmpty() ? List.of() : List.of(all.get(random.nextInt(all.size())));
   }
 
-  /** A gang is deleted, member by member; sometimes one member alone. */
+  /** Deletes a gang, member by member; sometimes only one member. */
   private void end(SmallCluster cluster, Random random) {
     for (String gang : one(List.copyOf(gangs.keySet()), random)) {
       ended.add(gang);

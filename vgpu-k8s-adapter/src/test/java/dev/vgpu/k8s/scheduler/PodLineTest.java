@@ -54,7 +54,7 @@ class PodLineTest {
     assertThat(late.text()).contains("no room now");
   }
 
-  /** Two gangs whose members come in turn, and room for one. */
+  /** Two gangs whose members arrive alternately, and room for one. */
   @Test
   void gangsWhoseMembersComeInTurnDoNotBlockEachOther() {
     SmallCluster cluster = new SmallCluster(Pods.nodes(2, 1));
@@ -100,7 +100,7 @@ class PodLineTest {
     assertThat(bound(cluster, "more")).isZero();
   }
 
-  /** Nobody says how long anything runs; small pods come without end. */
+  /** No run time is known, and small pods keep arriving. */
   @Test
   void aStreamOfSmallPodsDoesNotDelayALargeGang() {
     SmallCluster cluster = new SmallCluster(Pods.nodes(4, 2));

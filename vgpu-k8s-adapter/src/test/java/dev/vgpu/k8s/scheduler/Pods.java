@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.StringJoiner;
 import java.util.stream.IntStream;
 
-/** Pods and nodes as the API tells them. */
+/** Pods and nodes in the API's form. */
 final class Pods {
   private Pods() {}
 

@@ -20,8 +20,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;
 
 /**
- * What the API server and kube-scheduler do with a line, one step at a time, in any order: pods are
- * asked for, bound, written to, ended, and the line is killed and begun again.
+ * Plays the API server and kube-scheduler for a line, one step at a time, in any order: pods are
+ * filtered, bound, written to and ended, and the line is killed and started again.
  */
 final class SmallCluster {
   private final List<Node> nodes;
@@ -61,7 +61,7 @@ final class SmallCluster {
         .toList();
   }
 
-  /** kube-scheduler tries a pod: it is filtered, and on its way to be bound if it has a node. */
+  /** kube-scheduler tries a pod: it is filtered and, if it gets a node, waits to be bound. */
   boolean schedule(String uid) {
     return schedule(uid, names);
   }
@@ -87,7 +87,7 @@ final class SmallCluster {
     actions.addAll(line.drain());
   }
 
-  /** One write that was decided reaches the API. */
+  /** A decided write reaches the API. */
   void act(Action action) {
     actions.remove(action);
     if (action instanceof Action.Write write) {
@@ -118,7 +118,7 @@ final class SmallCluster {
     collect();
   }
 
-  /** A pod whose turn to be bound has come is bound, or told why not; false: it still waits. */
+  /** Binds a pod if it may be bound, or reports why not. Returns false if the pod still waits. */
   boolean bind(String uid) {
     CompletableFuture<String> go = binding.get(uid);
     if (!go.isDone()) {
@@ -136,7 +136,7 @@ final class SmallCluster {
     return true;
   }
 
-  /** The line is killed, and another one begins with what the API tells. */
+  /** Kills the line, and starts another one from the API's state. */
   void restart() {
     line = new PodLine(policy);
     actions.clear();
@@ -145,7 +145,7 @@ final class SmallCluster {
     collect();
   }
 
-  /** All that can happen without time passing, until nothing does. */
+  /** Does all that can happen without time passing, until nothing more does. */
   void settle() {
     boolean isMoving = true;
     for (int i = 0; isMoving && i < 100; i++) {
@@ -160,7 +160,7 @@ final class SmallCluster {
     }
   }
 
-  /** All are asked for, and what was decided is written, but nobody is bound. */
+  /** Filters all pods and carries out the decided writes, but binds no pod. */
   void settleUntilWritten() {
     for (int i = 0; i < 3; i++) {
       waiting().forEach(this::schedule);

@@ -28,8 +28,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The kubelet's calls of the DRA driver. Safe for use by several threads. A claim that cannot be
- * served is answered with the reason, which the kubelet shows as an event of the pod.
+ * The calls that the kubelet makes to the DRA driver. Safe for use by several threads. If a claim
+ * cannot be served, the answer has the reason, which the kubelet shows as an event of the pod.
  */
 public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
   private static final Logger log = LoggerFactory.getLogger(ClaimPlugin.class);
@@ -119,8 +119,8 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
   }
 
   /**
-   * {@return whether what is held for a claim is still somebody's} Where the API server cannot say,
-   * it is.
+   * {@return whether a claim that is held is still in use} If the API server cannot tell, it counts
+   * as in use.
    */
   static boolean isWanted(KubernetesClient api, Holding holding) {
     try {

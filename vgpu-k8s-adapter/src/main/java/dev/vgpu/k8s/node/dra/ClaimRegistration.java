@@ -11,11 +11,11 @@ import java.nio.file.Path;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Tells the kubelet where the DRA driver is. Safe for use by several threads. */
+/** Tells the kubelet where the DRA driver's socket is. Safe for use by several threads. */
 final class ClaimRegistration extends RegistrationGrpc.RegistrationImplBase {
   private static final Logger log = LoggerFactory.getLogger(ClaimRegistration.class);
 
-  /** The kubelet's names: k8s.io/kubelet/pkg/apis/pluginregistration/v1 and .../dra/v1. */
+  /** Names from k8s.io/kubelet/pkg/apis/pluginregistration/v1 and .../dra/v1. */
   private static final String TYPE = "DRAPlugin";
 
   private static final String VERSION = "v1.DRAPlugin";

@@ -20,18 +20,18 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.Set;
 
-/** What a claim that the scheduler has allocated asks of this node. Immutable. */
+/** Reads what an allocated claim requests of this node. Immutable. */
 final class Claims {
   private final String nodePool;
   private final Map<String, GpuId> devices;
   private final int offlineFloor;
 
   /**
-   * Reads claims for one node.
+   * Creates a reader for one node.
    *
    * @param nodePool the pool's name in the node's ResourceSlice
-   * @param devices the GPUs by their devices' names in it
-   * @param offlineFloor what offline tenants are left on its GPUs; percent
+   * @param devices the GPUs by their devices' names in that slice
+   * @param offlineFloor the offline floor of its GPUs, in percent
    */
   Claims(String nodePool, Map<String, GpuId> devices, int offlineFloor) {
     this.nodePool = nodePool;
@@ -43,8 +43,8 @@ final class Claims {
    * {@return what is to be held}
    *
    * @param claim the API's object
-   * @throws IllegalArgumentException if it is not allocated here, or asks for what cannot be; says
-   *     what was asked
+   * @throws IllegalArgumentException if the claim is not allocated on this node, or requests the
+   *     impossible; the message says what was requested
    */
   Holding read(JsonNode claim) {
     JsonNode allocation = claim.path("status").path("allocation").path("devices");
@@ -56,7 +56,7 @@ final class Claims {
     for (JsonNode result : allocation.path("results")) {
       if (!result.path("driver").asText().equals(Driver.NAME)
           || !result.path("pool").asText().equals(nodePool)) {
-        continue; // another driver's, or another node's
+        continue; // another driver's or another node's device
       }
       String request = result.path("request").asText();
       if (!requests.add(request)) {
@@ -111,7 +111,7 @@ final class Claims {
             parameters.isolation(),
             parameters.compute());
     String shareId = result.path("shareID").asText("");
-    // A request's name may hold a slash: REQUEST/SUBREQUEST.
+    // A request's name may contain a slash: REQUEST/SUBREQUEST.
     String name = claim.path("metadata").path("uid").asText() + "-" + request.replace('/', '.');
     return new Part(
         name,
@@ -130,7 +130,7 @@ final class Claims {
         return percent;
       }
     } catch (ArithmeticException e) {
-      // Said below.
+      // Reported below.
     }
     throw new IllegalArgumentException(
         "a share is not a whole number of percent, 1 to 100: share=" + share.toPlainString());
@@ -150,7 +150,7 @@ final class Claims {
     return Quantity.getAmountInBytes(new Quantity(value.asText()));
   }
 
-  /** The class's come first, the claim's replace what they say. */
+  /** The parameters of the class, overridden by those of the claim. */
   private static ShareParameters parameters(JsonNode configs, String request) {
     ShareParameters parameters = ShareParameters.DEFAULTS;
     for (String source : List.of("FromClass", "FromClaim")) {
@@ -166,7 +166,10 @@ final class Claims {
     return parameters;
   }
 
-  /** A configuration of no request is of all; one of a request is of its subrequests. */
+  /**
+   * A configuration that names no request applies to all; one that names a request applies to its
+   * subrequests too.
+   */
   private static boolean concerns(JsonNode requests, String request) {
     if (requests.isEmpty()) {
       return true;

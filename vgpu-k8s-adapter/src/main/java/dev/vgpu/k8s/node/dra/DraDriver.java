@@ -32,25 +32,25 @@ public final class DraDriver implements AutoCloseable {
   }
 
   /**
-   * What it works with.
+   * The objects that the driver uses.
    *
    * @param api the API server
    * @param pool the node's GPUs
    * @param holdings what is held
    * @param node the node's name
-   * @param offlineFloor what the pool leaves offline tenants; percent
+   * @param offlineFloor the pool's offline floor, in percent
    */
   public record Parts(
       KubernetesClient api, GpuPool pool, Holdings holdings, String node, int offlineFloor) {}
 
   /**
-   * {@return the driver, which the kubelet can find}
+   * {@return the driver, registered so that the kubelet finds it}
    *
-   * @param parts what it works with
-   * @param pluginDirectory where its own socket is
+   * @param parts the objects that it uses
+   * @param pluginDirectory where its own socket goes
    * @param registryDirectory where the kubelet looks for plugins
    * @param threads runs the services
-   * @param timer publishes the slice now and then
+   * @param timer publishes the slice periodically
    * @throws IOException if it cannot listen
    */
   public static DraDriver open(
@@ -103,7 +103,7 @@ public final class DraDriver implements AutoCloseable {
   }
 
   /**
-   * {@return whether what is held for a claim is still somebody's, as far as can be told}
+   * {@return whether a claim that is held is still in use, as far as can be told}
    *
    * @param api the API server
    * @param holding what is held

@@ -16,9 +16,9 @@ import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The GPUs of a node as devices of DRA. */
+/** The GPUs of a node as DRA devices. */
 final class NodeDevices {
-  /** The taint of a GPU that cannot be relied on; its value is {@code lost} or {@code degraded}. */
+  /** The taint of an unreliable GPU; its value is {@code lost} or {@code degraded}. */
   static final String TAINT = Driver.NAME + "/health";
 
   private static final long MIB = 1L << 20;
@@ -27,7 +27,7 @@ final class NodeDevices {
 
   private NodeDevices() {}
 
-  /** {@return the GPUs that can be shared, by the names of their devices} */
+  /** {@return the GPUs that can be shared, by their devices' names} */
   static Map<String, GpuId> names(GpuPool pool) {
     Map<String, GpuId> names = new LinkedHashMap<>();
     for (PhysicalGpu gpu : pool.gpus()) {
@@ -38,12 +38,12 @@ final class NodeDevices {
     return names;
   }
 
-  /** A DNS label, as a device's name has to be. */
+  /** A DNS label, which a device's name must be. */
   private static String name(PhysicalGpu gpu) {
     return gpu.id().value().toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9-]", "-");
   }
 
-  /** {@return the spec of the node's slice, but for the generation} */
+  /** {@return the spec of the node's slice, without the generation} */
   static ObjectNode spec(GpuPool pool, String node) {
     ObjectNode spec = JsonNodeFactory.instance.objectNode();
     spec.put("driver", Driver.NAME).put("nodeName", node);
@@ -105,7 +105,7 @@ final class NodeDevices {
     }
   }
 
-  /** As semantic versioning wants it: three numbers without leading zeros. */
+  /** Adds a semantic version: three numbers without leading zeros. */
   private static void version(ObjectNode attributes, String name, String value) {
     Matcher matcher = VERSION.matcher(value.strip());
     if (matcher.lookingAt()) {

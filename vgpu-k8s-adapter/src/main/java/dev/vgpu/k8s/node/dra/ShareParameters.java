@@ -12,12 +12,12 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The opaque parameters of a claim or a device class. What a later one says goes before what an
- * earlier one said. Immutable.
+ * The opaque parameters of a claim or a device class. Later values override earlier ones.
+ * Immutable.
  *
  * @param policy how the share binds; default {@link SharePolicy#FIXED_SHARE}
- * @param preemptionClass who yields to whom; default {@link PreemptionClass#NEARLINE}
- * @param offlineFloor the percent that offline tenants of the GPU must be left at least; 0 to 100
+ * @param preemptionClass the class; default {@link PreemptionClass#NEARLINE}
+ * @param offlineFloor the least offline floor that the GPU must have, 0 to 100 percent
  * @param isolation default {@link Capabilities.FaultIsolation#NONE}
  * @param compute default {@link Capabilities.Compute#NONE}
  */
@@ -30,7 +30,7 @@ public record ShareParameters(
   static final String API_VERSION = "vgpu.dev/v1alpha1";
   static final String KIND = "ShareParameters";
 
-  /** What holds where nothing is said. */
+  /** The defaults. */
   public static final ShareParameters DEFAULTS =
       new ShareParameters(
           SharePolicy.FIXED_SHARE,
@@ -44,11 +44,11 @@ public record ShareParameters(
   private static final Set<String> REQUIRED = Set.of("faults", "compute");
 
   /**
-   * {@return these, with what a text says in their place}
+   * {@return these parameters, overridden by those in a text}
    *
    * @param text the parameters' JSON
-   * @throws IllegalArgumentException if a field is unknown or its value is none of those it may
-   *     have; names the field, and what it may be
+   * @throws IllegalArgumentException if a field or its value is unknown; the message names the
+   *     field, and the accepted values
    */
   public ShareParameters with(JsonNode text) {
     requireKnown(text, FIELDS, "");
@@ -103,13 +103,13 @@ public record ShareParameters(
   }
 
   /**
-   * {@return a constant as people write it, for example {@code burst-share}}
+   * {@return the constant that a field names, for example {@code burst-share}}
    *
    * @param <E> the constant's type
    * @param type the constant's type
    * @param text a JSON object
    * @param field the field
-   * @param otherwise what holds where the field is not there
+   * @param otherwise the default if the field is absent
    * @throws IllegalArgumentException if there is no such constant
    */
   public static <E extends Enum<E>> E word(
@@ -128,7 +128,7 @@ public record ShareParameters(
   }
 
   /**
-   * {@return a constant as people write it}
+   * {@return the word for a constant}
    *
    * @param constant for example {@code BURST_SHARE}
    */

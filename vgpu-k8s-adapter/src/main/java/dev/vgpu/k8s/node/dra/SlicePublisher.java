@@ -16,8 +16,8 @@ import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.dsl.Resource;
 
 /**
- * Keeps the node's ResourceSlice as its GPUs are. Writes only what has changed. The slice belongs
- * to the Node, and goes with it. Confined to one thread at a time.
+ * Keeps the node's ResourceSlice in agreement with its GPUs. Writes only changes. The slice is
+ * owned by the Node, and deleted with it. Confined to one thread at a time.
  */
 final class SlicePublisher {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -33,10 +33,10 @@ final class SlicePublisher {
   }
 
   /**
-   * Writes the slice if it is not as it should be.
+   * Writes the slice if it differs from its intended state.
    *
-   * @throws io.fabric8.kubernetes.client.KubernetesClientException if the API server does not take
-   *     it; to be tried again
+   * @throws io.fabric8.kubernetes.client.KubernetesClientException if the API server rejects it;
+   *     may be tried again
    * @throws IllegalStateException if the cluster has no such node
    */
   void publish() {
@@ -59,12 +59,12 @@ final class SlicePublisher {
     return node + "-" + Driver.NAME;
   }
 
-  /** Numbers and quantities in the form in which the API's objects hold them. */
+  /** Numbers and quantities in the form that the API's objects use. */
   private static JsonNode withModelsForm(ObjectNode spec) {
     return JSON.valueToTree(JSON.convertValue(spec, ResourceSliceSpec.class));
   }
 
-  /** Without what counts changes and what the API server adds; quantities as plain numbers. */
+  /** Leaves out the generation and what the API server adds; quantities become plain numbers. */
   private static JsonNode comparable(JsonNode spec) {
     ObjectNode copy = spec.deepCopy();
     if (copy.path("pool") instanceof ObjectNode pool) {
@@ -81,7 +81,7 @@ final class SlicePublisher {
     return copy;
   }
 
-  /** The API server writes quantities in its own form: 8192Mi comes back as 8Gi. */
+  /** The API server normalises quantities: 8192Mi comes back as 8Gi. */
   private static void withPlainNumbers(JsonNode node) {
     if (node instanceof ObjectNode object) {
       object

@@ -1,4 +1,4 @@
-/** The first way: dynamic resource allocation. */
+/** The first of two ways to virtual GPUs: dynamic resource allocation (DRA). */
 @NullMarked
 package dev.vgpu.k8s.node.dra;
 

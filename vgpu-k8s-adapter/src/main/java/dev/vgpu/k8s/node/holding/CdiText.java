@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A file of the Container Device Interface: what a container runtime adds to a container that is
- * given one of its devices. Its specification is at
+ * A file of the Container Device Interface (CDI): what a container runtime adds to a container that
+ * requests one of its devices. Its specification is at
  * https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md
  */
 final class CdiText {

@@ -4,11 +4,11 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * What is held for one claim, or for one container's slot. Immutable.
+ * The virtual GPUs held for one claim, or for the slot of one container. Immutable.
  *
  * @param key unique on this node: the claim's UID, or {@code slot-N}
- * @param stage how far it is
- * @param owner whom it is held for
+ * @param stage its stage
+ * @param owner the claim or container for which it is held
  * @param parts the virtual GPUs; at least one
  */
 public record Holding(String key, Stage stage, Owner owner, List<Part> parts) {
@@ -22,9 +22,9 @@ public record Holding(String key, Stage stage, Owner owner, List<Part> parts) {
   }
 
   /**
-   * {@return the key, which is made part of files' names}
+   * {@return the key, which becomes part of file names}
    *
-   * @param key what a caller gave
+   * @param key the caller's key
    * @throws IllegalArgumentException if it is not 1 to 50 letters, digits and dashes
    */
   public static String requireKey(String key) {
@@ -35,18 +35,18 @@ public record Holding(String key, Stage stage, Owner owner, List<Part> parts) {
     return key;
   }
 
-  /** How far it is. */
+  /** The stage of a holding. */
   public enum Stage {
-    /** It is being taken. Whoever asked has no answer yet. */
+    /** It is being taken. The caller has no answer yet. */
     TAKING,
-    /** It is there, and the one who asked may have been told. */
+    /** It is held, and the caller may have been told. */
     TAKEN,
     /** It is being given back. */
     RETURNING
   }
 
   /**
-   * Whom it is held for.
+   * The owner of a holding.
    *
    * @param namespace of the claim or the pod
    * @param name of the claim or the pod
@@ -57,13 +57,13 @@ public record Holding(String key, Stage stage, Owner owner, List<Part> parts) {
       String namespace, String name, Optional<String> podUid, Optional<String> container) {}
 
   /**
-   * One virtual GPU of it.
+   * One virtual GPU of a holding.
    *
    * @param device its name in the CDI file, unique on this node
-   * @param request the name of the claim's request that it answers; of a slot: its id
+   * @param request the name of the claim's request that it answers; for a slot, the slot's id
    * @param poolDevice the device's name in the ResourceSlice
    * @param shareId which share of that device it is, as the scheduler named it
-   * @param terms what it is
+   * @param terms its properties
    * @param lease its {@link dev.vgpu.VirtualGpu#id()}, once it was acquired
    */
   public record Part(
@@ -86,7 +86,7 @@ public record Holding(String key, Stage stage, Owner owner, List<Part> parts) {
     return new Holding(key, stage, owner, others);
   }
 
-  /** {@return whether another one asks for the same virtual GPUs for the same owner} */
+  /** {@return whether another holding requests the same virtual GPUs for the same owner} */
   boolean asksAs(Holding other) {
     return owner.equals(other.owner) && withoutLeases(parts).equals(withoutLeases(other.parts));
   }

@@ -16,7 +16,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
 
-/** A holding as it is written to disk. */
+/** The JSON form of a holding on disk. */
 final class HoldingText {
   private static final int VERSION = 1;
 
@@ -44,7 +44,7 @@ final class HoldingText {
     return node;
   }
 
-  /** Refuses what {@link #of} does not write, by an {@link IllegalArgumentException}. */
+  /** Parses what {@link #of} writes. Throws {@link IllegalArgumentException} for anything else. */
   static Holding read(JsonNode node) {
     if (node.path("version").asInt() != VERSION) {
       throw new IllegalArgumentException(

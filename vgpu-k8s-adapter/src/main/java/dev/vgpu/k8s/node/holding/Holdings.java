@@ -27,12 +27,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What is held on this node. Safe for use by several threads; one of them at a time acts.
+ * The virtual GPUs held on this node. Safe for use by several threads; operations exclude each
+ * other.
  *
- * <p>Each step is on disk before the next one is taken: intention, acquisition, CDI file, the fact.
- * {@link #replay} finishes what a process that died had begun. A virtual GPU ends with the process
- * that acquired it, or with the last program under it. So what a dead process held either still has
- * programs, and is left to them, or is acquired anew under the same CDI name.
+ * <p>Each step is on disk before the next one begins: the intention, the acquisition, the CDI file,
+ * the result. {@link #replay} completes what a dead process had begun. A virtual GPU ends with the
+ * process that acquired it, or with the last program under it. Therefore a virtual GPU of a dead
+ * process either still has programs, and is left to them, or is acquired again under the same CDI
+ * name.
  */
 public final class Holdings {
   private static final Logger log = LoggerFactory.getLogger(Holdings.class);
@@ -45,16 +47,16 @@ public final class Holdings {
   private final ReentrantLock acting = new ReentrantLock();
   private final Map<String, Holding> held = new LinkedHashMap<>();
 
-  /** By {@link VirtualGpu#id()}: what this process acquired. */
+  /** By {@link VirtualGpu#id()}: the virtual GPUs that this process acquired. */
   private final Map<String, VirtualGpu> acquired = new HashMap<>();
 
   /**
-   * Uses two directories, which are made where they are missing.
+   * Uses two directories, which are created if they are missing.
    *
-   * @param pool what is cut
-   * @param state where records are; nobody else's
+   * @param pool the node's GPUs
+   * @param state the directory for records, not used by anything else
    * @param cdi where container runtimes read CDI files
-   * @param steps is told of each step
+   * @param steps is notified of each step
    * @throws IOException if a directory cannot be used
    */
   public Holdings(GpuPool pool, Path state, Path cdi, Step.Listener steps) throws IOException {
@@ -64,7 +66,7 @@ public final class Holdings {
     this.steps = steps;
   }
 
-  /** {@return what is held now, in the order in which it was taken} */
+  /** {@return all holdings, in the order in which they were taken} */
   public List<Holding> all() {
     acting.lock();
     try {
@@ -75,7 +77,7 @@ public final class Holdings {
   }
 
   /**
-   * {@return the name by which a container runtime is given a part}
+   * {@return the name by which a container requests a part from its runtime}
    *
    * @param device {@link Part#device()}
    */
@@ -84,9 +86,9 @@ public final class Holdings {
   }
 
   /**
-   * Finishes what a process that died had begun. Once, before all else.
+   * Completes what a dead process had begun. Called once, before all other methods.
    *
-   * @param isWanted whether what was taken is still somebody's
+   * @param isWanted whether a holding that was taken is still in use
    * @throws IOException if a file cannot be read, written or removed
    */
   public void replay(Predicate<Holding> isWanted) throws IOException {
@@ -124,7 +126,7 @@ public final class Holdings {
       }
       throw new IllegalArgumentException("it is of another key: " + found.key());
     } catch (JsonProcessingException | IllegalArgumentException e) {
-      // Nothing can be taken back by it: what it names ended with its process.
+      // It names nothing that must be given back: all of that ended with its process.
       Path aside = file.resolveSibling(key + ".damaged");
       log.error("a record is damaged and set aside: file={}", aside, e);
       Files.deleteIfExists(aside);
@@ -134,8 +136,8 @@ public final class Holdings {
   }
 
   /**
-   * Acquires anew what ended with the process that had acquired it, and is still wanted. Cheap
-   * where there is nothing to do; to be called now and then.
+   * Acquires virtual GPUs again that ended with an earlier process and are still wanted. Cheap if
+   * there is nothing to do; call it periodically.
    *
    * @throws IOException if a file cannot be written
    */
@@ -161,7 +163,7 @@ public final class Holdings {
         .allMatch(part -> part.lease().filter(acquired::containsKey).isPresent());
   }
 
-  /** Programs that an earlier process put under it run on. */
+  /** Whether programs still run under a virtual GPU that an earlier process acquired. */
   private boolean isLeft(Holding holding, Set<String> living) {
     return holding.parts().stream()
         .anyMatch(
@@ -181,10 +183,10 @@ public final class Holdings {
   }
 
   /**
-   * Takes virtual GPUs and describes them to the container runtime. Where the same is held under
-   * this key already, nothing is done.
+   * Takes virtual GPUs and describes them to the container runtime. Does nothing if the same is
+   * already held under this key.
    *
-   * @param wanted what
+   * @param wanted what to take
    * @return what is held now
    * @throws VgpuException if it does not fit, or cannot be enforced; nothing is held then
    * @throws IOException if a file cannot be written; nothing is held then
@@ -273,11 +275,11 @@ public final class Holdings {
   }
 
   /**
-   * Gives back what is held under a key. Nothing happens if nothing is. Programs that still run
-   * keep their virtual GPU until they end.
+   * Gives back what is held under a key, if anything. Programs that still run keep their virtual
+   * GPU until they end.
    *
-   * @param key which
-   * @throws IOException if a file cannot be written or removed; to be tried again
+   * @param key the key
+   * @throws IOException if a file cannot be written or removed; may be tried again
    */
   public void giveBack(String key) throws IOException {
     acting.lock();

@@ -16,8 +16,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * The files of a directory that are named {@code PREFIX KEY .json}. Each is there whole or not at
- * all, also after the machine stops. Confined to one thread at a time.
+ * The files of a directory that are named {@code PREFIX KEY .json}. Each file is written
+ * atomically, and survives a crash of the machine. Confined to one thread at a time.
  */
 final class KeptFiles {
   private static final String SUFFIX = ".json";
@@ -37,7 +37,7 @@ final class KeptFiles {
     removeParts();
   }
 
-  /** What a process wrote that died before it was complete. */
+  /** Removes files that a process had not completed when it died. */
   private void removeParts() throws IOException {
     try (DirectoryStream<Path> parts = Files.newDirectoryStream(directory, prefix + "*" + PART)) {
       for (Path part : parts) {
@@ -82,7 +82,7 @@ final class KeptFiles {
     return directory.resolve(prefix + key + SUFFIX);
   }
 
-  /** The keys of all files, in no order. */
+  /** The keys of all files, in any order. */
   List<String> keys() throws IOException {
     List<String> keys = new ArrayList<>();
     try (DirectoryStream<Path> files = Files.newDirectoryStream(directory, prefix + "*" + SUFFIX)) {

@@ -1,16 +1,16 @@
 package dev.vgpu.k8s.node.holding;
 
-/** The moments between which a death of this process must lose nothing. */
+/** The steps of taking and giving back. Nothing is lost if this process dies between two. */
 public enum Step {
-  /** A new file is complete under another name, and not yet in its place. */
+  /** A new file is complete under a temporary name, but not yet in place. */
   FILE_WRITTEN,
   /** The intention to take is on disk. */
   INTENT_KEPT,
   /** A virtual GPU was acquired. */
   ACQUIRED,
-  /** The CDI file is in its place. */
+  /** The CDI file is in place. */
   DESCRIBED,
-  /** What was taken is on disk. */
+  /** The result of taking is on disk. */
   TAKEN_KEPT,
   /** The intention to give back is on disk. */
   RETURN_KEPT,
@@ -18,16 +18,16 @@ public enum Step {
   CLOSED,
   /** The CDI file is gone. */
   UNDESCRIBED,
-  /** Nothing is on disk any more. */
+  /** The record is removed. */
   FORGOTTEN;
 
-  /** Is told of each step, before the next one begins. */
+  /** Is notified of each step before the next one begins. */
   @FunctionalInterface
   public interface Listener {
     /**
-     * A step was done.
+     * Called when a step is done.
      *
-     * @param step which one
+     * @param step the step
      */
     void reached(Step step);
   }

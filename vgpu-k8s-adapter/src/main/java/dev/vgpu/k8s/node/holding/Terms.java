@@ -9,15 +9,15 @@ import dev.vgpu.VirtualGpuRequest;
 import java.util.OptionalInt;
 
 /**
- * What one virtual GPU of a container is to be. Immutable.
+ * The requested properties of one virtual GPU of a container. Immutable.
  *
  * @param gpu the GPU that the scheduler chose
  * @param sharePercent 1 to 100; empty for best effort, and only then
  * @param memory the quota; above 0
  * @param policy how the share binds
- * @param preemptionClass who yields to whom
- * @param isolation whether another tenant's crash may reach it
- * @param compute how the share must bind at least
+ * @param preemptionClass the class
+ * @param isolation whether another tenant's crash may affect it
+ * @param compute how strictly the share must bind at least
  */
 public record Terms(
     GpuId gpu,
@@ -27,7 +27,7 @@ public record Terms(
     PreemptionClass preemptionClass,
     Capabilities.FaultIsolation isolation,
     Capabilities.Compute compute) {
-  /** Checks that they go together, as the pool would. */
+  /** Checks the combination, as the pool would. */
   public Terms {
     VirtualGpuRequest ignored =
         request("check", gpu, sharePercent, memory, policy, preemptionClass, isolation, compute);

@@ -1,6 +1,6 @@
 /**
- * What the containers of this node hold, kept so that it outlasts a death of this process at any
- * moment.
+ * The virtual GPUs of this node's containers, recorded so that they survive a crash of this process
+ * at any moment.
  */
 @NullMarked
 package dev.vgpu.k8s.node.holding;

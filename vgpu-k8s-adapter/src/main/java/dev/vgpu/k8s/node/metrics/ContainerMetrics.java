@@ -20,10 +20,10 @@ import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
 
 /**
- * What each container used, in Prometheus' text format
+ * The usage of each container, in Prometheus' text format
  * (https://prometheus.io/docs/instrumenting/exposition_formats/). The labels are those of
- * dcgm-exporter. A virtual GPU that nobody uses has series too; they are zero. Safe for use by
- * several threads.
+ * dcgm-exporter. An unused virtual GPU has series too, with the value zero. Safe for use by several
+ * threads.
  */
 public final class ContainerMetrics {
   private final GpuPool pool;
@@ -32,11 +32,11 @@ public final class ContainerMetrics {
   private final String node;
 
   /**
-   * Measures one node.
+   * Creates the metrics of one node.
    *
    * @param pool its GPUs
-   * @param holdings what is held for whom
-   * @param targets whose containers a holding is
+   * @param holdings what is held for which owner
+   * @param targets finds the containers of a holding
    * @param node the node's name
    */
   public ContainerMetrics(
@@ -50,14 +50,14 @@ public final class ContainerMetrics {
   /**
    * A container that is under a virtual GPU.
    *
-   * @param namespace its pod's
+   * @param namespace its pod's namespace
    * @param pod its pod's name
    * @param container its name
-   * @param podUid its pod's UID; blank where it cannot be told
+   * @param podUid its pod's UID; empty if unknown
    */
   public record Target(String namespace, String pod, String container, String podUid) {}
 
-  /** One kind of value of a virtual GPU. */
+  /** One metric of a virtual GPU. */
   private record Metric(String name, String type, String help, ToDoubleFunction<GpuLease> value) {}
 
   private static Metric usage(
@@ -113,7 +113,7 @@ public final class ContainerMetrics {
               "Allocations that were refused for the quota.",
               usage -> (double) usage.deniedAllocations()));
 
-  /** {@return all of it now} */
+  /** {@return all series with their current values} */
   public String text() {
     List<Row> rows = rows();
     StringBuilder text = new StringBuilder();
@@ -144,7 +144,7 @@ public final class ContainerMetrics {
     return rows;
   }
 
-  /** Containers that share one claim are one tenant: nobody can tell their parts. */
+  /** Containers that share one claim are one tenant: their parts cannot be told apart. */
   private static String whose(List<Target> targets) {
     return label("namespace", targets, Target::namespace)
         + ","

@@ -22,11 +22,11 @@ public final class HttpEndpoint implements AutoCloseable {
   }
 
   /**
-   * {@return an endpoint that answers}
+   * {@return an endpoint that answers requests}
    *
-   * @param port on all addresses; 0: any that is free
+   * @param port on all addresses; 0 selects any free port
    * @param executor runs the answers
-   * @param metrics makes the text of {@code /metrics}
+   * @param metrics produces the text of {@code /metrics}
    * @throws IOException if the port is taken
    */
   public static HttpEndpoint open(int port, Executor executor, Supplier<String> metrics)
@@ -56,7 +56,7 @@ public final class HttpEndpoint implements AutoCloseable {
     }
   }
 
-  /** {@return the port on which it answers} */
+  /** {@return the port on which it listens} */
   public int port() {
     return server.getAddress().getPort();
   }

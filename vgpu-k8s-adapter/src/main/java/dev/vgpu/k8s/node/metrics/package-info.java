@@ -1,4 +1,4 @@
-/** What each container used, for Prometheus. */
+/** The usage of each container, for Prometheus. */
 @NullMarked
 package dev.vgpu.k8s.node.metrics;
 

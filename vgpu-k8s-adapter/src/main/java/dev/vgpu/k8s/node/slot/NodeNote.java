@@ -16,14 +16,14 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * Tells the scheduler of the second way what GPUs the node has: the annotation {@link Driver#GPUS}
- * of the Node. Written when it changes, and when the Node has lost it, as one that was made anew.
- * Confined to one thread.
+ * Publishes the node's GPUs for the scheduler, in the annotation {@link Driver#GPUS} of the Node.
+ * Written when the GPUs change, and when the Node has lost the annotation, for example because the
+ * Node was created anew. Confined to one thread.
  */
 final class NodeNote {
   private static final long MIB = 1L << 20;
 
-  /** How many calls may trust what was written. */
+  /** After this many calls the annotation is read back instead of trusted. */
   private static final int TRUSTED_CALLS = 10;
 
   private final KubernetesClient api;
@@ -38,7 +38,7 @@ final class NodeNote {
     this.node = node;
   }
 
-  /** Those that are lost are left out: nothing can be reserved on them. */
+  /** Lost GPUs are left out: nothing can be reserved on them. */
   private String text() {
     Set<GpuId> lost =
         pool.states().stream()
@@ -58,10 +58,10 @@ final class NodeNote {
   }
 
   /**
-   * Writes it if it has changed.
+   * Writes the annotation if it has changed.
    *
-   * @throws io.fabric8.kubernetes.client.KubernetesClientException if the API server refuses; to be
-   *     tried again
+   * @throws io.fabric8.kubernetes.client.KubernetesClientException if the API server rejects it;
+   *     may be tried again
    */
   void publish() {
     String text = text();

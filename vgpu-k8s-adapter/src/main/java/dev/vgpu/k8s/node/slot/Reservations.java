@@ -21,20 +21,20 @@ import java.util.OptionalInt;
 import java.util.function.Function;
 import java.util.stream.Stream;
 
-/** What the scheduler has reserved for a pod's containers, as the pod says. */
+/** Reads from a pod what the scheduler has reserved for its containers. */
 final class Reservations {
   private static final ObjectMapper JSON = new ObjectMapper();
 
   private Reservations() {}
 
   /**
-   * {@return what a container's virtual GPU is to be}
+   * {@return the properties of a container's virtual GPU}
    *
    * @param pod the API's object
    * @param container the container's name
    * @param usable how much memory a GPU of the node can give
-   * @throws IllegalArgumentException if nothing is reserved for it, or the reservation is not
-   *     right, or the container asks for no slot
+   * @throws IllegalArgumentException if nothing is reserved for the container, the reservation is
+   *     not valid, or the container requests no slot
    */
   static Terms of(Pod pod, String container, Function<GpuId, MemorySize> usable) {
     Container found =

@@ -25,8 +25,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The device plugin of a node. Registers with the kubelet, and again whenever that was restarted: a
- * kubelet that starts removes the sockets of all device plugins. Safe for use by several threads.
+ * The device plugin of a node. Registers with the kubelet, and again after each restart of the
+ * kubelet, which removes the sockets of all device plugins. Safe for use by several threads.
  */
 public final class SlotDriver implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SlotDriver.class);
@@ -40,7 +40,7 @@ public final class SlotDriver implements AutoCloseable {
   private final NodeNote note;
   private final ScheduledFuture<?> looking;
 
-  // Confined to the timer's thread, but for close().
+  // Confined to the timer's thread, except in close().
   private volatile @Nullable UnixServer server;
   private @Nullable Object registeredWith;
 
@@ -58,12 +58,12 @@ public final class SlotDriver implements AutoCloseable {
   }
 
   /**
-   * What it works with.
+   * The objects that the device plugin uses.
    *
    * @param api the API server
    * @param pool the node's GPUs
    * @param holdings what is held
-   * @param owners which container has what
+   * @param owners which container has which slot
    * @param node the node's name
    * @param slots how many containers may have a virtual GPU
    */
@@ -76,12 +76,12 @@ public final class SlotDriver implements AutoCloseable {
       int slots) {}
 
   /**
-   * {@return the device plugin, which registers by itself}
+   * {@return the device plugin, which registers itself}
    *
-   * @param parts what it works with
+   * @param parts the objects that it uses
    * @param directory where the kubelet's socket for device plugins is
    * @param threads runs the services
-   * @param timer looks after the kubelet
+   * @param timer checks periodically whether the kubelet has restarted
    */
   public static SlotDriver open(
       Parts parts, Path directory, UnixServer.Threads threads, ScheduledExecutorService timer) {
@@ -91,7 +91,7 @@ public final class SlotDriver implements AutoCloseable {
   }
 
   private void look() {
-    // The API server may be away while the kubelet needs its plugin.
+    // Separate, because the kubelet needs its plugin even if the API server does not answer.
     attempt("the API server", note::publish);
     attempt(
         "the kubelet or the API server",

@@ -14,17 +14,17 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** Which container has what, as the kubelet says. Safe for use by several threads. */
+/** Asks the kubelet which container has which slot. Safe for use by several threads. */
 public final class SlotOwners implements AutoCloseable {
   private static final long TIMEOUT_SECONDS = 10;
-  private static final int MOST_BYTES = 16 << 20; // as many as the kubelet's own clients take
+  private static final int MOST_BYTES = 16 << 20; // the limit of the kubelet's own clients
 
   private final ManagedChannel channel;
 
   /**
-   * Asks the kubelet.
+   * Creates a client of the kubelet's pod resources service.
    *
-   * @param socket of its pod resources service
+   * @param socket the socket of that service
    * @param threads moves the bytes
    */
   public SlotOwners(Path socket, UnixServer.Threads threads) {
@@ -34,7 +34,7 @@ public final class SlotOwners implements AutoCloseable {
   /**
    * A container that has a slot.
    *
-   * @param namespace its pod's
+   * @param namespace its pod's namespace
    * @param pod its pod's name
    * @param container its name
    * @param slot the slot's id
@@ -42,7 +42,7 @@ public final class SlotOwners implements AutoCloseable {
   record Owner(String namespace, String pod, String container, String slot) {}
 
   /**
-   * {@return what all pods of the node have}
+   * {@return the resources of all pods of the node}
    *
    * @throws io.grpc.StatusRuntimeException if the kubelet does not answer
    */

@@ -38,11 +38,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The kubelet's calls of the device plugin. Safe for use by several threads.
+ * The calls that the kubelet makes to the device plugin. Safe for use by several threads.
  *
- * <p>{@code Allocate} cannot tell which pod it is for. So it only names the slot's CDI device, and
- * nothing is taken. {@code PreStartContainer} comes when the kubelet's pod resources name the one
- * container that has the slot; the virtual GPU is taken then. Where they name none or two, the
+ * <p>{@code Allocate} does not say which pod it is for, so it only names the slot's CDI device;
+ * nothing is taken. When {@code PreStartContainer} is called, the kubelet's pod resources name the
+ * one container that has the slot; the virtual GPU is taken then. If they name none or two, the
  * container is refused.
  */
 final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
@@ -56,7 +56,7 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
   private final String node;
   private final int slots;
 
-  /** Slots of which nobody was the owner at the last look. Confined to the timer's thread. */
+  /** Slots without an owner at the last look. Confined to the timer's thread. */
   private Set<String> idle = Set.of();
 
   SlotPlugin(SlotDriver.Parts parts) {
@@ -78,7 +78,7 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
     return DevicePluginOptions.newBuilder().setPreStartRequired(true).build();
   }
 
-  /** The slots never change: a GPU's health is for the scheduler, which reserves the GPU. */
+  /** The slots never change: the scheduler, which reserves the GPU, looks after its health. */
   @Override
   public void listAndWatch(Empty request, StreamObserver<ListAndWatchResponse> answers) {
     ListAndWatchResponse.Builder all = ListAndWatchResponse.newBuilder();
@@ -87,7 +87,7 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
             number ->
                 all.addDevices(Device.newBuilder().setID(SLOT + number).setHealth("Healthy")));
     answers.onNext(all.build());
-    // The stream stays open: to the kubelet its end is the plugin's.
+    // The stream stays open: the kubelet takes its end for the end of the plugin.
   }
 
   @Override
@@ -98,7 +98,7 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
         () -> {
           for (ContainerAllocateRequest container : request.getContainerRequestsList()) {
             String slot = slot(container.getDevicesIdsList());
-            holdings.giveBack(slot); // of a container before, since the kubelet knows it as free
+            holdings.giveBack(slot); // of an earlier container: the kubelet considers the slot free
             answer
                 .addContainerResponsesBuilder()
                 .addCdiDevices(CDIDevice.newBuilder().setName(Holdings.cdiName(slot)));
@@ -172,7 +172,7 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
   }
 
   /**
-   * Gives back what nobody has had at two looks, one after the other. To be called now and then.
+   * Gives back slots that had no owner at two consecutive looks. Call it periodically.
    *
    * @throws IOException if a file cannot be removed
    */

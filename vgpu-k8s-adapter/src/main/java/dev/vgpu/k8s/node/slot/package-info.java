@@ -1,4 +1,4 @@
-/** The second way: the device plugin, where the cluster has no dynamic resource allocation. */
+/** The second way: the device plugin, for clusters without dynamic resource allocation. */
 @NullMarked
 package dev.vgpu.k8s.node.slot;
 

@@ -11,9 +11,9 @@ public final class UnixChannel {
   private UnixChannel() {}
 
   /**
-   * {@return a connection, which is made when it is first used}
+   * {@return a connection, which is established on first use}
    *
-   * @param socket where the service is
+   * @param socket the service's socket
    * @param threads moves the bytes
    */
   public static ManagedChannel to(Path socket, UnixServer.Threads threads) {

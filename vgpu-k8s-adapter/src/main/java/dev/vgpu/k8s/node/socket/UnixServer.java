@@ -29,11 +29,11 @@ public final class UnixServer implements AutoCloseable {
   }
 
   /**
-   * {@return a server that answers}
+   * {@return a running server}
    *
-   * @param socket its path; what a dead process left there is replaced
+   * @param socket its path; a socket left by a dead process is replaced
    * @param threads runs the services, and moves the bytes
-   * @param services what is served
+   * @param services the services
    * @throws IOException if it cannot listen there
    */
   public static UnixServer open(Path socket, Threads threads, BindableService... services)
@@ -72,7 +72,7 @@ public final class UnixServer implements AutoCloseable {
     /**
      * {@return threads; close them at the end}
      *
-     * @param calls how many calls run at once
+     * @param calls how many calls may run at once
      */
     public static Threads open(int calls) {
       return new Threads(
@@ -87,12 +87,12 @@ public final class UnixServer implements AutoCloseable {
     }
   }
 
-  /** {@return whether its socket is still there; the kubelet removes those of device plugins} */
+  /** {@return whether its socket still exists; the kubelet removes those of device plugins} */
   public boolean isThere() {
     return Files.exists(socket);
   }
 
-  /** Stops, and lets calls that run end for a second. A second call does nothing. */
+  /** Stops the server; running calls get a second to end. A second call does nothing. */
   @Override
   public void close() {
     server.shutdown();
@@ -105,7 +105,7 @@ public final class UnixServer implements AutoCloseable {
       server.shutdownNow();
       Thread.currentThread().interrupt();
     } catch (IOException e) {
-      // The next one replaces it.
+      // The next server replaces the socket.
       server.shutdownNow();
     }
   }

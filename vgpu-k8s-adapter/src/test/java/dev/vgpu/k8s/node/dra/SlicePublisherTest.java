@@ -58,14 +58,14 @@ class SlicePublisherTest {
     assertThat(slice().getMetadata().getResourceVersion())
         .isEqualTo(first.getMetadata().getResourceVersion());
 
-    first.getSpec().getDevices().remove(0); // somebody meddles with it
+    first.getSpec().getDevices().remove(0); // another client changes it
     api.resource(first).update();
     publisher.publish();
     assertThat(slice().getSpec().getDevices()).hasSize(2);
     assertThat(slice().getSpec().getPool().getGeneration()).isEqualTo(2);
   }
 
-  /** An API server writes quantities in its own form. */
+  /** An API server normalises quantities. */
   @Test
   void amountsInAnotherFormAreNoChange() {
     api.resource(new NodeBuilder().withNewMetadata().withName("n").endMetadata().build()).create();
