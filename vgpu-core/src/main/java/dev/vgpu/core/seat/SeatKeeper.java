@@ -47,9 +47,7 @@ public final class SeatKeeper {
   private static final long WELCOME_NS = 2_000 * MILLI_NS;
   private static final long OPENING_NS = 5_000 * MILLI_NS;
 
-  /**
-   * The limit for a holder that is starting or giving up; longer than the time it has to stop.
-   */
+  /** The limit for a holder that is starting or giving up; longer than the time it has to stop. */
   private static final long BEGINNING_NS = 15_000 * MILLI_NS;
 
   private static final long AGAIN_NS = 100 * MILLI_NS;

@@ -36,9 +36,7 @@ public final class Link {
     void closed(Link link, String reason);
   }
 
-  /**
-   * The initial size of the receive buffer, which bounds a read before the next link's turn.
-   */
+  /** The initial size of the receive buffer, which bounds a read before the next link's turn. */
   private static final int READ_BYTES = 2 << 10;
 
   /** If the other side leaves more than this unread, the next message closes the link. */
