@@ -127,7 +127,7 @@ final class ServedModel implements AutoCloseable {
     for (TokenBatch batch : tokenize(texts)) {
       CallOptions options =
           CallOptions.builder().memory(batch.peakMemory()).timeout(PATIENCE).build();
-      // One call for the whole batch: a request is finished before the next one starts.
+      // One call for the whole batch: once started, it finishes before another request's starts.
       float[][] found = new float[batch.count()][];
       embed(batch.runs(), found, options);
       vectors.addAll(Arrays.asList(found));
