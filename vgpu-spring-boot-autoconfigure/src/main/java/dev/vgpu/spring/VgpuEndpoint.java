@@ -93,7 +93,7 @@ public final class VgpuEndpoint {
    * @param calls how many calls it has started
    * @param running how many calls run
    * @param waiting how many calls wait
-   * @param preemptions how many calls were cancelled for a more urgent tenant
+   * @param preemptions how many calls were cancelled, and turns lost, for more urgent tenants
    * @param deniedAllocations how many allocations were refused because of the quota
    * @param impaired what is not enforced now and why, if anything
    */
