@@ -15,13 +15,13 @@ import java.io.IOException;
 import java.util.List;
 
 /**
- * Puts models of the Deep Java Library under a virtual GPU. What uses the model does not change:
- * each prediction of each of its predictors is one call. Several models may be under one virtual
- * GPU. Safe for use by several threads.
+ * Puts Deep Java Library models under a virtual GPU. Code that uses the model does not change: each
+ * prediction of each of its predictors is one call. Several models may use one virtual GPU. Safe
+ * for use by several threads.
  *
- * <p>A call holds all that {@code predict} or {@code batchPredict} does, the translator's work as
- * well, because engines with queues of their own have not ended before the output is read. A call
- * is not cancelled: more urgent tenants wait for the end of the prediction, so let offline work
+ * <p>A call covers all that {@code predict} or {@code batchPredict} does, including the
+ * translator's work, because an engine with its own queues finishes only when the output is read. A
+ * call is not cancelled: more urgent tenants wait until the prediction ends. So offline work should
  * predict in small batches.
  *
  * <p>For CUDA, call {@link VirtualGpu#attachThisJvm()} before DJL loads its engine.
@@ -30,13 +30,13 @@ public final class VgpuDjl {
   private VgpuDjl() {}
 
   /**
-   * Loads a model in a call of a virtual GPU. What has to be fetched is fetched before the call.
+   * Loads a model in a call of a virtual GPU. Downloads happen before the call.
    *
-   * @param gpu what the model's predictions are calls of; not closed with the model
+   * @param gpu the virtual GPU of the model's predictions; not closed with the model
    * @param criteria which model, and its types
    * @param weights the part of the quota that the loaded model holds until it is closed; above 0
    * @param options of each prediction: the memory that it needs at its peak, how long it waits
-   * @return the model; use it as any other
+   * @return the model, to be used like any other
    * @throws GpuCapacityException if the weights do not fit what is left of the quota
    * @throws IOException if the model cannot be read
    * @throws ModelNotFoundException if there is no such model
@@ -89,10 +89,10 @@ public final class VgpuDjl {
   /**
    * Puts a loaded model under a virtual GPU.
    *
-   * @param gpu what its predictions are calls of; not closed with the model
+   * @param gpu the virtual GPU of its predictions; not closed with the model
    * @param model closed with the result
    * @param options of each prediction: the memory that it needs at its peak, how long it waits
-   * @return the model whose predictors are to be used from now on
+   * @return the model to use from now on
    */
   public static <I, O> ZooModel<I, O> model(
       VirtualGpu gpu, ZooModel<I, O> model, CallOptions options) {

@@ -7,7 +7,7 @@ import ai.djl.translate.Translator;
 import dev.vgpu.CallOptions;
 import dev.vgpu.VirtualGpu;
 
-/** A model whose predictors predict in calls of a virtual GPU. */
+/** A model whose predictions are calls of a virtual GPU. */
 final class VgpuModel<I, O> extends ZooModel<I, O> {
   private final VirtualGpu gpu;
   private final ZooModel<I, O> model;
@@ -22,7 +22,7 @@ final class VgpuModel<I, O> extends ZooModel<I, O> {
     this.closed = closed;
   }
 
-  /** By this, all of a model's ways to make a predictor go. */
+  /** All other ways to create a predictor call this one. */
   @Override
   public <P, Q> Predictor<P, Q> newPredictor(Translator<P, Q> translator, Device device) {
     Predictor<P, Q> predictor = model.newPredictor(translator, device);

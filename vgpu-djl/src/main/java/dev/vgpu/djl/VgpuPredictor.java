@@ -12,7 +12,7 @@ import dev.vgpu.VirtualGpu;
 import java.util.List;
 import java.util.concurrent.Callable;
 
-/** The predictor of the model's engine, each prediction in a call. */
+/** Runs each prediction of the engine's predictor in a call. */
 final class VgpuPredictor<I, O> extends Predictor<I, O> {
   private final VirtualGpu gpu;
   private final Predictor<I, O> predictor;
@@ -54,7 +54,7 @@ final class VgpuPredictor<I, O> extends Predictor<I, O> {
     }
   }
 
-  /** A stream is worked on while it is read, when the call has ended. */
+  /** A stream is processed while it is read, after the call has ended. */
   @Override
   public boolean supportsStreaming() {
     return false;

@@ -39,12 +39,12 @@ import org.junit.jupiter.api.io.TempDir;
 import org.tribuo.util.onnx.ONNXContext;
 import org.tribuo.util.onnx.ONNXOperators;
 
-/** Over DJL's engine of ONNX Runtime, on the CPU. */
+/** Uses DJL's ONNX Runtime engine, on the CPU. */
 class VgpuDjlTest {
   private static final MemorySize QUOTA = MemorySize.ofMebibytes(64);
   private static final MemorySize WEIGHTS = MemorySize.ofMebibytes(16);
 
-  /** Adds up a row; counts how many batches are made of how many rows. */
+  /** Sums a row; counts the batches by their number of rows. */
   private static final class Sums implements Translator<float[], Float> {
     final AtomicInteger batches = new AtomicInteger();
     final AtomicInteger rows = new AtomicInteger();
@@ -200,7 +200,7 @@ class VgpuDjlTest {
     }
   }
 
-  /** While another call has what is left of the quota, a prediction that states memory waits. */
+  /** While another call has the rest of the quota, a prediction that states memory waits. */
   @Test
   void aPredictionWaitsUntilTheMemoryThatItStatesIsFree() throws Exception {
     MemorySize left = MemorySize.ofMebibytes(48);

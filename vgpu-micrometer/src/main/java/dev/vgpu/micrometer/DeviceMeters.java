@@ -18,11 +18,11 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The meters of one GPU: how the pool shares it, and what its driver tells. What the driver does
- * not tell gets no meter; what it does not tell any more reads NaN.
+ * The meters of one GPU: how the pool shares it, and the readings of its driver. A reading that the
+ * driver does not provide has no meter; one that it no longer provides is NaN.
  */
 final class DeviceMeters {
-  /** What is read; replaced as a whole. */
+  /** The values that the meters read; replaced as a whole. */
   static final class Values {
     private volatile @Nullable GpuState state;
     private volatile @Nullable GpuReading reading;
@@ -47,7 +47,7 @@ final class DeviceMeters {
     COUNTER
   }
 
-  /** A value that a driver may tell; named as OpenTelemetry's hardware conventions name it. */
+  /** A reading that a driver may provide; its name follows OpenTelemetry's hardware conventions. */
   private record Told(
       Kind kind,
       String name,

@@ -10,8 +10,8 @@ import java.util.List;
 import java.util.function.ToDoubleFunction;
 
 /**
- * Meters with common tags that read one object, and go together. Each read first lets the owner
- * look whether the object's values are old.
+ * Meters with common tags that read one object and are removed together. Before each read, the
+ * owner may refresh the object's values.
  *
  * @param <T> what is read
  */

@@ -19,9 +19,9 @@ import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The meters of one pool in one registry. They follow the pool's events, and each read of a meter
- * looks at the pool anew if the last look is older than {@link #FRESH_NS}. A read never waits for
- * another one's look: it takes the values of the look before.
+ * The meters of one pool in one registry. They follow the pool's events. A read of a meter takes a
+ * new snapshot of the pool if the last one is older than {@link #FRESH_NS}. A read never waits for
+ * a snapshot that another thread takes: it uses the previous one.
  */
 final class PoolMeters implements AutoCloseable {
   private static final long FRESH_NS = 500_000_000L;
@@ -102,7 +102,7 @@ final class PoolMeters implements AutoCloseable {
         || event instanceof GpuEvent.HealthChanged;
   }
 
-  /** Before a meter is read. */
+  /** Called before a meter is read. */
   private void lookIfOld() {
     if (nowNs() - lookedNs > FRESH_NS && lock.tryLock()) {
       try {
@@ -123,7 +123,7 @@ final class PoolMeters implements AutoCloseable {
   }
 
   private void look() {
-    // A gauge that is read while it is registered must not begin a look inside this one.
+    // A gauge that is read while it is registered must not take a snapshot within this one.
     if (closed || lock.getHoldCount() > 1) {
       return;
     }
@@ -137,7 +137,7 @@ final class PoolMeters implements AutoCloseable {
       states = pool.states();
       readings = pool.readings();
     } catch (IllegalStateException | VgpuException e) {
-      // The pool is closed, or nobody answers for it: old values would be wrong ones.
+      // The pool is closed, or no seat answers: old values would be wrong.
       leases = List.of();
       states = List.of();
       readings = List.of();

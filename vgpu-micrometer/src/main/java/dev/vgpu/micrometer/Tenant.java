@@ -5,7 +5,10 @@ import dev.vgpu.VirtualGpuRequest;
 import io.micrometer.core.instrument.Tags;
 import java.util.Locale;
 
-/** What names the meters of virtual GPUs. Never a lease's id: series would be without bound. */
+/**
+ * The tags of a virtual GPU's meters. They never include a lease's id: the number of series would
+ * be unbounded.
+ */
 record Tenant(String name, String gpu, String preemptionClass, String policy) {
   static Tenant of(VirtualGpuRequest request, GpuId gpu) {
     return new Tenant(

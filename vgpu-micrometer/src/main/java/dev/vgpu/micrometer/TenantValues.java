@@ -7,11 +7,14 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The values of one {@link Tenant}: the sum of its leases. Counts never fall, though leases of the
- * tenant come and go. Written under the lock of {@link PoolMeters}, read by any thread.
+ * The values of one {@link Tenant}: the sum over its leases. Counts never fall, although the
+ * tenant's leases come and go. Written under the lock of {@link PoolMeters}, read by any thread.
  */
 final class TenantValues {
-  /** Over how long the held share is measured: shorter than turns would show turns. */
+  /**
+   * The window over which the held share is measured. A window as short as a turn would show single
+   * turns.
+   */
   private static final long WINDOW_NS = 5_000_000_000L;
 
   private static final double NS = 1e-9;
@@ -19,7 +22,7 @@ final class TenantValues {
   /** One reading; immutable. */
   private record Values(Counts counts, Levels levels, double held) {}
 
-  /** What only grows. */
+  /** Values that only grow. */
   private record Counts(
       long gpuTimeNs, long copyTimeNs, long calls, long preemptions, long launches, long denied) {
     static final Counts NONE = new Counts(0, 0, 0, 0, 0, 0);
@@ -34,7 +37,7 @@ final class TenantValues {
           usage.deniedAllocations());
     }
 
-    /** This and what was counted between two readings of one lease. */
+    /** Adds the difference between two readings of one lease. */
     Counts plus(Counts now, Counts before) {
       return new Counts(
           gpuTimeNs + Math.max(0, now.gpuTimeNs - before.gpuTimeNs),
@@ -46,7 +49,7 @@ final class TenantValues {
     }
   }
 
-  /** What rises and falls. */
+  /** Values that rise and fall. */
   private record Levels(
       long quota, long used, long reserved, double entitled, int running, int waiting, int leases) {
     static final Levels NONE = new Levels(0, 0, 0, 0, 0, 0, 0);
@@ -73,7 +76,7 @@ final class TenantValues {
     windowBeganNs = nowNs;
   }
 
-  /** Takes in a reading of all the leases that the tenant has on one GPU. */
+  /** Updates the values from a reading of all leases that the tenant has on one GPU. */
   void update(String gpu, List<GpuLease> leases, long nowNs) {
     boolean isNew = lastOfLeases.isEmpty();
     Counts counts = values.counts;
@@ -88,7 +91,7 @@ final class TenantValues {
     lastOfLeases.clear();
     lastOfLeases.putAll(seen);
     if (isNew) {
-      windowGpuTimeNs = counts.gpuTimeNs; // what was used before anybody looked
+      windowGpuTimeNs = counts.gpuTimeNs; // use before the first reading
     }
     values = new Values(counts, levels, held(counts.gpuTimeNs, nowNs));
   }
@@ -144,7 +147,7 @@ final class TenantValues {
     return values.levels.entitled;
   }
 
-  /** Of late; NaN until a first window has passed. */
+  /** The recently held share; NaN until a first window has passed. */
   double held() {
     return values.held;
   }

@@ -24,7 +24,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** A virtual GPU whose calls record how long they waited. Calls that time out record nothing. */
+/** A virtual GPU whose calls record how long they waited. A call that times out records nothing. */
 final class TimedVirtualGpu implements VirtualGpu {
   private final VirtualGpu gpu;
   private final Timer waits;
@@ -56,7 +56,7 @@ final class TimedVirtualGpu implements VirtualGpu {
     };
   }
 
-  /** The wait before the first attempt is timed; those of attempts after a preemption are not. */
+  /** Times the wait before the first attempt, but not the waits after a preemption. */
   private <T extends @Nullable Object> PreemptibleCall<T> timed(PreemptibleCall<? extends T> call) {
     long fromNs = clock.monotonicTime();
     return new PreemptibleCall<>() {

@@ -13,20 +13,24 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Binds what a pool knows to meter registries: its virtual GPUs, whichever process holds them, its
- * GPUs, and what their drivers tell. Safe for use by several threads.
+ * Binds a pool's readings to meter registries: its virtual GPUs, whichever process owns them, its
+ * GPUs, and the readings of their drivers. Safe for use by several threads.
  *
  * <p>Meters of virtual GPUs have the tags {@code name}, {@code gpu}, {@code class} and {@code
- * policy}. Virtual GPUs that agree in all four share their meters: values are summed. Meters come
- * and go with the virtual GPUs. One of several GPUs has meters for each; its memory is counted at
- * the first. Meters of devices have the names and tags of OpenTelemetry's hardware conventions
- * ({@code hw.id} is the UUID). What cannot be measured has no meter, or the value NaN.
+ * policy}. Virtual GPUs with the same values of all four share their meters, which hold the sums.
+ * Meters come and go with the virtual GPUs. A virtual GPU on several GPUs has meters for each; its
+ * memory is counted on the first. Meters of devices have the names and tags of OpenTelemetry's
+ * hardware conventions ({@code hw.id} is the UUID). A quantity that cannot be measured has no
+ * meter, or the value NaN.
  *
- * <p>Values are at most half a second old when they are read. Reads that come together share one
- * look at the pool.
+ * <p>Values are at most half a second old when they are read. Simultaneous reads share one snapshot
+ * of the pool.
  */
 public final class VgpuMetrics implements MeterBinder, AutoCloseable {
-  /** From a turn's hand-over to what a client waits for. Few: each record looks for its bucket. */
+  /**
+   * From a turn's hand-over to the longest wait that a client accepts. Few buckets, because each
+   * record searches for its bucket.
+   */
   private static final Duration[] BUCKETS =
       IntStream.of(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
           .mapToObj(Duration::ofMillis)
@@ -37,16 +41,16 @@ public final class VgpuMetrics implements MeterBinder, AutoCloseable {
   private boolean closed; // guarded by this
 
   /**
-   * Makes a binder; nothing is bound yet.
+   * Creates a binder; nothing is bound yet.
    *
-   * @param pool what to measure; not closed by this
+   * @param pool the pool to measure; not closed by this
    */
   public VgpuMetrics(GpuPool pool) {
     this.pool = requireNonNull(pool, "pool");
   }
 
   /**
-   * Registers the meters, and keeps them in step with the pool until {@link #close()}.
+   * Registers the meters, and keeps them up to date with the pool until {@link #close()}.
    *
    * @param registry where they are registered
    * @throws IllegalStateException if this or the pool is closed
@@ -61,12 +65,12 @@ public final class VgpuMetrics implements MeterBinder, AutoCloseable {
   }
 
   /**
-   * {@return the same virtual GPU with a timer {@code vgpu.wait} of how long its calls wait for
-   * their turn and their memory} Calls by {@link VirtualGpu#call} and {@link VirtualGpu#run} and
-   * turns by {@link VirtualGpu#enter()} are timed. Several virtual GPUs of one name on one GPU
-   * share the timer. It stays registered when the virtual GPU is closed.
+   * {@return the same virtual GPU with a timer {@code vgpu.wait} for the time that its calls wait
+   * for their turn and their memory} The timer covers calls by {@link VirtualGpu#call} and {@link
+   * VirtualGpu#run} and turns by {@link VirtualGpu#enter()}. Virtual GPUs with the same name on the
+   * same GPU share the timer. It stays registered when the virtual GPU is closed.
    *
-   * @param gpu what to time; closed with the result
+   * @param gpu the virtual GPU to time; closed with the result
    * @param registry where the timer is registered
    */
   public static VirtualGpu timed(VirtualGpu gpu, MeterRegistry registry) {

@@ -33,7 +33,7 @@ class ScrapeTest {
   /** In a query: a name that is followed by a selector. */
   private static final Pattern SELECTED = Pattern.compile("([a-z][a-z0-9_]+)\\{([^}]*)\\}");
 
-  /** The series of a scrape: each name with its labels. Fails on a line that is none. */
+  /** The series of a scrape: each name with its labels. Fails on a line that is not a series. */
   private static Map<String, Set<String>> parse(String scrape) {
     Map<String, Set<String>> series = new HashMap<>();
     Set<String> typed = new HashSet<>();

@@ -11,9 +11,9 @@ import java.util.Map;
 import java.util.OptionalInt;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** A driver that finds no GPU, and tells of those of tests what they have it tell. */
+/** A driver that finds no GPU, and reports for the tests' GPUs the readings that they set. */
 public final class TestDriver implements GpuProvider {
-  /** How warm which GPU is. */
+  /** The temperature of each GPU, in degrees Celsius. */
   static final Map<GpuId, Integer> CELSIUS = new ConcurrentHashMap<>();
 
   private record Reading(GpuId gpu, int celsius) implements GpuReading {
@@ -38,7 +38,7 @@ public final class TestDriver implements GpuProvider {
     }
   }
 
-  /** Made by the service loader. */
+  /** Called by the service loader. */
   public TestDriver() {}
 
   @Override

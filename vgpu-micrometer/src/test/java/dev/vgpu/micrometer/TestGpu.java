@@ -9,7 +9,7 @@ import dev.vgpu.VirtualGpuRequest;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** A GPU of 64 GiB that exists only in a test; each pool has one of its own. */
+/** A GPU of 64 GiB that exists only in a test; each pool has its own. */
 record TestGpu(GpuId id) implements PhysicalGpu {
   private static final AtomicInteger made = new AtomicInteger();
 

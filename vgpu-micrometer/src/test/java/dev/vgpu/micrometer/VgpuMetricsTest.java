@@ -35,7 +35,7 @@ class VgpuMetricsTest {
     registry.close();
   }
 
-  /** The listener's thread does it; the test's timeout bounds the wait. */
+  /** Waits for the listener's thread; the test's timeout bounds the wait. */
   private static void await(BooleanSupplier condition) {
     while (!condition.getAsBoolean()) {
       Thread.onSpinWait();
@@ -54,7 +54,7 @@ class VgpuMetricsTest {
     return registry.find("vgpu.memory.quota").tag("name", tenant).meter() != null;
   }
 
-  /** What was read before is old from now on. */
+  /** Makes earlier readings stale. */
   private void later() {
     clock.add(Duration.ofSeconds(1));
   }
@@ -132,7 +132,7 @@ class VgpuMetricsTest {
     }
   }
 
-  /** A sum that fell would be taken for a restart, and its whole value for new work. */
+  /** A sum that falls would look like a restart, and its whole value like new work. */
   @Test
   void aCountOfSeveralLeasesOfOneNameNeverFalls() throws Exception {
     metrics.bindTo(registry);
@@ -234,7 +234,7 @@ class VgpuMetricsTest {
     assertThat(
             registry.get("vgpu.pool.memory.free").tag("hw.id", device.id().value()).gauge().value())
         .isEqualTo((double) device.usableMemory().bytes());
-    // Nobody tells how warm a test's GPU is: there is no meter that says 0.
+    // No driver reports the temperature of a test's GPU: there is no meter with the value 0.
     assertThat(registry.find("hw.temperature").meter()).isNull();
   }
 

@@ -3,8 +3,9 @@ package dev.vgpu.onnxruntime;
 import dev.vgpu.VirtualGpu;
 
 /**
- * By what the virtual GPU counts of this JVM's allocations. ONNX Runtime's arena keeps what a run
- * took, so what the JVM holds after a run, without the weights, is no less than the run's peak.
+ * Measures by the allocations that the virtual GPU counts for this JVM. ONNX Runtime's arena keeps
+ * the memory that a run took. So the memory that the JVM holds after a run, without the weights, is
+ * at least the run's peak.
  */
 final class AttachedMemoryMeter implements MemoryMeter {
   private final VirtualGpu gpu;

@@ -1,16 +1,13 @@
 package dev.vgpu.onnxruntime;
 
-/** Measures what one run takes at its peak. One measurement at a time. */
+/** Measures the peak memory of one run. One measurement at a time. */
 interface MemoryMeter {
-  /** The model is loaded: what is taken from now on is taken by runs. */
+  /** Called when the model is loaded: memory allocated from now on belongs to runs. */
   void loaded();
 
-  /** A measurement begins. */
+  /** Begins a measurement. */
   void begin();
 
-  /**
-   * {@return the bytes that were taken at the peak since {@link #begin()}; 0 if that cannot be
-   * told}
-   */
+  /** {@return the peak in bytes since {@link #begin()}; 0 if it cannot be measured} */
   long peakBytes();
 }

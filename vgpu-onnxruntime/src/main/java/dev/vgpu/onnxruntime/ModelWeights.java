@@ -11,7 +11,7 @@ import java.util.Map;
 import java.util.WeakHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** What a session's weights hold of a quota, and what all sessions of a virtual GPU hold of it. */
+/** The part of a quota held by one session's weights, and by those of all sessions together. */
 final class ModelWeights implements AutoCloseable {
   private static final Map<VirtualGpu, AtomicLong> HELD =
       Collections.synchronizedMap(new WeakHashMap<>());
@@ -28,7 +28,7 @@ final class ModelWeights implements AutoCloseable {
   }
 
   /**
-   * Sets more of the quota aside.
+   * Reserves more of the quota.
    *
    * @throws GpuCapacityException if that much is not left
    */

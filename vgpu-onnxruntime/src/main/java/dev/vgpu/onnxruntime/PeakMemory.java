@@ -7,14 +7,14 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What runs of a session need at their peak, by the shapes of their inputs. Shapes within known
- * ones take the least of those. Safe for use by several threads.
+ * The peak memory of a session's runs, by the shapes of their inputs. For unknown shapes, the least
+ * peak of the known shapes that contain them applies. Safe for use by several threads.
  */
 final class PeakMemory {
-  /** More shapes than this are not kept: those within known ones do without. */
+  /** No more shapes than this are kept: shapes within known ones need no entry. */
   static final int MOST_SHAPES = 512;
 
-  /** What measuring may miss: a tenth. */
+  /** The margin for what measuring may miss: a tenth. */
   private static final long MARGIN_PERCENT = 110;
 
   private final Map<Shapes, CallOptions> known = new ConcurrentHashMap<>();
@@ -34,15 +34,15 @@ final class PeakMemory {
       }
     }
     if (least != null) {
-      keep(shapes, least); // found at once the next time
+      keep(shapes, least); // found directly the next time
     }
     return least;
   }
 
   /**
-   * Takes in what was measured. It is no less than what is known of shapes within these.
+   * Records a measured peak. It is at least the known peak of any shapes within these.
    *
-   * @param measuredBytes at the peak; above 0
+   * @param measuredBytes the measured peak; above 0
    * @param mostBytes what the quota leaves for a call
    */
   void learn(Shapes shapes, long measuredBytes, long mostBytes) {

@@ -5,7 +5,7 @@ import ai.onnxruntime.OrtSession;
 import dev.vgpu.PreemptibleCall;
 import org.jspecify.annotations.Nullable;
 
-/** A run that ends at the model's next operator when it is cancelled, and is run again later. */
+/** A run that ends at the model's next operator when it is cancelled, and is repeated later. */
 final class PreemptibleRun implements PreemptibleCall<OrtSession.Result> {
   /** One attempt. */
   interface Attempt {
@@ -21,8 +21,8 @@ final class PreemptibleRun implements PreemptibleCall<OrtSession.Result> {
 
   @Override
   public OrtSession.Result call() throws OrtException {
-    // New options for each attempt: those of a cancelled one say "terminate" for ever, and a late
-    // cancel must not reach the next one.
+    // New options for each attempt: "terminate" stays set in those of a cancelled attempt, and a
+    // late cancel must not reach the next attempt.
     OrtSession.RunOptions options = new OrtSession.RunOptions();
     synchronized (this) {
       attempt = options;
@@ -33,7 +33,7 @@ final class PreemptibleRun implements PreemptibleCall<OrtSession.Result> {
       synchronized (this) {
         attempt = null;
       }
-      options.close(); // no cancel reaches it any more: it would write to freed memory
+      options.close(); // from now on no cancel reaches the options: it would write to freed memory
     }
   }
 

@@ -6,9 +6,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * By the peak of this process's resident memory, which Linux lets a process set back (proc(5),
- * {@code clear_refs}). An estimate: what other threads take meanwhile is in it. Tells nothing where
- * there is no such file.
+ * Measures the peak of this process's resident memory, which Linux lets a process reset (proc(5),
+ * {@code clear_refs}). It is an estimate, because it includes memory that other threads allocate
+ * meanwhile. Without that file, it measures nothing.
  */
 final class ResidentMemoryMeter implements MemoryMeter {
   private final Path status;

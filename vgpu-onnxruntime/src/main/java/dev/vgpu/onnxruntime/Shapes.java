@@ -8,7 +8,7 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 
 /**
- * The shapes of a run's inputs, in the order of the inputs' names: of each its rank, then its
+ * The shapes of a run's inputs, in the order of the inputs' names: for each, its rank, then its
  * dimensions. Immutable.
  */
 final class Shapes {
@@ -40,7 +40,9 @@ final class Shapes {
     return new Shapes(values);
   }
 
-  /** Whether no dimension is larger than another run's: then no more memory is needed. */
+  /**
+   * Whether no dimension is larger than in the other run, which then needs at least as much memory.
+   */
   boolean isWithin(Shapes other) {
     if (values.length != other.values.length) {
       return false;
@@ -75,7 +77,7 @@ final class Shapes {
     return Arrays.toString(values);
   }
 
-  /** {@return the bytes of the tensors among the inputs: no run takes less} */
+  /** {@return the bytes of the tensors among the inputs, a lower bound for the run} */
   static long bytes(Map<String, ? extends OnnxTensorLike> inputs) {
     long bytes = 0;
     for (OnnxTensorLike input : inputs.values()) {

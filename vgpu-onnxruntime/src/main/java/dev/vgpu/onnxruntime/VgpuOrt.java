@@ -16,11 +16,12 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 
 /**
- * Opens ONNX Runtime sessions under a virtual GPU. Several sessions may be under one: they share
- * its turns and its quota. The same code serves CPU and CUDA. Safe for use by several threads.
+ * Opens ONNX Runtime sessions under a virtual GPU. Several sessions may use one virtual GPU: they
+ * share its turns and its quota. The same code works for CPU and CUDA. Safe for use by several
+ * threads.
  *
  * <p>For CUDA, call {@link VirtualGpu#attachThisJvm()} before the first session: then the quota is
- * exact. Without, it binds what the sessions are seen to need.
+ * exact. Otherwise it covers the memory that the sessions are measured to need.
  */
 public final class VgpuOrt {
   /** The provider of the device that stands for this machine's CPU. */
@@ -31,10 +32,10 @@ public final class VgpuOrt {
   /**
    * Loads a model from a file and opens a session under a virtual GPU.
    *
-   * @param gpu what the session's runs are calls of; not closed with the session
-   * @param environment the one of this JVM
+   * @param gpu the virtual GPU of the session's runs; not closed with the session
+   * @param environment the environment of this JVM
    * @param model the file
-   * @param options of the session; what {@link #configure} sets is added to them. Not closed
+   * @param options the session's options, to which {@link #configure} is applied; not closed
    * @return the session
    * @throws NoSuchFileException if there is no such file
    * @throws GpuCapacityException if the model does not fit what is left of the quota
@@ -59,10 +60,10 @@ public final class VgpuOrt {
   /**
    * Loads a model from memory and opens a session under a virtual GPU.
    *
-   * @param gpu what the session's runs are calls of; not closed with the session
-   * @param environment the one of this JVM
+   * @param gpu the virtual GPU of the session's runs; not closed with the session
+   * @param environment the environment of this JVM
    * @param model the model's bytes; not kept
-   * @param options of the session; what {@link #configure} sets is added to them. Not closed
+   * @param options the session's options, to which {@link #configure} is applied; not closed
    * @return the session
    * @throws GpuCapacityException if the model does not fit what is left of the quota
    * @throws OrtException if ONNX Runtime does not load it
@@ -90,13 +91,14 @@ public final class VgpuOrt {
   }
 
   /**
-   * Sets what keeps a session within a virtual GPU's quota: no memory patterns, which keep memory
-   * for each shape; and, where CUDA is there and the virtual GPU is on a GPU, the CUDA provider
-   * with an arena that grows by what is asked, to no more than what is free of the quota now. Where
-   * the virtual GPU is on the CPU, the arena is off, so that a run gives back what it took.
+   * Sets the options that keep a session within a virtual GPU's quota. Memory patterns, which keep
+   * memory for each shape, are off. If CUDA is available and the virtual GPU is on a GPU, it adds
+   * the CUDA provider with an arena that grows only by the requested size, up to what is free of
+   * the quota now. If the virtual GPU is on the CPU, the arena is off, so that a run frees the
+   * memory that it took.
    *
-   * @param gpu whose quota
-   * @param options what is set; they must not have the CUDA provider yet
+   * @param gpu the virtual GPU whose quota applies
+   * @param options the options to change; they must not have the CUDA provider yet
    * @throws OrtException if ONNX Runtime refuses an option
    */
   public static void configure(VirtualGpu gpu, OrtSession.SessionOptions options)

@@ -20,13 +20,14 @@ import org.jspecify.annotations.Nullable;
 /**
  * An ONNX Runtime session whose runs are calls of a virtual GPU. Safe for use by several threads.
  *
- * <p>No caller states memory: the first run of each combination of input shapes has all of the
- * quota that the models leave, and its peak is measured; later ones state that peak, and run
- * together as far as they fit. Runs of an {@link PreemptionClass#OFFLINE} virtual GPU are cancelled
- * for more urgent tenants and run again; their inputs must stay open until {@code run} returns.
+ * <p>Callers need not state memory. The first run of each combination of input shapes gets all of
+ * the quota that the models leave, and its peak is measured. Later runs state that peak, and run
+ * concurrently as far as they fit. Runs of an {@link PreemptionClass#OFFLINE} virtual GPU are
+ * cancelled for more urgent tenants and repeated; their inputs must stay open until {@code run}
+ * returns.
  */
 public final class VgpuSession implements AutoCloseable {
-  /** Makes the session. */
+  /** Creates the session. */
   interface Loader {
     OrtSession load() throws OrtException;
   }
@@ -36,13 +37,13 @@ public final class VgpuSession implements AutoCloseable {
   private final OrtSession session;
   private final ModelWeights weights;
 
-  /** In the order of the model: results are read by number. */
+  /** In the order of the model, because results are read by index. */
   private final Set<String> outputs;
 
   private final PeakMemory peaks = new PeakMemory();
   private final Object measuring = new Object();
 
-  /** Read by runs that are inside; written by the close, and for ever. */
+  /** Read-locked by each run. {@link #close} takes the write lock and keeps it for ever. */
   private final StampedLock inside = new StampedLock();
 
   private VgpuSession(VirtualGpu gpu, MemoryMeter meter, OrtSession session, ModelWeights weights) {
@@ -53,7 +54,7 @@ public final class VgpuSession implements AutoCloseable {
     this.outputs = session.getOutputNames();
   }
 
-  /** Loads a model in a call of its virtual GPU, with its memory reserved before. */
+  /** Loads a model in a call of its virtual GPU, after reserving its memory. */
   static VgpuSession load(
       VirtualGpu gpu, MemoryMeter meter, long modelBytes, Loader loader, String what)
       throws OrtException, InterruptedException {
@@ -83,22 +84,22 @@ public final class VgpuSession implements AutoCloseable {
     return loader.load();
   }
 
-  /** {@return the session, for what it says of the model; runs on it are calls of nobody} */
+  /** {@return the session, to query the model; runs on it bypass the virtual GPU} */
   public OrtSession session() {
     return session;
   }
 
-  /** {@return what its runs are calls of} */
+  /** {@return the virtual GPU of its runs} */
   public VirtualGpu gpu() {
     return gpu;
   }
 
   /**
-   * Runs the model; all outputs.
+   * Runs the model and returns all outputs.
    *
    * @param inputs by name; not closed
    * @return the outputs; close them
-   * @throws OrtException what ONNX Runtime throws
+   * @throws OrtException if ONNX Runtime throws it
    * @throws InterruptedException if this thread is interrupted before the run starts
    * @throws IllegalStateException if the session or the virtual GPU is closed
    */
@@ -111,10 +112,10 @@ public final class VgpuSession implements AutoCloseable {
    * Runs the model.
    *
    * @param inputs by name; not closed
-   * @param outputs the names of those that are wanted
-   * @param options how it waits; memory that they state is taken instead of what was learnt
+   * @param outputs the names of the requested outputs
+   * @param options how it waits; memory stated here overrides what was learnt
    * @return the outputs; close them
-   * @throws OrtException what ONNX Runtime throws
+   * @throws OrtException if ONNX Runtime throws it
    * @throws GpuTimeoutException if it could not start within its timeout
    * @throws InterruptedException if this thread is interrupted before the run starts
    * @throws IllegalStateException if the session or the virtual GPU is closed
@@ -152,7 +153,7 @@ public final class VgpuSession implements AutoCloseable {
     return call(gpu, () -> runInside(inputs, outputs, null), options);
   }
 
-  /** The only run of its virtual GPU that has memory, so what is measured is its own. */
+  /** Runs while no other run of its virtual GPU has memory, so the measured peak is its own. */
   private OrtSession.Result runAndLearn(
       Map<String, ? extends OnnxTensorLike> inputs,
       Set<String> outputs,
@@ -226,8 +227,7 @@ public final class VgpuSession implements AutoCloseable {
   }
 
   /**
-   * {@return what a run of these inputs states that it needs at its peak; empty if nothing of the
-   * kind has run}
+   * {@return the peak memory that a run of these inputs states; empty if no such shapes have run}
    *
    * @param inputs only their shapes count
    */
@@ -236,11 +236,11 @@ public final class VgpuSession implements AutoCloseable {
   }
 
   /**
-   * Runs the model twice and drops the results: the first run of a shape is slow and has the quota
-   * alone, so it had better not be a client's. The largest shape covers those within it.
+   * Runs the model twice and drops the results. The first run of a shape is slow and has the whole
+   * quota, so it should not be a client's. The largest shape covers all shapes within it.
    *
-   * @param inputs of the shape to come
-   * @throws OrtException what ONNX Runtime throws
+   * @param inputs of the expected shape
+   * @throws OrtException if ONNX Runtime throws it
    * @throws InterruptedException if this thread is interrupted before a run starts
    */
   public void warmUp(Map<String, ? extends OnnxTensorLike> inputs)
@@ -250,8 +250,9 @@ public final class VgpuSession implements AutoCloseable {
   }
 
   /**
-   * Frees the model once no run is inside; runs that wait fail when their turn comes. Blocks as
-   * long as the longest run that is inside; not from within one. A second call does nothing.
+   * Frees the model once no run is inside; waiting runs fail when their turn comes. Blocks until
+   * the longest run inside has ended; must not be called from within a run. A second call does
+   * nothing.
    *
    * @throws IllegalStateException if ONNX Runtime does not free it
    */
@@ -260,7 +261,7 @@ public final class VgpuSession implements AutoCloseable {
     if (inside.isWriteLocked()) {
       return;
     }
-    long unused = inside.writeLock(); // kept: nobody gets in any more
+    long unused = inside.writeLock(); // kept locked: no run can enter any more
     try {
       session.close();
     } catch (OrtException e) {

@@ -10,8 +10,8 @@ final class TestModel {
   private TestModel() {}
 
   /**
-   * Inputs {@code x} (any rows, any columns) and {@code w}; output {@code y}: x times w, so many
-   * times over.
+   * Inputs {@code x} (any rows, any columns) and {@code w}; output {@code y}: x multiplied by w the
+   * given number of times.
    */
   static byte[] product(int times) {
     ByteArrayOutputStream graph = new ByteArrayOutputStream();

@@ -89,7 +89,9 @@ class VgpuOrtTest {
     }
   }
 
-  /** Inputs of ones over the number of columns: each product is of ones again. */
+  /**
+   * Inputs such that each product consists of ones again: ones, divided by the number of columns.
+   */
   private static final class Inputs implements AutoCloseable {
     final OnnxTensor x;
     final OnnxTensor w;
@@ -125,7 +127,7 @@ class VgpuOrtTest {
     }
   }
 
-  /** Another thread does it; the test's timeout bounds the wait. */
+  /** Waits for another thread; the test's timeout bounds the wait. */
   private static void await(BooleanSupplier condition) {
     while (!condition.getAsBoolean()) {
       Thread.onSpinWait();
@@ -177,7 +179,7 @@ class VgpuOrtTest {
     }
   }
 
-  /** Until its peak is known, a run has the quota alone; afterwards only what it needs. */
+  /** Until its peak is known, a run has the whole quota; afterwards it gets only what it needs. */
   @Test
   void theFirstRunHasTheQuotaAloneAndTheNextOnlyItsPeak() throws Exception {
     MemorySize quota = MemorySize.ofGibibytes(2);
@@ -225,7 +227,7 @@ class VgpuOrtTest {
       session.close();
       session.close();
 
-      // It was inside and ended well, or came too late and was told so; the JVM lives.
+      // The run was inside and completed, or came too late and failed; the JVM survives.
       try (OrtSession.Result result = running.get()) {
         assertOnes(result, 256 * 256);
       } catch (ExecutionException e) {

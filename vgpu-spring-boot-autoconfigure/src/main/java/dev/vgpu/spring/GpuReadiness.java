@@ -24,8 +24,8 @@ import org.springframework.context.ApplicationListener;
 
 /**
  * Refuses traffic while a GPU of the service's models is lost, and accepts it when all are back.
- * Liveness stays as it is: a restart brings no GPU back. States that others set are left as they
- * are.
+ * Liveness is not changed: a restart does not bring a GPU back. States set by others are left as
+ * they are.
  */
 final class GpuReadiness
     implements SmartInitializingSingleton,
@@ -91,7 +91,7 @@ final class GpuReadiness
     }
   }
 
-  /** What others say of the service's readiness; what this says itself is not of interest. */
+  /** Receives readiness states set by others; ignores its own. */
   @Override
   public synchronized void onApplicationEvent(AvailabilityChangeEvent<ReadinessState> event) {
     if (event.getSource() == this) {

@@ -10,13 +10,16 @@ import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.context.SmartLifecycle;
 
 /**
- * Gives the virtual GPUs back when the service stops: after the web server has answered its last
- * request and after executors have ended, before beans are destroyed. Calls that wait fail; those
- * that run end by themselves, so that no session is freed under one. How long that may take is
- * Spring's {@code spring.lifecycle.timeout-per-shutdown-phase}.
+ * Releases the virtual GPUs when the service stops: after the web server has answered its last
+ * request and executors have ended, before beans are destroyed. Waiting calls fail. Running calls
+ * are left to finish, so that no session is freed during a call. {@code
+ * spring.lifecycle.timeout-per-shutdown-phase} bounds the wait.
  */
 final class GpuShutdown implements SmartLifecycle {
-  /** Below Spring's executors, which are at the half, and the web server, which is near the end. */
+  /**
+   * Below Spring's executors, which are at half the range, and the web server, which is near its
+   * end.
+   */
   static final int PHASE = Integer.MAX_VALUE / 2 - 1024;
 
   private final GpuPool pool;
@@ -49,7 +52,7 @@ final class GpuShutdown implements SmartLifecycle {
       callback.run();
       return;
     }
-    // Closed is told when the last running call has ended. The listening ends with the pool.
+    // Closed is reported when the last running call has ended. The listening ends with the pool.
     GpuPool.Listening unused =
         pool.listen(
             event -> {

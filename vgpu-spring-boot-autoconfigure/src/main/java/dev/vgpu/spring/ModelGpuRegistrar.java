@@ -17,9 +17,9 @@ import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.core.env.Environment;
 
 /**
- * Defines a bean for each model: a {@link VirtualGpu} whose qualifier is the model's name. Its own
- * name is {@code vgpu-} and the model's, so that a model and a bean of the application may have one
- * name.
+ * Defines a bean for each model: a {@link VirtualGpu} whose qualifier is the model's name. The
+ * bean's name is {@code vgpu-} plus the model's name, so that a model may share its name with a
+ * bean of the application.
  */
 final class ModelGpuRegistrar implements BeanDefinitionRegistryPostProcessor {
   private final Environment environment;

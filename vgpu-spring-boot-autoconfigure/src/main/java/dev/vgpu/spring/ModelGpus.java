@@ -11,11 +11,11 @@ import dev.vgpu.VirtualGpuRequest;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** From a model's properties to its virtual GPU. */
+/** Turns a model's properties into its virtual GPU. */
 final class ModelGpus {
   private ModelGpus() {}
 
-  /** What the properties ask for; a value that cannot be is named by its property. */
+  /** Builds the request; an invalid value is reported with its property's name. */
   static VirtualGpuRequest request(String name, VgpuProperties.Model model) {
     String memory = model.memory();
     if (memory == null) {
@@ -73,7 +73,7 @@ final class ModelGpus {
             + " to wait for them.";
     try {
       VirtualGpu gpu = tryAcquire(pool, request, model);
-      return gpu == null ? pool.acquire(request) : gpu; // the refusal says who holds what
+      return gpu == null ? pool.acquire(request) : gpu; // the refusal names the holders
     } catch (GpuCapacityException e) {
       throw VgpuStartException.ofModel(name, e, smaller);
     } catch (IllegalArgumentException | VgpuException e) {

@@ -18,20 +18,20 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.core.env.Environment;
 
 /**
- * Opens the pool, cuts a virtual GPU for each model below {@code vgpu.models}, and ties them to the
- * life of the service. {@code vgpu.enabled=false} turns all of it off.
+ * Opens the pool, acquires a virtual GPU for each model below {@code vgpu.models}, and ties them to
+ * the lifecycle of the service. {@code vgpu.enabled=false} turns all of it off.
  */
 @AutoConfiguration
 @ConditionalOnProperty(name = "vgpu.enabled", matchIfMissing = true)
 @EnableConfigurationProperties(VgpuProperties.class)
 public class VgpuAutoConfiguration {
-  /** Makes one; Spring does. */
+  /** Called by Spring. */
   public VgpuAutoConfiguration() {}
 
   /**
-   * {@return the pool; a bean of the application's own takes its place}
+   * {@return the pool; a {@code GpuPool} bean of the application replaces it}
    *
-   * @param properties how it works
+   * @param properties the pool's settings
    */
   @Bean(destroyMethod = "close")
   @ConditionalOnMissingBean
@@ -45,9 +45,9 @@ public class VgpuAutoConfiguration {
   }
 
   /**
-   * {@return what defines the beans of the models}
+   * {@return the registrar that defines the beans of the models}
    *
-   * @param environment the properties, before they are beans
+   * @param environment the properties, before they are bound to beans
    */
   @Bean
   static ModelGpuRegistrar vgpuModels(Environment environment) {
@@ -55,12 +55,12 @@ public class VgpuAutoConfiguration {
   }
 
   /**
-   * {@return what refuses traffic while a GPU of the models is lost}
+   * {@return the bean that refuses traffic while a GPU of the models is lost}
    *
-   * @param context to which the state is told
+   * @param context the context to which the state is published
    * @param pool whose events are listened to
    * @param gpus the virtual GPUs of the models
-   * @param availability what keeps the state; made first, so that it hears of each change first
+   * @param availability holds the state; created first, so that it receives each change first
    */
   @Bean
   GpuReadiness vgpuReadiness(
@@ -73,7 +73,7 @@ public class VgpuAutoConfiguration {
   }
 
   /**
-   * {@return what gives the virtual GPUs back when no request is served any more}
+   * {@return the bean that releases the virtual GPUs when no request is served any more}
    *
    * @param pool whose events are listened to
    * @param gpus the virtual GPUs of the models
@@ -83,14 +83,14 @@ public class VgpuAutoConfiguration {
     return new GpuShutdown(pool, gpus);
   }
 
-  /** What needs the actuator. */
+  /** Beans that need the actuator. */
   @Configuration(proxyBeanMethods = false)
   @ConditionalOnClass(Endpoint.class)
   static class Actuator {
     /**
      * {@return the endpoint}
      *
-     * @param pool what it shows
+     * @param pool the pool that it shows
      * @param properties the models that it explains
      */
     @Bean

@@ -16,9 +16,9 @@ import org.springframework.boot.actuate.endpoint.annotation.ReadOperation;
 import org.springframework.boot.actuate.endpoint.annotation.Selector;
 
 /**
- * The actuator endpoint {@code vgpu}: who holds what on the GPUs of this node, how they are shared,
- * and what happened last. {@code vgpu/MODEL} explains why a model of this service is served as it
- * is.
+ * The actuator endpoint {@code vgpu}: the leases on the GPUs of this node, how the GPUs are shared,
+ * and the latest events. {@code vgpu/MODEL} explains the choice of backend for a model of this
+ * service.
  */
 @Endpoint(id = "vgpu")
 public final class VgpuEndpoint {
@@ -31,11 +31,11 @@ public final class VgpuEndpoint {
   }
 
   /**
-   * All that is shown.
+   * The endpoint's answer.
    *
    * @param gpus how each GPU is shared
-   * @param leases who holds what
-   * @param events what happened last, the oldest first
+   * @param leases the leases
+   * @param events the latest events, the oldest first
    */
   public record Overview(List<Gpu> gpus, List<Lease> leases, List<Event> events) {}
 
@@ -44,13 +44,13 @@ public final class VgpuEndpoint {
    *
    * @param gpu its UUID
    * @param mode how its tenants share it
-   * @param reason why so
+   * @param reason why they share it so
    * @param health whether it answers
    * @param healthReason why it is not healthy; empty if it is
    * @param holder the virtual GPU that has the turn, if one has
    * @param heldBack the virtual GPUs that have work and are above their share
    * @param suspended the virtual GPUs whose memory was moved to the host
-   * @param memoryFreeBytes what quotas may take and nobody holds
+   * @param memoryFreeBytes the free part of the memory that quotas may take
    */
   public record Gpu(
       String gpu,
@@ -77,25 +77,25 @@ public final class VgpuEndpoint {
   }
 
   /**
-   * Who holds a part of a GPU.
+   * One lease.
    *
    * @param id its name, unique on the node
-   * @param name the name that it asked for
+   * @param name the requested name
    * @param gpus the UUIDs of its GPUs
    * @param pid the process that holds it
-   * @param policy how its share binds
-   * @param preemptionClass who yields to whom
-   * @param entitledPercent of the GPU's time, when all of its class have work
-   * @param quotaBytes what memory it may hold
-   * @param memoryUsedBytes what memory its processes hold
-   * @param memoryReservedBytes what running calls and reservations take of the quota
-   * @param gpuTimeSeconds for how long its work ran on the GPU
+   * @param policy how its share is enforced
+   * @param preemptionClass which tenants yield to which
+   * @param entitledPercent its part of the GPU's time when all tenants of its class have work
+   * @param quotaBytes the memory that it may hold
+   * @param memoryUsedBytes the memory that its processes hold
+   * @param memoryReservedBytes the part of the quota taken by running calls and reservations
+   * @param gpuTimeSeconds how long its work ran on the GPU
    * @param calls how many calls it has started
    * @param running how many calls run
    * @param waiting how many calls wait
-   * @param preemptions how many calls were cancelled for a more urgent tenant
-   * @param deniedAllocations how many allocations were refused for the quota
-   * @param impaired why it cannot be relied on, if so
+   * @param preemptions how many calls were cancelled, and turns lost, for more urgent tenants
+   * @param deniedAllocations how many allocations were refused because of the quota
+   * @param impaired what is not enforced now and why, if anything
    */
   public record Lease(
       String id,
@@ -139,12 +139,12 @@ public final class VgpuEndpoint {
   }
 
   /**
-   * Something that happened.
+   * An event.
    *
-   * @param at when, in ISO 8601
-   * @param kind what
-   * @param virtualGpu to whom; empty for a whole GPU
-   * @param text all that is known of it
+   * @param at the time, in ISO 8601
+   * @param kind the kind of event
+   * @param virtualGpu the virtual GPU that it is about; empty for a whole GPU
+   * @param text a description with all details
    */
   public record Event(String at, String kind, String virtualGpu, String text) {
     static Event of(GpuEvent event) {
@@ -157,7 +157,7 @@ public final class VgpuEndpoint {
   }
 
   /**
-   * What the pool makes of one backend on one GPU.
+   * The pool's verdict on one backend on one GPU.
    *
    * @param gpu its UUID
    * @param backend its name
@@ -171,7 +171,7 @@ public final class VgpuEndpoint {
     }
   }
 
-  /** {@return who holds what, how the GPUs are shared, what happened last} */
+  /** {@return the leases, how the GPUs are shared, and the latest events} */
   @ReadOperation
   public Overview overview() {
     return new Overview(
@@ -181,7 +181,7 @@ public final class VgpuEndpoint {
   }
 
   /**
-   * {@return what would come of it if the model asked now, by backend; nothing if there is no such
+   * {@return the verdict on each backend if the model were requested now; empty if there is no such
    * model}
    *
    * @param model its name below {@code vgpu.models}

@@ -3,7 +3,7 @@ package dev.vgpu.spring;
 import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 
-/** Says in one paragraph why a virtual GPU could not be had, instead of a stack trace. */
+/** Explains in one paragraph why a virtual GPU could not be acquired, instead of a stack trace. */
 final class VgpuFailureAnalyzer extends AbstractFailureAnalyzer<VgpuStartException> {
   @Override
   protected FailureAnalysis analyze(Throwable rootFailure, VgpuStartException cause) {

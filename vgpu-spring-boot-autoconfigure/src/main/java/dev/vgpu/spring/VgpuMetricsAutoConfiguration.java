@@ -12,18 +12,18 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.context.annotation.Bean;
 
-/** Meters of the pool, and a timer of the waits of each model's calls. */
+/** Registers the meters of the pool, and a timer of the waits of each model's calls. */
 @AutoConfiguration(after = VgpuAutoConfiguration.class)
 @ConditionalOnClass({MeterRegistry.class, VgpuMetrics.class})
 @ConditionalOnBean(GpuPool.class)
 public class VgpuMetricsAutoConfiguration {
-  /** Makes one; Spring does. */
+  /** Called by Spring. */
   public VgpuMetricsAutoConfiguration() {}
 
   /**
    * {@return the binder; Spring Boot binds it to the registries of the service}
    *
-   * @param pool what is measured
+   * @param pool the pool to measure
    */
   @Bean(destroyMethod = "close")
   @ConditionalOnMissingBean
@@ -32,10 +32,10 @@ public class VgpuMetricsAutoConfiguration {
   }
 
   /**
-   * {@return what times the calls of the models}
+   * {@return the post-processor that times the calls of the models}
    *
-   * @param registries where the timers are registered, if there is one registry or a first among
-   *     several
+   * @param registries where the timers are registered, if there is one registry, or a primary one
+   *     among several
    */
   @Bean
   static BeanPostProcessor vgpuTimer(ObjectProvider<MeterRegistry> registries) {

@@ -13,9 +13,9 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
 import org.springframework.boot.context.properties.bind.Name;
 
 /**
- * The properties below {@code vgpu}. An unknown one fails the start.
+ * The properties below {@code vgpu}. With an unknown one, the service does not start.
  *
- * @param enabled whether the pool is opened and virtual GPUs are cut for the models
+ * @param enabled whether to open the pool and acquire virtual GPUs for the models
  * @param models the models of this service by name: 1 to 63 letters, digits, dots, dashes and
  *     underscores. Each gets a virtual GPU, a bean with the model's name as its qualifier
  * @param pool how the GPUs of this node are shared
@@ -32,17 +32,17 @@ public record VgpuProperties(
   }
 
   /**
-   * What one model gets.
+   * The virtual GPU of one model.
    *
-   * @param share the share of the GPU's time in percent, 1 to 100; with a share the policy is
-   *     burst-share unless set, without one best-effort
+   * @param share the share of the GPU's time in percent, 1 to 100. If set, the default policy is
+   *     burst-share; otherwise it is best-effort
    * @param memory the quota of GPU memory, for example 4GiB or 512MiB; always needed
-   * @param policy how the share binds
-   * @param preemptionClass who yields to whom
-   * @param maxConcurrentCalls how many calls may run together; more wait
-   * @param gpu the UUID of the GPU that it must be on; any if not set
-   * @param gpuCount how many GPUs it is cut from
-   * @param acquireTimeout how long the start waits until the model fits; 0 fails at once
+   * @param policy how the share is enforced
+   * @param preemptionClass which tenants yield to which
+   * @param maxConcurrentCalls how many calls may run at once; further calls wait
+   * @param gpu the UUID of the GPU to use; any GPU if not set
+   * @param gpuCount how many GPUs it spans
+   * @param acquireTimeout how long startup waits until the model fits; 0 fails at once
    */
   public record Model(
       @Nullable Integer share,
@@ -55,18 +55,17 @@ public record VgpuProperties(
       @DefaultValue("0s") Duration acquireTimeout) {}
 
   /**
-   * How the pool works. What is not set is as the library has it.
+   * The settings of the pool. Unset properties have the library's defaults.
    *
-   * @param scope who shares the GPUs: every process of this node, or this JVM alone
+   * @param scope whether all processes of this node share the GPUs, or only this JVM uses them
    * @param runDirectory where the processes of the node meet
-   * @param leakTracking what is remembered of where a virtual GPU was acquired
-   * @param sharing whether tenants may work together where their policies allow it
+   * @param leakTracking whether the place where a virtual GPU was acquired is recorded
+   * @param sharing whether tenants may run at the same time where their policies allow it
    * @param shortestTurn the shortest turn
    * @param longestTurn the longest turn
-   * @param offlineFloorPercent the part of the time, 0 to 100 percent, that offline models get at
-   *     least
-   * @param memoryOversubscriptionPercent the part of the usable memory that quotas may take
-   *     together, 100 to 1000 percent
+   * @param offlineFloorPercent the least part of the time that offline models get, 0 to 100 percent
+   * @param memoryOversubscriptionPercent the part of the usable memory that all quotas together may
+   *     take, 100 to 1000 percent
    */
   public record Pool(
       GpuPoolOptions.@Nullable Scope scope,

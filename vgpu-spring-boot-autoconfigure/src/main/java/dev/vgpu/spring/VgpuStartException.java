@@ -2,7 +2,7 @@ package dev.vgpu.spring;
 
 import org.jspecify.annotations.Nullable;
 
-/** A pool or a virtual GPU that the properties ask for cannot be had. Fails the start. */
+/** A configured pool or virtual GPU is not available, so the service does not start. */
 public final class VgpuStartException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
@@ -40,7 +40,7 @@ public final class VgpuStartException extends RuntimeException {
         problem);
   }
 
-  /** {@return what the one who configures the service can do about it} */
+  /** {@return what to change in the configuration} */
   public String action() {
     return action;
   }

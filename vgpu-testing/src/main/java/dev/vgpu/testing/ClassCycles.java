@@ -11,15 +11,15 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
-/** Classes that need each other, directly or through others. */
+/** Finds classes that depend on each other, directly or through others. */
 public final class ClassCycles {
   private ClassCycles() {}
 
   /**
-   * {@return the sets of classes that need each other, each with two classes or more} A nested
-   * class counts as the one that it is in.
+   * {@return the sets of two or more classes that depend on each other} A nested class counts as
+   * its outermost class.
    *
-   * @param classes what is looked at; what they use beside is left out
+   * @param classes the classes to examine; other classes that they use are ignored
    */
   public static List<Set<String>> of(JavaClasses classes) {
     Map<String, Set<String>> uses = new TreeMap<>();

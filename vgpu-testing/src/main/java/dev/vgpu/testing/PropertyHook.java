@@ -8,8 +8,8 @@ import net.jqwik.api.lifecycle.PropertyExecutor;
 import net.jqwik.api.lifecycle.PropertyLifecycleContext;
 
 /**
- * Gives every property the seed of the run, and {@code vgpu.tries} times as many tries. Found by
- * jqwik itself, as this is registered as a service.
+ * Gives every property the seed of the run, and {@code vgpu.tries} times as many tries. Registered
+ * as a service, so jqwik finds it.
  */
 public final class PropertyHook implements AroundPropertyHook {
   private static final int TIMES = Integer.getInteger("vgpu.tries", 1);

@@ -5,18 +5,19 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
 
-/** Has the kernel give the number of a process that has ended to another one. */
+/** Makes the kernel reuse the pid of an ended process. */
 public final class ReusedPid {
   private static final Path LAST_PID = Path.of("/proc/sys/kernel/ns_last_pid");
 
   private ReusedPid() {}
 
   /**
-   * Starts a process under a number. Others start processes too, so it may take some tries.
+   * Starts a process with a given pid. Other programs start processes too, so it may take several
+   * tries.
    *
-   * @param pid the number, which must be free
+   * @param pid the pid, which must be free
    * @param command starts it
-   * @return the process; empty if this user may not choose numbers
+   * @return the process; empty if this user may not choose pids
    * @throws IOException if it cannot be started
    * @throws InterruptedException if the thread was interrupted
    */
@@ -26,7 +27,7 @@ public final class ReusedPid {
       try {
         Files.writeString(LAST_PID, Long.toString(pid - 1));
       } catch (IOException e) {
-        return Optional.empty(); // only root may
+        return Optional.empty(); // only root may choose pids
       }
       Process process = new ProcessBuilder(command).start();
       if (process.pid() == pid) {

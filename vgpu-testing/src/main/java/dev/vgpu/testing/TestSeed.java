@@ -4,11 +4,11 @@ import java.util.Random;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What the random tests of a run draw from: the environment variable {@value #VARIABLE}, or a new
- * number for each test process, which is printed. Safe for use by several threads.
+ * The seed of a run's random tests: the environment variable {@value #VARIABLE}, or a new number
+ * for each test process, which is printed. Safe for use by several threads.
  */
 public final class TestSeed {
-  /** Set to the number that a run printed, it makes tests draw the same again. */
+  /** Set it to the number that a run printed, to repeat the same random values. */
   public static final String VARIABLE = "VGPU_TEST_SEED";
 
   private static final long SEED = seed(System.getenv(VARIABLE));
@@ -29,7 +29,7 @@ public final class TestSeed {
     return SEED;
   }
 
-  /** {@return what a test draws from; the same in each run with the same seed} */
+  /** {@return a generator for a test; the same sequence in each run with the same seed} */
   public static Random random() {
     return new Random(SEED);
   }

@@ -1,6 +1,6 @@
 /**
- * What tests of several modules share: what random tests draw from, how a number of a process is
- * used again, and which classes need each other.
+ * Code that several modules' tests share: the seed of random tests, the reuse of a pid, and cycles
+ * of classes.
  */
 @NullMarked
 package dev.vgpu.testing;

@@ -13,9 +13,9 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * The same in a JVM that puts itself under a virtual GPU, before anything in it has loaded the CUDA
- * driver. What uses the driver afterwards is not changed: here {@link Cuda}, elsewhere ONNX
- * Runtime, JCuda or DJL.
+ * {@link Spin} in a JVM that puts itself under a virtual GPU before anything in it has loaded the
+ * CUDA driver. Code that uses the driver afterwards does not change: here {@link Cuda}, elsewhere
+ * ONNX Runtime, JCuda or DJL.
  */
 public final class AttachedSpin {
   private AttachedSpin() {}

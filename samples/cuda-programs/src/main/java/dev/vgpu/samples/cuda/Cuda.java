@@ -13,8 +13,8 @@ import java.io.IOException;
 import java.io.InputStream;
 
 /**
- * One device, through the functions of the driver that the programs here need. It loads {@code
- * libcuda.so.1} by that name, as any CUDA library in a JVM does. Confined to one thread.
+ * One device, with the driver functions that these programs need. It loads {@code libcuda.so.1} by
+ * that name, as any CUDA library in a JVM does. Confined to one thread.
  */
 final class Cuda implements AutoCloseable {
   private static final String LIBRARY = "libcuda.so.1";
@@ -86,12 +86,12 @@ final class Cuda implements AutoCloseable {
     return pointer.getValue();
   }
 
-  /** Gives memory back. */
+  /** Frees memory. */
   void free(long pointer) throws CudaException {
     call("cuMemFree_v2", pointer);
   }
 
-  /** {@return whether memory of that size could be had; it is given back at once} */
+  /** {@return whether memory of that size could be allocated; it is freed at once} */
   boolean tryAllocate(long bytes) throws CudaException {
     LongByReference pointer = new LongByReference();
     int error = library.getFunction("cuMemAlloc_v2").invokeInt(new Object[] {pointer, bytes});
@@ -103,14 +103,14 @@ final class Cuda implements AutoCloseable {
     return true;
   }
 
-  /** {@return a stream} */
+  /** {@return a new stream} */
   Pointer stream() throws CudaException {
     PointerByReference stream = new PointerByReference();
     call("cuStreamCreate", stream, NON_BLOCKING);
     return stream.getValue();
   }
 
-  /** Ends a stream. */
+  /** Destroys a stream. */
   void destroy(Pointer stream) throws CudaException {
     call("cuStreamDestroy_v2", stream);
   }

@@ -16,13 +16,13 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * One JVM that serves five models, each under a virtual GPU of its own: with its own memory, share
- * and class. What a model's thread does inside {@link VirtualGpu#run} is gated, measured and
- * charged there, kernel by kernel; the code that uses CUDA is not changed, and its streams stay its
- * own.
+ * One JVM that serves five models, each under its own virtual GPU with its own memory, share and
+ * class. Work that a model's thread does inside {@link VirtualGpu#run} is gated, measured and
+ * charged to that virtual GPU, kernel by kernel. The code that uses CUDA does not change, and keeps
+ * its own streams.
  */
 public final class FiveModels {
-  /** Memory that each asks for beyond what its quota has left, to see that it is refused. */
+  /** Memory beyond what any quota has left, requested to see that it is refused. */
   private static final long TOO_MUCH = 1L << 40;
 
   /** What a request launches before it waits for its result. */
@@ -41,9 +41,9 @@ public final class FiveModels {
   /**
    * A model.
    *
-   * @param percent of the GPU's time, fixed
-   * @param mebibytes of its memory
-   * @param kernelUs what one of its kernels takes
+   * @param percent its fixed share of the GPU's time
+   * @param mebibytes its memory quota
+   * @param kernelUs how long one of its kernels takes
    */
   private record Model(
       String name, PreemptionClass preemptionClass, int percent, long mebibytes, long kernelUs) {
@@ -58,7 +58,7 @@ public final class FiveModels {
     }
   }
 
-  /** A model that is being served by a thread. */
+  /** A model that a thread serves. */
   private static final class Served {
     final Model model;
     final VirtualGpu gpu;
@@ -79,7 +79,7 @@ public final class FiveModels {
 
     private void serve() {
       try {
-        // One scope for as long as the thread lives: it takes no turn, its kernels do.
+        // One scope for the life of the thread: the scope takes no turn, its kernels do.
         gpu.run(this::work);
       } catch (InterruptedException | RuntimeException e) {
         failure.set(e);
@@ -132,7 +132,8 @@ public final class FiveModels {
         for (Model model : MODELS) {
           gpus.add(pool.acquire(model.request()));
         }
-        // Before anything has loaded the CUDA driver. Others would follow when they are first used.
+        // Must come before anything has loaded the CUDA driver. Virtual GPUs acquired later attach
+        // on first use.
         gpus.forEach(VirtualGpu::attachThisJvm);
         // #endregion attach
         serve(gpus, seconds);

@@ -5,8 +5,9 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Keeps the GPU busy with kernels that take a given time, and says what it got. Knows nothing of
- * vgpu. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 or 143 ended by a signal.
+ * Keeps the GPU busy with kernels that take a given time, and reports the share that it got. It
+ * does not know about vgpu. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 or 143 ended by a
+ * signal.
  */
 public final class Spin {
   private static final long END_SECONDS = 10;
@@ -43,8 +44,8 @@ public final class Spin {
   }
 
   /**
-   * Spins until the end, or until a signal asks this JVM to end: what was got until then is printed
-   * in any case.
+   * Spins until the end, or until a signal asks this JVM to end. Prints the result so far in either
+   * case.
    */
   static int spin(Spinning spinning, String program) {
     CountDownLatch printed = new CountDownLatch(1);

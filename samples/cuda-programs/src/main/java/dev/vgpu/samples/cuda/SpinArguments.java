@@ -16,7 +16,7 @@ final class SpinArguments {
    *
    * @param known the options, each with its default; one with an empty default is a flag
    * @param args what was given
-   * @throws IllegalArgumentException if something is not known, or has no value
+   * @throws IllegalArgumentException if an option is unknown or has no value
    */
   SpinArguments(Map<String, String> known, String... args) {
     given.putAll(known);
@@ -48,7 +48,7 @@ final class SpinArguments {
     return given.getOrDefault(name, "");
   }
 
-  /** {@return a whole number within 0 to a thousand million} */
+  /** {@return an integer from 0 to 1,000,000,000} */
   long number(String name) {
     try {
       long number = Long.parseLong(text(name));
@@ -56,7 +56,7 @@ final class SpinArguments {
         return number;
       }
     } catch (NumberFormatException e) {
-      // Said below.
+      // Reported below.
     }
     throw new IllegalArgumentException(
         "--" + name + ": not a whole number within 0 to " + LARGEST + ": '" + text(name) + "'");

@@ -5,7 +5,10 @@ import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 
-/** Keeps a device busy, and says what it got. {@link #stop} may come from another thread. */
+/**
+ * Keeps a device busy, and reports the share that it got. {@link #stop} may be called from another
+ * thread.
+ */
 final class Spinning {
   private static final double NS_PER_S = 1e9;
 
@@ -61,7 +64,7 @@ final class Spinning {
     stopped = true;
   }
 
-  /** Runs until the time is over or {@link #stop} comes. */
+  /** Runs until the time is over or {@link #stop} is called. */
   void run(Cuda cuda) throws CudaException {
     long held = holdBytes == 0 ? 0 : cuda.allocate(holdBytes);
     Pointer kernel = cuda.kernel("vgpu_spin");
@@ -87,7 +90,7 @@ final class Spinning {
     return count > 0 ? done >= count : NanoClock.nowNs() - startNs >= seconds * NS_PER_S;
   }
 
-  /** {@return what it got, in one line} */
+  /** {@return the result, in one line} */
   String result(String device) {
     double share = wallNs == 0 ? 0 : done * kernelUs * 1e5 / wallNs;
     return String.format(

@@ -13,9 +13,10 @@ import dev.vgpu.VirtualGpuRequest;
 import java.io.IOException;
 
 /**
- * One JVM with two virtual GPUs that each have processors of the GPU to themselves: a thread works
- * on those of the virtual GPU that it is inside of, and neither waits for the other's turn. Prints
- * how many those are. With {@code --hold} it waits for a line of input before it ends.
+ * One JVM with two virtual GPUs, each with dedicated processors of the GPU. A thread uses the
+ * processors of the virtual GPU that it has entered, and neither waits for the other's turn. Prints
+ * the number of processors of each. With {@code --hold}, it waits for a line of input before it
+ * ends.
  */
 public final class TwoParts {
   // cuda.h

@@ -1,6 +1,6 @@
 /**
- * Programs in Java on the CUDA driver API through JNA: one that knows nothing of vgpu, one that
- * puts itself under a virtual GPU, and one that serves five models under five.
+ * Java programs on the CUDA driver API through JNA: one that does not know about vgpu, one that
+ * puts itself under a virtual GPU, and one that serves five models under five virtual GPUs.
  */
 @NullMarked
 package dev.vgpu.samples.cuda;

@@ -14,10 +14,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What the C programs do before they need a driver. */
+/** Tests what the C programs do before they need a driver. */
 class ProgramsTest {
   private static final Path PROGRAMS = Path.of("target", "programs").toAbsolutePath();
-  // With it even those that are linked with the driver begin to run.
+  // With it, even programs that are linked with the driver can start.
   private static final Path STUB = PROGRAMS.resolve("build");
   private static final Path PTXAS = Path.of("/usr/local/cuda/bin/ptxas");
 

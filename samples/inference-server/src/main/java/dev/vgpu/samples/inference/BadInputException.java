@@ -1,6 +1,6 @@
 package dev.vgpu.samples.inference;
 
-/** What a client sent cannot be used; the message is for the client. */
+/** A client's input cannot be used; the message is for the client. */
 final class BadInputException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

@@ -3,7 +3,7 @@ package dev.vgpu.samples.inference;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 
-/** Lets calls in until it is closed, and tells when the last one has left. */
+/** Admits calls until it is closed, and reports when the last one has left. */
 final class CallGate {
   private static final int ALL = Integer.MAX_VALUE;
   private static final long PATIENCE_MS = 1_000;
@@ -23,7 +23,7 @@ final class CallGate {
     return true;
   }
 
-  /** Says that a call which entered has ended. */
+  /** Must be called when a call that entered has ended. */
   void leave() {
     places.release();
   }
@@ -33,12 +33,12 @@ final class CallGate {
     return closed;
   }
 
-  /** Lets nobody in any more. Does not wait. */
+  /** Admits no further calls. Does not wait. */
   void close() {
     closed = true;
   }
 
-  /** {@return whether, after a second at most, nobody is inside and nobody will be} */
+  /** {@return whether, after at most a second, no call is inside and none will be} */
   boolean closeAndAwait() {
     closed = true;
     boolean interrupted = false;

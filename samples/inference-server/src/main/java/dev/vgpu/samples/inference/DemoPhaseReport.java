@@ -7,7 +7,7 @@ import java.util.List;
 
 /**
  * The answer to {@code GET /demo/phase}. A span is {@code [tenant's index, startNs, endNs]}, since
- * the phase began; a cancelled attempt has one too, as it used the device.
+ * the start of the phase. A cancelled attempt has a span too, because it used the device.
  */
 record DemoPhaseReport(
     String name,
@@ -16,7 +16,7 @@ record DemoPhaseReport(
     List<Tenant> tenants,
     List<long[]> spans) {
 
-  /** What one model was granted and what it used. */
+  /** The share that one model was granted, and its use. */
   record Tenant(
       String name,
       @JsonProperty("class") String preemptionClass,
@@ -29,7 +29,7 @@ record DemoPhaseReport(
       long memoryPeakBytes,
       long quotaBytes) {
 
-    /** With vgpu, what it charged; without, what was seen. */
+    /** With vgpu, the charged time; without, the observed time. */
     static Tenant of(DemoTenant tenant, ServedModel model, List<DemoSpans.Span> sorted) {
       VirtualGpuRequest request = tenant.request();
       VirtualGpu gpu = model.gpu().orElse(null);

@@ -9,7 +9,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/** The body of {@code POST /demo/phase}: what is to run from now on. */
+/** The body of {@code POST /demo/phase}: the models and jobs to run from now on. */
 record DemoPhaseRequest(String name, Sharing sharing, List<Model> models, List<Job> offline) {
 
   /** Whether vgpu is used. */
@@ -42,7 +42,7 @@ record DemoPhaseRequest(String name, Sharing sharing, List<Model> models, List<J
       int percent,
       int memoryMiB,
       int workers) {
-    /** One call at a time; the other workers prepare theirs. */
+    /** Requests one call at a time; the other workers prepare theirs meanwhile. */
     VirtualGpuRequest request() {
       if (workers < 1 || workers > 64) {
         throw new BadInputException("a job has 1 to 64 workers: name=" + name);
@@ -72,7 +72,7 @@ record DemoPhaseRequest(String name, Sharing sharing, List<Model> models, List<J
     }
   }
 
-  /** Refuses what cannot be started, before anything that runs is ended for it. */
+  /** Refuses a phase that cannot be started, before ending the running one. */
   void check() {
     Set<String> names = new HashSet<>();
     models.forEach(model -> checkName(model.request(), names));

@@ -17,14 +17,17 @@ final class DemoPhases {
   private final List<String> corpus;
   private volatile @Nullable Phase phase;
 
-  /** What runs, or ran last. */
+  /** The phase that runs, or ran last. */
   private record Phase(
       DemoPhaseRequest request, DemoSpans spans, Map<DemoTenant, ServedModel> tenants) {}
 
   /** The body of {@code POST /demo/calibrate}. */
   record CalibrateRequest(List<String> texts, int runs) {}
 
-  /** Its answer: how long the model alone takes for the texts, without tokenising and sharing. */
+  /**
+   * Its answer: how long the model alone takes for the texts, without tokenising and without
+   * sharing.
+   */
   record Calibration(long medianNs, long minNs, long maxNs, int batches) {}
 
   DemoPhases(InferenceServer server, GpuPool pool, ModelStore store, List<String> corpus) {
@@ -34,14 +37,15 @@ final class DemoPhases {
     this.corpus = corpus;
   }
 
-  /** Ends what runs and starts a phase; it runs when this returns. */
+  /** Ends the running phase and starts another; it runs when this returns. */
   void start(DemoPhaseRequest request) throws Exception {
     request.check();
     server.serve(() -> open(request));
   }
 
   private Serving open(DemoPhaseRequest request) throws Exception {
-    // Loads what no phase before has loaded, so that the phase's time holds only its calls.
+    // Loads models that no earlier phase has loaded, so that the phase's time covers only its
+    // calls.
     for (DemoPhaseRequest.Model model : request.models()) {
       store.load(model.name());
     }
@@ -90,7 +94,7 @@ final class DemoPhases {
     return model;
   }
 
-  /** {@return what the phase has done until now; null if there was none yet} */
+  /** {@return the phase's results so far; null if there was no phase yet} */
   @Nullable DemoPhaseReport report() {
     Phase now = phase;
     if (now == null) {
@@ -111,7 +115,7 @@ final class DemoPhases {
             .toList());
   }
 
-  /** Measures the model alone; what is served meanwhile falsifies it. */
+  /** Measures the model alone; serving anything meanwhile would distort the result. */
   Calibration calibrate(CalibrateRequest request) throws Exception {
     new Routes.EmbedRequest(request.texts()).check();
     if (request.runs() < 1 || request.runs() > 1_000) {

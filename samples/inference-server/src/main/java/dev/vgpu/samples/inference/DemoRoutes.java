@@ -7,7 +7,10 @@ import io.javalin.http.Context;
 import io.javalin.http.NotFoundResponse;
 import java.util.Map;
 
-/** How {@code ./vgpu demo} drives this server. Not for copying: it lets clients end what runs. */
+/**
+ * The routes by which {@code ./vgpu demo} drives this server. Not for copying: they let clients end
+ * what runs.
+ */
 final class DemoRoutes {
   private final DemoPhases phases;
 

@@ -7,8 +7,9 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
- * When whose calls ran on the device, for the demo. Safe for use by several threads; takes no lock,
- * so that noting a call does not make another one wait. Keeps the newest {@value #CAPACITY}.
+ * Records when each tenant's calls ran on the device, for the demo. Safe for use by several threads
+ * and lock-free, so that recording a call does not delay another one. Keeps the newest {@value
+ * #CAPACITY}.
  */
 final class DemoSpans {
   static final int CAPACITY = 1 << 18;
@@ -17,7 +18,7 @@ final class DemoSpans {
   private final AtomicLong next = new AtomicLong();
   private final long originNs = NanoClock.now();
 
-  /** One call: nanoseconds since the recording began. */
+  /** One call, in nanoseconds since the recording began. */
   record Span(int tenant, long startNs, long endNs) {}
 
   /** {@return the nanoseconds since the recording began} */
@@ -25,13 +26,13 @@ final class DemoSpans {
     return NanoClock.now() - originNs;
   }
 
-  /** Notes a call that has just ended. */
+  /** Records a call that has just ended. */
   void add(int tenant, long startNs) {
     ring.setRelease(
         (int) (next.getAndIncrement() % CAPACITY), new Span(tenant, startNs, elapsedNs()));
   }
 
-  /** {@return what was noted, in order of the calls' starts} */
+  /** {@return the recorded calls, in order of their starts} */
   List<Span> sorted() {
     List<Span> spans = new ArrayList<>();
     for (int i = 0; i < CAPACITY; i++) {
@@ -48,7 +49,7 @@ final class DemoSpans {
   /**
    * {@return the nanoseconds during which at least one call of the tenant ran}
    *
-   * @param sorted out of {@link #sorted}
+   * @param sorted from {@link #sorted}
    */
   static long unionNs(List<Span> sorted, int tenant) {
     long total = 0;

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAccumulator;
 import java.util.concurrent.atomic.LongAdder;
 
-/** What the demo knows of one model in one phase. Safe for use by several threads. */
+/** The demo's measurements of one model in one phase. Safe for use by several threads. */
 final class DemoTenant {
   private final int index;
   private final VirtualGpuRequest request;
@@ -31,22 +31,24 @@ final class DemoTenant {
     return request;
   }
 
-  /** {@return the attempts of calls that ran} */
+  /** {@return the number of attempts of calls that ran} */
   long attempts() {
     return attempts.sum();
   }
 
-  /** {@return those of them that were cancelled} */
+  /** {@return the number of cancelled attempts} */
   long cancelled() {
     return cancelled.sum();
   }
 
-  /** {@return the most bytes that the weights and the calls that ran together had stated} */
+  /**
+   * {@return the largest sum, in bytes, of the weights and the memory stated by concurrent calls}
+   */
   long memoryPeakBytes() {
     return peak.get();
   }
 
-  /** {@return the same turns, each call noted} */
+  /** {@return the same turns, with each call recorded} */
   Turns noting(Turns turns) {
     return new Turns() {
       @Override
@@ -56,7 +58,7 @@ final class DemoTenant {
     };
   }
 
-  /** Runs inside the turn, once per attempt, so it sees what the device sees. */
+  /** Runs inside the turn, once per attempt, so it sees the same work as the device. */
   private final class Noted<T> implements PreemptibleCall<T> {
     private final PreemptibleCall<T> call;
     private final long bytes;

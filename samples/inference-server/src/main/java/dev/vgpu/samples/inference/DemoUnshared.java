@@ -7,8 +7,8 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Turns without vgpu, to compare with: calls go straight to the device, and only their number per
- * model is bounded, as it is with vgpu.
+ * Runs calls without vgpu, to compare with: calls go straight to the device, and only their number
+ * per model is bounded, as with vgpu.
  */
 final class DemoUnshared implements Turns {
   private static final int ALL_WAITING = 1 << 20;

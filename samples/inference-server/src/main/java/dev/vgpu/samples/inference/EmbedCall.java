@@ -7,12 +7,12 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs of the model, as a call that can be cancelled and run again. Whether it ever is cancelled is
- * decided by the class of its virtual GPU, not here.
+ * Runs of the model, as a call that can be cancelled and repeated. The class of its virtual GPU
+ * decides whether it is ever cancelled.
  *
- * <p>It keeps the runs that it has finished, so that the next attempt goes on from there. That is
- * more than vgpu asks for, and worth it: a call that begins anew each time never ends if online
- * requests come more often than it is long.
+ * <p>It keeps the runs that it has finished, so that the next attempt continues from there. vgpu
+ * does not require that, but it pays: a call that starts from the beginning each time never ends if
+ * online requests arrive at shorter intervals than the call takes.
  */
 final class EmbedCall implements PreemptibleCall<float[][]> {
   private final EmbeddingModel model;
@@ -21,12 +21,12 @@ final class EmbedCall implements PreemptibleCall<float[][]> {
   private int finishedRuns;
   private @Nullable RunOptions attempt; // guarded by this
 
-  /** Makes one for all of a batch. */
+  /** Creates a call for a whole batch. */
   EmbedCall(EmbeddingModel model, TokenBatch batch) {
     this(model, batch.runs(), new float[batch.count()][]);
   }
 
-  /** Makes one for some runs of a batch, which writes each text's vector to its place. */
+  /** Creates a call for some runs of a batch. It writes each text's vector to its place. */
   EmbedCall(EmbeddingModel model, List<TokenRun> runs, float[][] vectors) {
     this.model = model;
     this.runs = runs;
@@ -36,9 +36,9 @@ final class EmbedCall implements PreemptibleCall<float[][]> {
   // #region cancellable
   @Override
   public float[][] call() throws OrtException {
-    // New options for each attempt. Those of a cancelled one still say "terminate", and resetting
-    // them could meet a cancel() that comes just as an attempt ends: the next one would then fail
-    // though nobody cancelled it.
+    // New options for each attempt. In those of a cancelled attempt, "terminate" is still set.
+    // Resetting them could race with a cancel() at the end of an attempt: the next attempt would
+    // then fail without having been cancelled.
     RunOptions options = new RunOptions();
     synchronized (this) {
       attempt = options;
@@ -56,11 +56,11 @@ final class EmbedCall implements PreemptibleCall<float[][]> {
       synchronized (this) {
         attempt = null;
       }
-      options.close(); // no cancel() can reach it any more: it would write to freed memory
+      options.close(); // now no cancel() can reach the options: it would write to freed memory
     }
   }
 
-  /** Ends the attempt at the model's next operator, which is usually within 0.2 ms. */
+  /** Ends the attempt at the model's next operator, usually within 0.2 ms. */
   @Override
   public synchronized void cancel() {
     if (attempt != null) {

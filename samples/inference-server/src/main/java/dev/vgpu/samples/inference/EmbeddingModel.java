@@ -12,15 +12,15 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * all-MiniLM-L6-v2 in a session of its own: texts to vectors of {@value #DIMENSIONS} numbers. Knows
- * nothing of sharing. Safe for use by several threads.
+ * all-MiniLM-L6-v2 in its own session: turns texts into vectors of {@value #DIMENSIONS} numbers. It
+ * does not know about sharing. Safe for use by several threads.
  */
 final class EmbeddingModel implements AutoCloseable {
   /** The length of a vector. */
   static final int DIMENSIONS = 384;
 
   /**
-   * What a loaded session holds: 23 MB of weights, as read and as packed for the CPU (measured).
+   * The memory of a loaded session: 23 MB of weights, as read and as packed for the CPU (measured).
    */
   static final MemorySize WEIGHTS = MemorySize.ofMebibytes(48);
 
@@ -33,18 +33,19 @@ final class EmbeddingModel implements AutoCloseable {
   /**
    * Loads the model.
    *
-   * @param environment the one of this JVM
+   * @param environment the environment of this JVM
    * @param onnx the model file; not kept
    */
   EmbeddingModel(OrtEnvironment environment, byte[] onnx) throws OrtException {
     this.environment = environment;
     try (OrtSession.SessionOptions options = new OrtSession.SessionOptions()) {
-      // One call may fill the device: on a CPU that is all cores, and their threads must sleep
-      // between calls, or an idle model eats what another one was granted.
+      // One call may fill the device: on a CPU, that is all cores. Their threads must sleep between
+      // calls, or an idle model would use time that was granted to another.
       options.setIntraOpNumThreads(Runtime.getRuntime().availableProcessors());
       options.setInterOpNumThreads(1);
       options.addConfigEntry("session.intra_op.allow_spinning", "0");
-      // Plans memory per shape. Every batch has another shape: twice the memory, and no faster.
+      // Memory patterns plan memory per shape. Every batch has a different shape, so they take
+      // twice the memory and gain no speed.
       options.setMemoryPatternOptimization(false);
       if (OrtEnvironment.getAvailableProviders().contains(OrtProvider.CUDA)) {
         options.addCUDA(); // Maven profile gpu
@@ -54,10 +55,10 @@ final class EmbeddingModel implements AutoCloseable {
   }
 
   /**
-   * Computes the vectors, of length 1 each. Call it inside the turn.
+   * Computes the vectors, each of length 1. Call it inside the turn.
    *
-   * @param texts what to embed
-   * @param options of this run only; {@code setTerminate} on them ends it early
+   * @param texts the texts to embed
+   * @param options options of this run only; {@code setTerminate} on them ends it early
    * @return a vector per text
    * @throws OrtException also if the run was terminated
    * @throws ModelClosedException if the model is closed
@@ -87,7 +88,8 @@ final class EmbeddingModel implements AutoCloseable {
   }
 
   /**
-   * The mean over a text's tokens, without padding, scaled to length 1: as the model was trained.
+   * Averages over a text's tokens, without padding, and scales to length 1, as the model was
+   * trained.
    */
   private static float[][] pool(FloatBuffer hidden, TokenRun texts) {
     float[] token = new float[DIMENSIONS];
@@ -107,7 +109,7 @@ final class EmbeddingModel implements AutoCloseable {
     return vectors;
   }
 
-  /** Scaling to length 1 makes the division by the number of tokens needless. */
+  /** Scaling to length 1 makes the division by the number of tokens unnecessary. */
   private static void normalise(float[] vector) {
     double sum = 0;
     for (float value : vector) {
@@ -120,8 +122,8 @@ final class EmbeddingModel implements AutoCloseable {
   }
 
   /**
-   * Frees the session once no run is inside. A session that is closed under a run takes the JVM
-   * down with it; so if one does not end in time, the session is left as it is.
+   * Frees the session once no run is inside. Closing a session during a run crashes the JVM, so if
+   * a run does not end in time, the session is not freed.
    */
   @Override
   public void close() {

@@ -25,10 +25,10 @@ public final class InferenceServer implements AutoCloseable {
   private final Javalin web = Routes.newWebServer();
   private volatile @Nullable Serving serving;
   private volatile boolean closing;
-  private @Nullable GpuPool pool; // this and the next guarded by changing
+  private @Nullable GpuPool pool; // this field and the next are guarded by changing
   private @Nullable ModelStore store;
 
-  /** Makes a server that is not started. */
+  /** Creates a server that is not started. */
   InferenceServer() {}
 
   /**
@@ -62,7 +62,7 @@ public final class InferenceServer implements AutoCloseable {
       int port = server.start(parsed);
       System.out.println("listening on http://127.0.0.1:" + port);
     } catch (Exception | LinkageError e) {
-      if (!server.closing) { // else the signal's thread ends the process
+      if (!server.closing) { // otherwise the signal's thread ends the process
         System.err.println("inference-server: " + rootCause(e));
         LOG.debug("the server did not start", e);
         server.close();
@@ -81,7 +81,7 @@ public final class InferenceServer implements AutoCloseable {
   }
 
   /**
-   * Starts everything: the port first, which fails most often, then what takes time.
+   * Starts everything: first the port, which fails most often, then the slow parts.
    *
    * @param arguments where to listen and what to run
    * @return the port that it listens on
@@ -119,7 +119,7 @@ public final class InferenceServer implements AutoCloseable {
             .name("online")
             .preemptionClass(PreemptionClass.ONLINE)
             .memory(MemorySize.ofMebibytes(512))
-            .maxConcurrentCalls(1) // one call fills the device: two would only slow each other
+            .maxConcurrentCalls(1) // one call fills the device: two would only slow each other down
             .build();
     // #endregion requests
     ServedModel model = ServedModel.open(pool, online, store);
@@ -130,16 +130,17 @@ public final class InferenceServer implements AutoCloseable {
     VirtualGpuRequest offline =
         online.toBuilder().name("corpus").preemptionClass(PreemptionClass.OFFLINE).build();
     ServedModel batches = ServedModel.open(pool, offline, store);
-    // A job of your own would write the vectors to where they are searched.
+    // Your own job would write the vectors to a search index.
     OfflineCorpus job = new OfflineCorpus(batches, corpus, 2, vectors -> {});
     // #endregion offline
     return new Serving(Map.of("online", model), List.of(job));
   }
 
   /**
-   * Ends what is served and serves something else. Requests that come meanwhile are answered 503.
+   * Ends what is served and serves something else. Requests that arrive meanwhile are answered with
+   * 503.
    *
-   * @param next opens what is served from now on, when everything else has ended
+   * @param next opens what is to be served; called when everything else has ended
    * @throws ModelClosedException if the server is closed
    */
   void serve(Callable<Serving> next) throws Exception {
@@ -165,17 +166,18 @@ public final class InferenceServer implements AutoCloseable {
   }
 
   /**
-   * Ends everything, within about a second, in the one order that works: first nobody gets in, then
-   * the virtual GPUs are closed (their waiting calls fail, their running ones are cancelled), then
-   * the answers go out, and only when no call is inside any more, the sessions are freed.
+   * Ends everything within about a second, in the only order that works. First no request is
+   * admitted. Then the virtual GPUs are closed: their waiting calls fail, their running calls are
+   * cancelled. Then the answers go out. Only when no call is inside any more, the sessions are
+   * freed.
    */
   @Override
   public void close() {
     closing = true;
-    synchronized (changing) { // waits for a start or a change that is under way
+    synchronized (changing) { // waits for a start or a change in progress
       endServing();
     }
-    Routes.stop(web); // not under the lock: a request to change waits for that, and is answered
+    Routes.stop(web); // not under the lock: a request to change waits for it, and is answered
     synchronized (changing) {
       if (store != null) {
         store.close();

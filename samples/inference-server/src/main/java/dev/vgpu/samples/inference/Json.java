@@ -33,11 +33,11 @@ final class Json {
   /**
    * Reads a request's body.
    *
-   * @throws BadInputException if it is not such a value; says where and why
+   * @throws BadInputException if the body is not such a value; says where and why
    */
   static <T> T read(Context request, Class<T> type) {
     try (InputStream in = request.bodyInputStream()) {
-      // Javalin's own limit looks at Content-Length, which a chunked request does not have.
+      // Javalin's own limit checks Content-Length, which a chunked request does not have.
       byte[] body = in.readNBytes(MAX_BODY_BYTES + 1);
       if (body.length > MAX_BODY_BYTES) {
         throw new ContentTooLargeResponse("a body is at most " + MAX_BODY_BYTES + " bytes long");
@@ -50,7 +50,7 @@ final class Json {
     }
   }
 
-  /** {@return what is wrong, in the client's words: its fields, not our classes} */
+  /** {@return what is wrong, in the client's terms: its fields, not our classes} */
   private static String reason(JsonProcessingException e) {
     if (e instanceof UnrecognizedPropertyException unknown) {
       return "unknown field '" + unknown.getPropertyName() + "'";

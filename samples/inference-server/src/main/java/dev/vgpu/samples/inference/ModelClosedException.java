@@ -2,7 +2,7 @@ package dev.vgpu.samples.inference;
 
 import org.jspecify.annotations.Nullable;
 
-/** A model ended before it could answer; another server, or this one in a moment, may. */
+/** A model was closed before it could answer. Another server may answer, or this one shortly. */
 final class ModelClosedException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

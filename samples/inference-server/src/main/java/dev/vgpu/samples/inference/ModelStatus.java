@@ -6,17 +6,15 @@ import dev.vgpu.GpuUsage;
 import dev.vgpu.VirtualGpuRequest;
 import org.jspecify.annotations.Nullable;
 
-/**
- * One model in {@code GET /models}; the last two are missing where it runs under no virtual GPU.
- */
+/** One model in {@code GET /models}; the last two fields are missing if it has no virtual GPU. */
 @JsonInclude(JsonInclude.Include.NON_NULL)
 record ModelStatus(String name, long texts, @Nullable Share share, @Nullable Used used) {
 
-  /** What the model was granted; {@code percent} 0 is best effort, which promises none. */
+  /** The model's grant; {@code percent} 0 is best effort, which guarantees nothing. */
   record Share(
       @JsonProperty("class") String preemptionClass, String policy, int percent, long quotaBytes) {}
 
-  /** What it has used. */
+  /** The model's use so far. */
   record Used(
       long gpuTimeNs,
       long calls,

@@ -12,8 +12,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The loaded models of this JVM, by name: one ONNX Runtime environment (it allows no second one),
- * one tokenizer, and a session for each. Safe for use by several threads.
+ * The loaded models of this JVM, by name: one ONNX Runtime environment (a JVM can have only one),
+ * one tokenizer, and a session for each model. Safe for use by several threads.
  */
 final class ModelStore implements AutoCloseable {
   private final OrtEnvironment environment;
@@ -33,7 +33,7 @@ final class ModelStore implements AutoCloseable {
     return NativeLibraries.loadedBy(ModelStore::new);
   }
 
-  /** {@return the tokenizer of all the models} */
+  /** {@return the tokenizer of all models} */
   SentenceTokenizer tokenizer() {
     return tokenizer;
   }
@@ -41,7 +41,7 @@ final class ModelStore implements AutoCloseable {
   /**
    * {@return the model of that name, loaded now if it was not}
    *
-   * <p>Takes about 60 ms and {@link EmbeddingModel#WEIGHTS}; reserve those first.
+   * <p>Loading takes about 60 ms and {@link EmbeddingModel#WEIGHTS} of memory; reserve that first.
    *
    * @throws ModelClosedException if the store is closed
    */
@@ -58,7 +58,9 @@ final class ModelStore implements AutoCloseable {
     return model;
   }
 
-  /** The first runs of a session allocate and are slow: better now than in a client's request. */
+  /**
+   * Makes the first runs of a session, which allocate and are slow, so that no client's request is.
+   */
   private void warmUp(EmbeddingModel model) throws OrtException {
     List<String> texts = Collections.nCopies(32, "the first runs of a session are slow ones");
     try (RunOptions options = new RunOptions()) {
@@ -71,8 +73,8 @@ final class ModelStore implements AutoCloseable {
   }
 
   /**
-   * Frees all the models. The last thing of all: whoever may still start a run, that is every
-   * {@link ServedModel}, is closed before.
+   * Frees all models. Must be called last: every {@link ServedModel}, which could still start a
+   * run, must be closed first.
    */
   @Override
   public synchronized void close() {

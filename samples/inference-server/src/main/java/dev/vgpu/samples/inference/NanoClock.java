@@ -1,6 +1,6 @@
 package dev.vgpu.samples.inference;
 
-/** The one place that reads the clock. */
+/** The only class that reads the clock. */
 final class NanoClock {
   private NanoClock() {}
 

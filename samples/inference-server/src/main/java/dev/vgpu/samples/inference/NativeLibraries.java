@@ -10,26 +10,26 @@ import java.util.Locale;
 import java.util.concurrent.Callable;
 
 /**
- * Gives ONNX Runtime and the tokenizer their native code, without network and leaving nothing
- * behind.
+ * Loads the native code of ONNX Runtime and of the tokenizer without network access, and leaves no
+ * files behind.
  *
- * <p>Left to themselves, the tokenizer's library (DJL) unpacks into {@code ~/.djl.ai}, which fails
- * where the home directory is read-only, as in many containers, and ONNX Runtime leaves its
- * directory in the temporary one. Linux lets a loaded file be deleted, so here both get a directory
- * that is gone as soon as they are loaded.
+ * <p>By default, the tokenizer's library (DJL) unpacks into {@code ~/.djl.ai}, which fails if the
+ * home directory is read-only, as in many containers. ONNX Runtime leaves its directory in the
+ * temporary directory. Linux allows deleting a loaded file, so here both use a directory that is
+ * deleted as soon as they are loaded.
  */
 final class NativeLibraries {
   private NativeLibraries() {}
 
   /**
-   * Runs what loads the libraries.
+   * Runs code that loads the libraries.
    *
    * @param load uses both libraries for the first time in this JVM
    * @return what {@code load} returns
    */
   static <T> T loadedBy(Callable<T> load) throws Exception {
-    // Must come before the first use. DJL reports starts on EC2 to its makers, and asks the network
-    // for a build for the installed CUDA.
+    // Must come before the first use. DJL reports starts on EC2 to its makers, and downloads a
+    // build for the installed CUDA.
     System.setProperty("OPT_OUT_TRACKING", "true");
     System.setProperty("ai.djl.offline", "true");
     if (!System.getProperty("os.name").toLowerCase(Locale.ROOT).contains("linux")) {
@@ -64,7 +64,7 @@ final class NativeLibraries {
 
   private static Path unpack(String resource, Path directory, List<Path> files) throws IOException {
     Path file = directory.resolve(resource.substring(resource.lastIndexOf('/') + 1));
-    files.add(file); // before the copy: half a file is deleted as well
+    files.add(file); // before the copy, so that an incomplete file is deleted as well
     try (InputStream in = Resources.open(resource)) {
       Files.copy(in, file);
     }

@@ -8,12 +8,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The batch job: embeds a corpus from the first sentence to the last, and then again. Under a
- * virtual GPU of class {@code OFFLINE} it takes what the online models leave, and its running call
- * is cancelled and repeated when one of them gets a request; this code does not notice.
+ * The batch job: embeds a corpus from the first sentence to the last, repeatedly. Under a virtual
+ * GPU of class {@code OFFLINE} it uses the time that the online models leave. When one of them gets
+ * a request, the job's running call is cancelled and repeated; this code does not notice.
  */
 final class OfflineCorpus implements AutoCloseable {
-  /** The sentences that are prepared and stored together. */
+  /** The number of sentences that are prepared and stored together. */
   static final int BATCH = 32;
 
   private static final Logger LOG = LoggerFactory.getLogger(OfflineCorpus.class);
@@ -28,10 +28,10 @@ final class OfflineCorpus implements AutoCloseable {
   /**
    * Starts the job.
    *
-   * @param model what it runs on; closed with the job
+   * @param model the model to run; closed with the job
    * @param sentences at least one
-   * @param workers threads; two, so that one prepares a batch while the other's runs
-   * @param store takes the vectors of each batch, on any of the threads
+   * @param workers the number of threads; two, so that one prepares a batch while the other's runs
+   * @param store receives the vectors of each batch, on any of the threads
    */
   OfflineCorpus(ServedModel model, List<String> sentences, int workers, Consumer<float[][]> store) {
     this.model = model;
@@ -45,7 +45,7 @@ final class OfflineCorpus implements AutoCloseable {
     }
   }
 
-  /** {@return the model that the job runs on} */
+  /** {@return the model that the job runs} */
   ServedModel model() {
     return model;
   }
@@ -73,13 +73,13 @@ final class OfflineCorpus implements AutoCloseable {
     return batch;
   }
 
-  /** Begins to close. Does not wait. */
+  /** Starts closing. Does not wait. */
   void stop() {
-    closed = true; // first, so that the workers take what comes next for the end that it is
+    closed = true; // first, so that the workers know that the failures that follow mean the end
     model.stop();
   }
 
-  /** Ends the job within about a second. What the running batches computed is lost. */
+  /** Ends the job within about a second. The results of running batches are lost. */
   @Override
   public void close() {
     stop();

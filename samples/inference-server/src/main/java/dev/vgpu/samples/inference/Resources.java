@@ -7,7 +7,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Files on the class path: the model and the tokenizer out of their Maven artifact, the corpus. */
+/**
+ * Files on the class path: the model and the tokenizer from their Maven artifact, and the corpus.
+ */
 final class Resources {
   private Resources() {}
 

@@ -21,10 +21,10 @@ import org.slf4j.LoggerFactory;
 
 /** The server's HTTP side. Every answer is JSON; a failure is {@code {"error": "..."}}. */
 final class Routes {
-  /** The most texts of one request. */
+  /** The largest number of texts in one request. */
   static final int MAX_TEXTS = 64;
 
-  /** The longest text, before it is cut into tokens. */
+  /** The longest text, in characters before tokenising. */
   static final int MAX_CHARACTERS = 10_000;
 
   private static final Logger LOG = LoggerFactory.getLogger(Routes.class);
@@ -34,7 +34,7 @@ final class Routes {
   /**
    * Makes the routes.
    *
-   * @param serving what is served now; null: nothing
+   * @param serving supplies what is served now; null if nothing is
    */
   Routes(Supplier<@Nullable Serving> serving) {
     this.serving = serving;
@@ -66,7 +66,7 @@ final class Routes {
     }
   }
 
-  /** {@return a web server that answers failures, and nothing else yet} */
+  /** {@return a web server that so far only answers failures} */
   static Javalin newWebServer() {
     return Javalin.create(
             config -> {
@@ -74,7 +74,7 @@ final class Routes {
               config.startupWatcherEnabled = false;
               config.jsonMapper(new JavalinJackson(Json.MAPPER, false));
               config.http.prefer405over404 = true;
-              config.http.disableCompression(); // numbers hardly shrink, and it would take CPU
+              config.http.disableCompression(); // numbers hardly compress, and it would take CPU
             })
         .exception(BadInputException.class, (e, ctx) -> fail(ctx, 400, e))
         .exception(HttpResponseException.class, (e, ctx) -> fail(ctx, e.getStatus(), e))
@@ -89,12 +89,12 @@ final class Routes {
             });
   }
 
-  /** Ends the web server: answers that are under way go out, for half a second at most. */
+  /** Stops the web server: answers in progress go out, for at most half a second. */
   static void stop(Javalin web) {
     Server jetty = web.jettyServer().server();
     jetty.setStopTimeout(500);
     for (Connector connector : jetty.getConnectors()) {
-      // Open connections without a request; otherwise they are waited for as well, for a second.
+      // For open connections without a request. Otherwise the server waits a second for them too.
       ((AbstractConnector) connector).setShutdownIdleTimeout(50);
     }
     try {

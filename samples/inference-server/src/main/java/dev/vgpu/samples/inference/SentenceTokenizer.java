@@ -7,9 +7,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** Texts to token numbers. One serves all models of a kind. Safe for use by several threads. */
+/**
+ * Turns texts into token numbers. One tokenizer serves all models of a kind. Safe for use by
+ * several threads.
+ */
 final class SentenceTokenizer implements AutoCloseable {
-  /** The most tokens that the model reads: it knows no more positions. */
+  /** The largest number of tokens that the model reads: it has no more positions. */
   static final int MAX_TOKENS = 512;
 
   private final HuggingFaceTokenizer tokenizer;
@@ -17,17 +20,17 @@ final class SentenceTokenizer implements AutoCloseable {
   /** Reads the tokenizer's description from the class path. */
   SentenceTokenizer(String resource) throws IOException {
     try (InputStream in = Resources.open(resource)) {
-      // The file asks for exactly 128 tokens: longer texts cut off, shorter ones padded. Both off:
-      // a
-      // text that is too long must not lose its end unseen, and padding is the batch's business.
+      // The file sets exactly 128 tokens, and so truncates longer texts and pads shorter ones. Both
+      // are off: a text that is too long must not be truncated silently, and the batch does the
+      // padding.
       Map<String, String> options = Map.of("truncation", "false", "padding", "false");
       tokenizer = HuggingFaceTokenizer.newInstance(in, options);
     }
   }
 
   /**
-   * Makes batches for {@link ServedModel#embed(TokenBatch)}. Needs no GPU, so it is done before the
-   * turn is asked for: inside, everybody else would wait for it.
+   * Makes batches for {@link ServedModel#embed(TokenBatch)}. It needs no GPU, so call it outside
+   * the turn: inside, every other tenant would wait for it.
    *
    * @param texts at least one
    * @return the batches, in order
@@ -36,7 +39,7 @@ final class SentenceTokenizer implements AutoCloseable {
   List<TokenBatch> tokenize(List<String> texts) {
     List<long[]> rows = new ArrayList<>(texts.size());
     for (String text : texts) {
-      // One by one: batchEncode would take every core, and those are the device here.
+      // One by one, because batchEncode would use every core, and the cores are the device here.
       long[] ids = tokenizer.encode(text).getIds();
       if (ids.length > MAX_TOKENS) {
         throw new BadInputException(

@@ -18,12 +18,12 @@ import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One model and the virtual GPU that it runs under. A server has one of these per model, each with
- * its own share, class and quota. Safe for use by several threads.
+ * One model and its virtual GPU. A server has one of these per model, each with its own share,
+ * class and quota. Safe for use by several threads.
  */
 final class ServedModel implements AutoCloseable {
   /**
-   * How long a request waits for its turn before it is refused: its client has given up by then.
+   * How long a request waits for its turn before it is refused; by then its client has given up.
    */
   static final Duration PATIENCE = Duration.ofSeconds(10);
 
@@ -47,7 +47,7 @@ final class ServedModel implements AutoCloseable {
     this.gpu = gpu;
   }
 
-  /** For the demo's comparison: a model that runs under no virtual GPU. */
+  /** For the demo's comparison: a model without a virtual GPU. */
   ServedModel(String name, ModelStore store, Turns turns, Runnable closeTurns) throws OrtException {
     this.name = name;
     this.tokenizer = store.tokenizer();
@@ -58,11 +58,11 @@ final class ServedModel implements AutoCloseable {
   }
 
   /**
-   * Gets a virtual GPU and loads the model under it.
+   * Acquires a virtual GPU and loads the model under it.
    *
-   * @param pool where the virtual GPU is cut
-   * @param request what the model is to have; its name is the model's
-   * @param store where the model is loaded
+   * @param pool the pool of the virtual GPU
+   * @param request the model's terms; its name is the model's
+   * @param store the store that loads the model
    * @return the model, ready
    * @throws GpuCapacityException if the share or the quota does not fit beside the others
    */
@@ -71,15 +71,15 @@ final class ServedModel implements AutoCloseable {
     return open(pool, request, store, turns -> turns);
   }
 
-  /** As above, with something around each call. */
+  /** Same as above, with a wrapper around each call. */
   static ServedModel open(
       GpuPool pool, VirtualGpuRequest request, ModelStore store, UnaryOperator<Turns> around)
       throws Exception {
     // #region reserve
     VirtualGpu gpu = pool.acquire(request);
     try {
-      // Ask before loading: afterwards the memory is gone, whether it fits or not. Held until the
-      // virtual GPU is closed; what is left of the quota is for the calls.
+      // Reserve before loading: afterwards the memory is taken, whether it fits or not. The
+      // reservation is held until the virtual GPU is closed; the rest of the quota is for calls.
       if (gpu.tryReserve(EmbeddingModel.WEIGHTS).isEmpty()) {
         throw new GpuCapacityException(
             "the model does not fit its quota: weights=" + EmbeddingModel.WEIGHTS + " " + request,
@@ -103,23 +103,22 @@ final class ServedModel implements AutoCloseable {
     return Optional.ofNullable(gpu);
   }
 
-  /** {@return the texts embedded until now} */
+  /** {@return the number of texts embedded so far} */
   long delivered() {
     return delivered.sum();
   }
 
-  /** {@return the batches that the texts make; does not wait for the GPU} */
+  /** {@return the batches for the texts; does not wait for the GPU} */
   List<TokenBatch> tokenize(List<String> texts) {
     return tokenizer.tokenize(texts);
   }
 
   /**
-   * Embeds a request's texts. Blocks until the GPU was had, for {@link #PATIENCE} at most per
-   * batch.
+   * Embeds a request's texts. Blocks until it gets the turn, at most {@link #PATIENCE} per batch.
    *
    * @param texts at least one
    * @return a vector per text, in order
-   * @throws dev.vgpu.GpuTimeoutException if the GPU was not had in time
+   * @throws dev.vgpu.GpuTimeoutException if it gets no turn in time
    * @throws ModelClosedException if the model is closed, before or meanwhile
    */
   List<float[]> embed(List<String> texts) throws Exception {
@@ -128,7 +127,7 @@ final class ServedModel implements AutoCloseable {
     for (TokenBatch batch : tokenize(texts)) {
       CallOptions options =
           CallOptions.builder().memory(batch.peakMemory()).timeout(PATIENCE).build();
-      // One call for the whole batch: what was begun is finished before the next request begins.
+      // One call for the whole batch: once started, it finishes before another request's starts.
       float[][] found = new float[batch.count()][];
       embed(batch.runs(), found, options);
       vectors.addAll(Arrays.asList(found));
@@ -139,17 +138,18 @@ final class ServedModel implements AutoCloseable {
   }
 
   /**
-   * Embeds a batch, for a job that has time. Blocks until the GPU was had, without bound.
+   * Embeds a batch, for a job that is not urgent. Blocks until it gets the turn, without bound.
    *
-   * @param batch out of {@link #tokenize}
+   * @param batch from {@link #tokenize}
    * @return a vector per text, in order
    * @throws ModelClosedException if the model is closed, before or meanwhile
    */
   float[][] embed(TokenBatch batch) throws Exception {
     float[][] vectors = new float[batch.count()][];
     for (TokenRun run : batch.runs()) {
-      // A call for each run: turns pass between calls, so the shorter they are, the closer all come
-      // to the share that was asked; beside some milliseconds, what a call costs is nothing.
+      // One call per run: turns change hands between calls, so the shorter the calls, the closer
+      // all tenants come to their shares. The cost of a call is negligible beside some
+      // milliseconds.
       embed(List.of(run), vectors, CallOptions.ofMemory(run.peakMemory()));
     }
     delivered.add(vectors.length);
@@ -165,7 +165,7 @@ final class ServedModel implements AutoCloseable {
     try {
       turns.call(call, options);
     } catch (OrtException | IllegalStateException e) {
-      if (gate.isClosed()) { // what it threw is how the closing showed itself in this call
+      if (gate.isClosed()) { // the exception is a consequence of the closing
         throw new ModelClosedException(name, e);
       }
       throw e;
@@ -176,8 +176,8 @@ final class ServedModel implements AutoCloseable {
   }
 
   /**
-   * Begins to close: no call gets in, waiting calls fail, running ones are cancelled. Does not
-   * wait, so that of several models none gets the turn of the one that was closed before it.
+   * Starts closing: no call is admitted, waiting calls fail, running ones are cancelled. Does not
+   * wait, so that when several models are closed, none gets the turn of one closed before it.
    */
   void stop() {
     gate.close();
@@ -186,7 +186,7 @@ final class ServedModel implements AutoCloseable {
   }
 
   /**
-   * Ends the model's use of the GPU; waits for its running calls, a second at most. The loaded
+   * Ends the model's use of the GPU; waits for its running calls, at most a second. The loaded
    * session stays in the store.
    */
   @Override

@@ -3,7 +3,7 @@ package dev.vgpu.samples.inference;
 /**
  * The command line.
  *
- * @param port 0 to 65535; 0: any that is free
+ * @param port 0 to 65535; 0: any free port
  * @param offline whether the offline job runs from the start
  * @param help whether only the help is wanted
  */
@@ -24,7 +24,7 @@ record ServerArguments(int port, boolean offline, boolean help) {
   /**
    * Reads the command line.
    *
-   * @throws IllegalArgumentException if something in it is not known or wrong; says what
+   * @throws IllegalArgumentException if an argument is unknown or wrong; says which
    */
   static ServerArguments parse(String... arguments) {
     int port = 8080;
@@ -59,7 +59,7 @@ record ServerArguments(int port, boolean offline, boolean help) {
         return port;
       }
     } catch (NumberFormatException e) {
-      // said below
+      // reported below
     }
     throw new IllegalArgumentException("--port takes a number from 0 to 65535, not '" + text + "'");
   }

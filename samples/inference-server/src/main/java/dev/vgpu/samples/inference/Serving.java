@@ -6,10 +6,10 @@ import java.util.Map;
 import java.util.stream.Stream;
 
 /**
- * All that uses the GPU now.
+ * Everything that uses the GPU now.
  *
- * @param models what requests may address, by name
- * @param jobs what runs on its own
+ * @param models the models that requests may address, by name
+ * @param jobs the jobs that run without requests
  */
 record Serving(Map<String, ServedModel> models, List<OfflineCorpus> jobs) implements AutoCloseable {
   Serving {
@@ -17,14 +17,14 @@ record Serving(Map<String, ServedModel> models, List<OfflineCorpus> jobs) implem
     jobs = List.copyOf(jobs);
   }
 
-  /** {@return every model, those of the jobs included} */
+  /** {@return every model, including those of the jobs} */
   List<ServedModel> all() {
     return Stream.concat(models.values().stream(), jobs.stream().map(OfflineCorpus::model))
         .sorted(Comparator.comparing(ServedModel::name))
         .toList();
   }
 
-  /** Ends the jobs and closes the models. Afterwards nothing of them uses the GPU. */
+  /** Ends the jobs and closes the models. Afterwards none of them uses the GPU. */
   @Override
   public void close() {
     jobs.forEach(OfflineCorpus::stop);

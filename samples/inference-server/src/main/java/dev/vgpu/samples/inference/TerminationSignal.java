@@ -7,23 +7,23 @@ import org.slf4j.LoggerFactory;
 /**
  * Runs code when the process is asked to end (SIGTERM, SIGINT), before the JVM's shutdown begins.
  *
- * <p>A shutdown hook is too late here: hooks run all at once, and one of them is ONNX Runtime's
- * own, which frees its environment under whatever run is still inside. One in six processes that
- * were ended under load crashed so (onnxruntime issue 31352).
+ * <p>A shutdown hook is too late here: all hooks run concurrently, and ONNX Runtime's own hook
+ * frees its environment while runs may still use it. One in six processes that were ended under
+ * load crashed this way (onnxruntime issue 31352).
  */
 final class TerminationSignal {
   private static final Logger LOG = LoggerFactory.getLogger(TerminationSignal.class);
 
   private TerminationSignal() {}
 
-  /** What to do, given the signal's number. */
+  /** The action, given the signal's number. */
   @FunctionalInterface
   interface Action {
     /** Ends the process. */
     void run(int number);
   }
 
-  /** Replaces what the JVM does on these signals. */
+  /** Replaces the JVM's handling of these signals. */
   static void handle(Action action) {
     for (String signal : new String[] {"TERM", "INT"}) {
       try {
@@ -34,7 +34,10 @@ final class TerminationSignal {
     }
   }
 
-  /** By reflection, because javac warns of {@code sun.misc.Signal}, and there is nothing else. */
+  /**
+   * Uses reflection, because javac warns about {@code sun.misc.Signal}, and there is no
+   * alternative.
+   */
   private static void install(String name, Action action) throws ReflectiveOperationException {
     Class<?> signal = Class.forName("sun.misc.Signal");
     Class<?> handler = Class.forName("sun.misc.SignalHandler");
@@ -45,8 +48,8 @@ final class TerminationSignal {
             new Class<?>[] {handler},
             (self, method, arguments) -> {
               if (method.getName().equals("handle")) {
-                // Not on the JVM's own thread, a daemon: once the web server's threads have ended,
-                // nothing else would keep the JVM alive until everything is closed.
+                // Not on the JVM's own thread, which is a daemon: once the web server's threads
+                // have ended, no other thread would keep the JVM alive until everything is closed.
                 Thread thread = new Thread(() -> action.run(number), "termination");
                 thread.setDaemon(false);
                 thread.start();

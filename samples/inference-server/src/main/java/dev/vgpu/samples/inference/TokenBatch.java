@@ -8,17 +8,18 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Texts that are embedded together, in the runs that they take. Immutable.
+ * Texts that are embedded together, divided into runs. Immutable.
  *
- * <p>Not one run for all: a cancelled call loses the run that it was in and no more, the padding is
- * less when texts of like length are together, and so is the memory. Longer runs use the device a
- * little better, up to a point: 32 sentences took 47 ms in runs of 2, 41 in runs of 4, 35 in runs
- * of 12, and 46 in one, on two cores.
+ * <p>A batch is not a single run: a cancelled call loses only its current run, and texts of similar
+ * length together need less padding and less memory. Longer runs use the device slightly better, up
+ * to a point: on two cores, 32 sentences took 47 ms in runs of 2, 41 in runs of 4, 35 in runs of
+ * 12, and 46 in one run.
  */
 final class TokenBatch {
   /**
-   * The most tokens of a batch. The turn is passed on between calls, so one that takes a second
-   * makes everybody else of its class wait a second; this many take about 100 ms on two cores.
+   * The largest number of tokens in a batch. Turns change hands between calls, so a call that takes
+   * a second makes all other tenants of its class wait a second. This many tokens take about 100 ms
+   * on two cores.
    */
   static final int MAX_TOKENS = 2_048;
 
@@ -39,7 +40,7 @@ final class TokenBatch {
     List<TokenRun> made = new ArrayList<>();
     int from = 0;
     for (int to = 1; to <= count; to++) {
-      // Each row is at least as long as the ones before: the next one would decide the padding.
+      // Rows are in order of length, so the next row would determine the padding.
       boolean full =
           to == count
               || to - from == RUN_TEXTS
@@ -76,7 +77,7 @@ final class TokenBatch {
     return batches;
   }
 
-  /** {@return how many texts these are} */
+  /** {@return the number of texts} */
   int count() {
     return count;
   }
@@ -86,7 +87,7 @@ final class TokenBatch {
     return runs;
   }
 
-  /** {@return the memory that a call of all the runs needs at its peak: that of the largest} */
+  /** {@return the peak memory of a call of all runs: that of the largest run} */
   MemorySize peakMemory() {
     return runs.stream().map(TokenRun::peakMemory).max(Comparator.naturalOrder()).orElseThrow();
   }

@@ -5,8 +5,8 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * What one run of the model reads: texts of about the same length, one row of token numbers each,
- * padded to the longest. Immutable.
+ * The input of one run of the model: texts of similar length, one row of token numbers each, padded
+ * to the longest. Immutable.
  */
 final class TokenRun {
   private final int[] texts;
@@ -17,7 +17,7 @@ final class TokenRun {
   /**
    * Pads the rows.
    *
-   * @param texts which rows these are, among those of the batch
+   * @param texts the indices of these rows in the batch
    * @param rows the tokens of each text of the batch
    */
   TokenRun(int[] texts, List<long[]> rows) {
@@ -32,12 +32,12 @@ final class TokenRun {
     }
   }
 
-  /** {@return how many texts these are} */
+  /** {@return the number of texts} */
   int count() {
     return texts.length;
   }
 
-  /** {@return which text of the batch a row is} */
+  /** {@return the index in the batch of a row's text} */
   int text(int row) {
     return texts[row];
   }
@@ -58,23 +58,22 @@ final class TokenRun {
   }
 
   /**
-   * {@return the memory that the run needs at its peak, beside the weights}
+   * {@return the run's peak memory, without the weights}
    *
-   * <p>This number keeps a burst of requests from running out of memory, so it is worth measuring
-   * for a model of your own: run some shapes, read the allocator's peak (on a CPU the process's
-   * VmHWM, with the arena off), and look for what grows with the length and what with its square.
-   * For this model, per token of the padded run, the larger of these, as they are not alive
-   * together:
+   * <p>This number keeps a burst of requests from running out of memory, so measure it for your own
+   * model: run some shapes, read the allocator's peak (on a CPU the process's VmHWM, with the arena
+   * off), and find which terms grow with the length and which with its square. For this model, each
+   * token of the padded run takes the larger of these, because they are not live at the same time:
    *
    * <ul>
-   *   <li>the feed-forward block: 1,536 values, as 4-byte input, accumulator and output and as
-   *       1-byte quantised input: 19,968 bytes (measured: 19,936 with 32 texts of 128 tokens);
-   *   <li>attention: 12 heads, a row of 4-byte scores as long as the text, before and after the
-   *       softmax, and two rows of 384 values: 96 bytes times the length, plus 3,072 (measured:
-   *       26,470 with texts of 256 tokens, 51,021 with 512).
+   * <li>the feed-forward block: 1,536 values, as 4-byte input, accumulator and output and as 1-byte
+   * quantised input: 19,968 bytes (measured: 19,936 with 32 texts of 128 tokens);
+   * <li>attention: 12 heads, a row of 4-byte scores as long as the text, before and after the
+   * softmax, and two rows of 384 values: 96 bytes times the length, plus 3,072 (measured: 26,470
+   * with texts of 256 tokens, 51,021 with 512).
    * </ul>
    *
-   * A tenth more is for what the arena rounds up.
+   * A tenth is added for the arena's rounding.
    */
   MemorySize peakMemory() {
     long perToken = Math.max(19_968, 96L * length + 3_072);

@@ -4,8 +4,8 @@ import dev.vgpu.CallOptions;
 import dev.vgpu.PreemptibleCall;
 
 /**
- * Where a model's calls run. In a server of your own this is {@code gpu::call} and needs no type;
- * the demo also has one that shares nothing, to compare with, and one that notes when calls ran.
+ * Runs a model's calls. In your own server this is {@code gpu::call} and needs no type. The demo
+ * also has an implementation without sharing, to compare with, and one that records when calls ran.
  */
 @FunctionalInterface
 interface Turns {

@@ -61,7 +61,7 @@ final class EmbedCallTest {
                 });
         started.await();
         for (int i = 0; i < 20_000 * cancelled; i++) {
-          Thread.onSpinWait(); // cancels later each time, so that it ends
+          Thread.onSpinWait(); // cancels later each time, so that the call ends
         }
         call.cancel();
         try {

@@ -61,9 +61,7 @@ final class EmbeddingModelTest {
     }
   }
 
-  /**
-   * Quantisation picks its scale from the whole batch, so they are not the same to the last bit.
-   */
+  /** Quantisation picks its scale from the whole batch, so the vectors are not bitwise equal. */
   @Test
   void paddingBesideALongerTextChangesNothingThatMatters() throws Exception {
     String text = "Ask not what your country can do for you.";

@@ -85,7 +85,7 @@ final class InferenceServerTest {
     return model(name, "OFFLINE", "\"workers\":2");
   }
 
-  /** Waits, by asking, until the phase's only tenant has embedded something. */
+  /** Polls until the phase's only tenant has embedded something. */
   private static JsonNode reportWithItems() throws Exception {
     while (true) {
       JsonNode report = get("/demo/phase").json();
@@ -239,7 +239,7 @@ final class InferenceServerTest {
       for (int i = 0; i < 4; i++) {
         last.add(clients.submit(() -> lastStatus(port, started)));
       }
-      started.await(); // each client has had an answer
+      started.await(); // each client has received an answer
       other.close();
       other.close();
       for (Future<Integer> status : last) {
@@ -250,7 +250,7 @@ final class InferenceServerTest {
     }
   }
 
-  /** {@return the status of the last answer, of a client that goes on until it is refused} */
+  /** {@return the status of the last answer to a client that sends requests until it is refused} */
   private static int lastStatus(int port, CountDownLatch started) throws InterruptedException {
     int status = 0;
     try {

@@ -58,7 +58,8 @@ final class TokenBatchTest {
   }
 
   /**
-   * The measured peaks, in MiB, are where the Javadoc of TokenRun.peakMemory has its numbers from.
+   * The measured peaks, in MiB, are the source of the numbers in the Javadoc of
+   * TokenRun.peakMemory.
    */
   @Test
   void theBudgetIsAboveTheMeasuredPeakAndNotFarAbove() {

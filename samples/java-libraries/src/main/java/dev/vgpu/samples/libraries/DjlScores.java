@@ -20,7 +20,9 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 
-/** A model of the Deep Java Library under an online virtual GPU: prints the scores of two rows. */
+/**
+ * Runs a Deep Java Library model under an online virtual GPU, and prints the scores of two rows.
+ */
 public final class DjlScores {
   static final int WIDTH = 8;
 
@@ -42,8 +44,8 @@ public final class DjlScores {
    * @throws Exception if the model cannot be run
    */
   public static void main(String[] args) throws Exception {
-    // Must come before DJL's first use: it reports starts on EC2 to its makers otherwise, and asks
-    // the network for native code.
+    // Must come before DJL's first use. Otherwise DJL reports starts on EC2 to its makers, and
+    // downloads native code.
     System.setProperty("OPT_OUT_TRACKING", "true");
     System.setProperty("ai.djl.offline", "true");
     Path file = Files.createTempFile("sample", ".onnx");
@@ -61,7 +63,7 @@ public final class DjlScores {
   /**
    * {@return the scores of rows, in order}
    *
-   * @param pool where the virtual GPU is cut
+   * @param pool the pool of the virtual GPU
    * @param file an ONNX model
    * @param rows of {@value #WIDTH} values
    */

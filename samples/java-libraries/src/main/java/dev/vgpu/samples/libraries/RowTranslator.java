@@ -6,7 +6,7 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.translate.NoBatchifyTranslator;
 import ai.djl.translate.TranslatorContext;
 
-/** Between a row and the arrays of a model whose input is rows of floats. */
+/** Translates between a row and the arrays of a model whose input is rows of floats. */
 final class RowTranslator implements NoBatchifyTranslator<float[], float[]> {
   @Override
   public NDList processInput(TranslatorContext context, float[] row) {

@@ -9,8 +9,8 @@ import dev.vgpu.VirtualGpu;
 import java.util.List;
 
 /**
- * An embedding model of LangChain4j under a virtual GPU: each request is a call. Takes the place of
- * the model wherever LangChain4j wants one. As safe for use by several threads as the model.
+ * A LangChain4j embedding model under a virtual GPU: each request is a call. It can replace the
+ * model wherever LangChain4j expects one. It is as thread-safe as the model.
  */
 public final class SharedEmbeddingModel implements EmbeddingModel {
   private final VirtualGpu gpu;
@@ -20,10 +20,9 @@ public final class SharedEmbeddingModel implements EmbeddingModel {
   /**
    * Puts a model under a virtual GPU.
    *
-   * @param gpu what each request is a call of; not closed by this
-   * @param model one that works in the thread that asks it; an executor of its own would work
-   *     outside the call
-   * @param options how long a request waits, the memory that it needs at its peak
+   * @param gpu the virtual GPU of the requests; not closed by this
+   * @param model must work in the calling thread; its own executor would work outside the call
+   * @param options how long a request waits, and its peak memory
    */
   public SharedEmbeddingModel(VirtualGpu gpu, EmbeddingModel model, CallOptions options) {
     this.gpu = gpu;

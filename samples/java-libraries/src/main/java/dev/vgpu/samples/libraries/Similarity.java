@@ -12,7 +12,7 @@ import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import java.time.Duration;
 
-/** Prints how alike two texts are; LangChain4j's model, in its jar, under a virtual GPU. */
+/** Prints how similar two texts are, with LangChain4j's bundled model under a virtual GPU. */
 public final class Similarity {
   private static final VirtualGpuRequest REQUEST =
       VirtualGpuRequest.builder()
@@ -33,7 +33,7 @@ public final class Similarity {
       System.err.println("usage: Similarity TEXT TEXT");
       return;
     }
-    System.setProperty("OPT_OUT_TRACKING", "true"); // see DjlScores; the tokenizer is of DJL
+    System.setProperty("OPT_OUT_TRACKING", "true"); // see DjlScores; the tokenizer is DJL's
     System.setProperty("ai.djl.offline", "true");
     try (GpuPool pool = GpuPool.open();
         VirtualGpu gpu = pool.acquire(REQUEST)) {
@@ -41,7 +41,7 @@ public final class Similarity {
     }
   }
 
-  /** {@return the model, each of whose requests is a call that waits ten seconds at most} */
+  /** {@return the model; each request is a call that waits at most ten seconds} */
   static EmbeddingModel embeddingModel(VirtualGpu gpu) {
     EmbeddingModel model = new AllMiniLmL6V2QuantizedEmbeddingModel(Runnable::run);
     return new SharedEmbeddingModel(gpu, model, CallOptions.ofTimeout(Duration.ofSeconds(10)));

@@ -1,4 +1,4 @@
-/** Java libraries of models under virtual GPUs; written to be copied. */
+/** Java model libraries under virtual GPUs; written to be copied. */
 @NullMarked
 package dev.vgpu.samples.libraries;
 

@@ -15,12 +15,12 @@ import java.nio.FloatBuffer;
 import java.util.Map;
 
 /**
- * Scores a table on an offline virtual GPU. Services of this node that have work take the GPU at
- * once: the running batch ends at the model's next operator, and is run again later. The job's
- * result does not change by that.
+ * Scores a table on an offline virtual GPU. If a service on this node has work, it gets the GPU at
+ * once: the running batch ends at the model's next operator, and is repeated later. This does not
+ * change the job's result.
  */
 public final class BatchJob {
-  /** What the job has; online models of this node come first. */
+  /** The job's terms; online models on this node come first. */
   static final VirtualGpuRequest REQUEST =
       VirtualGpuRequest.builder()
           .name("batch-job")
@@ -69,7 +69,7 @@ public final class BatchJob {
   /**
    * {@return the sum of all scores}
    *
-   * @param session what scores
+   * @param session the session that scores
    * @param rows how many rows the table has
    */
   static double score(VgpuSession session, int rows) throws OrtException, InterruptedException {
@@ -87,7 +87,7 @@ public final class BatchJob {
     return sum;
   }
 
-  /** Stands for a read from where the rows are. */
+  /** Stands for reading the rows from storage. */
   private static OnnxTensor read(int first, int count) throws OrtException {
     FloatBuffer values = FloatBuffer.allocate(count * WIDTH);
     for (int i = 0; i < count * WIDTH; i++) {

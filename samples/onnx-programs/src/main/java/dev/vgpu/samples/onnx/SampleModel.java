@@ -9,8 +9,8 @@ import org.tribuo.util.onnx.ONNXOperators;
 import org.tribuo.util.onnx.ONNXRef;
 
 /**
- * A multi-layer perceptron with made-up weights, so that the samples need no model file. Its input
- * {@value #INPUT} is rows of so many values, and each row of its output has as many.
+ * A multi-layer perceptron with generated weights, so that the samples need no model file. The rows
+ * of its input {@value #INPUT} and of its output have the same number of values.
  */
 public final class SampleModel {
   /** The name of the input. */

@@ -21,19 +21,19 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 
 /**
- * Two sessions of one JVM whose runs come from changing threads, as in onnxruntime issue 29351:
- * there each session's memory on the GPU grows with every run. {@code plain} runs them as ONNX
- * Runtime makes them, {@code vgpu} under a virtual GPU each. Prints what the process holds after
- * each round.
+ * Two sessions in one JVM with runs from changing threads, as in onnxruntime issue 29351, where
+ * each session's memory on the GPU grows with every run. {@code plain} runs them as plain ONNX
+ * Runtime sessions, {@code vgpu} each under its own virtual GPU. Prints the memory that the process
+ * holds after each round.
  *
- * <p>On a CPU nothing grows without end. What shows is that a plain session keeps the most that a
- * run of it ever took, and that one under a virtual GPU gives it back.
+ * <p>On a CPU nothing grows without bound. But a plain session keeps the largest amount that any of
+ * its runs took, and a session under a virtual GPU gives it back.
  */
 public final class TwoSessions {
   private static final int WIDTH = 16;
   private static final int HIDDEN = 1024;
 
-  /** Rows of the rounds' runs; the largest takes 128 MiB between the layers. */
+  /** Rows per run in each round; the largest takes 128 MiB between the layers. */
   private static final List<Integer> ROUNDS = List.of(64, 32_768, 64, 64);
 
   private static final OrtEnvironment ENVIRONMENT = OrtEnvironment.getEnvironment();
@@ -121,7 +121,7 @@ public final class TwoSessions {
         ENVIRONMENT, FloatBuffer.allocate(rows * WIDTH), new long[] {rows, WIDTH});
   }
 
-  /** {@return what of this process is in memory; Linux tells} */
+  /** {@return the resident memory of this process, read from Linux} */
   private static long heldMebibytes() throws IOException {
     for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
       if (line.startsWith("RssAnon:")) {

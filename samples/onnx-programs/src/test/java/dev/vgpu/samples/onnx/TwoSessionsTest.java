@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 
-/** Each way in a process of its own: what is looked at is what the process holds. */
+/** Runs each mode in its own process, because the test looks at the memory of the process. */
 class TwoSessionsTest {
   private static final Pattern HELD = Pattern.compile("rows=(\\d+) heldMiB=(-?\\d+)");
 
@@ -28,7 +28,7 @@ class TwoSessionsTest {
     return HELD.matcher(output).results().map(found -> Integer.parseInt(found.group(2))).toList();
   }
 
-  /** After the largest runs, a run of each session on a few rows is all that is left to hold. */
+  /** After the largest runs, only the memory of one small run per session may remain. */
   @Test
   void sessionsUnderVirtualGpusGiveBackWhatTheirLargestRunTook() throws Exception {
     List<Integer> plain = held("plain");

@@ -3,10 +3,10 @@ package dev.vgpu.samples.spring;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 
-/** Three models behind {@code POST /models/NAME}, a virtual GPU each. */
+/** Serves three models at {@code POST /models/NAME}, each under its own virtual GPU. */
 @SpringBootApplication
 public class ModelService {
-  /** Makes one; Spring does. */
+  /** Called by Spring. */
   public ModelService() {}
 
   /**

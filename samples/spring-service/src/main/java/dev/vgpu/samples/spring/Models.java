@@ -11,7 +11,7 @@ import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 
-/** A session for each model, under the virtual GPU that application.yaml gives to it. */
+/** Opens a session for each model, under its virtual GPU from application.yaml. */
 @Configuration(proxyBeanMethods = false)
 class Models {
   // #region sessions
@@ -39,7 +39,7 @@ class Models {
     OrtEnvironment environment = OrtEnvironment.getEnvironment();
     byte[] file = SampleModel.of(ServedModel.WIDTH, 512, layers);
     try (OrtSession.SessionOptions options = new OrtSession.SessionOptions()) {
-      options.setIntraOpNumThreads(1); // else each session has a thread for each core
+      options.setIntraOpNumThreads(1); // otherwise each session has a thread per core
       VgpuSession session = VgpuOrt.session(gpu, environment, file, options);
       ServedModel model = new ServedModel(session);
       model.warmUp();

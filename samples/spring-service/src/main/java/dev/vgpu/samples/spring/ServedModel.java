@@ -13,13 +13,13 @@ import java.util.Set;
 
 /** A model that scores rows. Safe for use by several threads. */
 final class ServedModel implements AutoCloseable {
-  /** The values of a row. */
+  /** The number of values in a row. */
   static final int WIDTH = 32;
 
-  /** The most rows of a request. */
+  /** The largest number of rows in a request. */
   static final int MOST_ROWS = 256;
 
-  /** How long a request waits for its turn: its client has given up by then. */
+  /** How long a request waits for its turn; after that, the client has given up. */
   private static final CallOptions PATIENCE = CallOptions.ofTimeout(Duration.ofSeconds(10));
 
   private final VgpuSession session;
@@ -28,7 +28,7 @@ final class ServedModel implements AutoCloseable {
     this.session = session;
   }
 
-  /** The first run of a shape is slow and has the quota alone, so no client shall have it. */
+  /** The first run of a shape is slow and has the whole quota, so it must not be a client's. */
   void warmUp() throws OrtException, InterruptedException {
     try (OnnxTensor most = tensor(new float[MOST_ROWS][WIDTH])) {
       session.warmUp(Map.of(SampleModel.INPUT, most));
@@ -39,7 +39,7 @@ final class ServedModel implements AutoCloseable {
    * {@return the scores of rows, in order}
    *
    * @param rows 1 to {@value #MOST_ROWS} of {@value #WIDTH} values each
-   * @throws dev.vgpu.GpuTimeoutException if the GPU was not had in time
+   * @throws dev.vgpu.GpuTimeoutException if it gets no turn in time
    */
   float[][] score(float[][] rows) throws OrtException, InterruptedException {
     try (OnnxTensor input = tensor(rows);
