@@ -20,7 +20,7 @@ static uint64_t steps(uint64_t bytes) {
 static emu_gpu *gpu_of(uint64_t address) {
     emu_allocation found;
     return emu_memory_find(address, &found) && found.kind == EMU_GRAPH_MEMORY
-               ? emu_gpu_at(found.device)
+               ? emu_gpu_at((uint32_t)found.device)
                : NULL;
 }
 
