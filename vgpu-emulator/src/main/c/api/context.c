@@ -28,7 +28,7 @@ static bool take_green(CUcontext context) {
     int own = (int)syscall(SYS_gettid);
     int user = __atomic_load_n(&context->user, __ATOMIC_ACQUIRE);
     if (user != 0 && user != own && syscall(SYS_tgkill, getpid(), user, 0) == 0) {
-        emu_log("thread %d would have the green context that is current to thread %d", own, user);
+        emu_log("thread %d wants the green context that is current to thread %d", own, user);
         return false;
     }
     __atomic_store_n(&context->user, own, __ATOMIC_RELEASE);

@@ -285,8 +285,8 @@ static int try_open(emu_state *state, const char *path, char *problem, size_t si
 static void look_at_gpus(emu_state *state) {
     bool same = memcmp(&state->settings, &state->header->settings, sizeof state->settings) == 0;
     if (!same && getenv("VGPU_EMULATOR") != NULL) {
-        emu_log("VGPU_EMULATOR differs from what the GPUs of this directory already are, and is "
-                "not used: directory=%s",
+        emu_log("VGPU_EMULATOR does not match this directory's existing GPUs and is ignored: "
+                "directory=%s",
                 state->directory);
     }
     state->settings = state->header->settings;
@@ -339,7 +339,7 @@ int emu_state_open(emu_state *state, char *problem, size_t size) {
     }
     if (result == 1) {
         return fail(problem, size,
-                    "another process holds up the making of the emulator's state: file=%s", path);
+                    "another process is blocking the creation of the emulator's state: file=%s", path);
     }
     if (result == 0) {
         look_at_gpus(state);

@@ -117,7 +117,7 @@ static const char *vgpu_unknown(const struct file *file)
 	const char *version;
 
 	if (!S_ISCHR(inode->i_mode) || imajor(inode) != VGPU_MAJOR || iminor(inode) != VGPU_CONTROL_MINOR)
-		return "it is no control device of the driver";
+		return "it is not the driver's control device";
 	if (!module || strcmp(module->name, VGPU_DRIVER))
 		return "it belongs to another module";
 	version = module->version;
@@ -158,7 +158,7 @@ int vgpu_driver_attach(const char *path)
 		WRITE_ONCE(driver->compat_ioctl, vgpu_compat_ioctl);
 	WRITE_ONCE(driver->release, vgpu_release);
 	WRITE_ONCE(driver->unlocked_ioctl, vgpu_ioctl);
-	pr_info("vgpu_kmod: holds tenants of the driver %s\n", owner->version);
+	pr_info("vgpu_kmod: attached to driver %s\n", owner->version);
 	fput(file);
 	return 0;
 }

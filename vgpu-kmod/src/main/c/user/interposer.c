@@ -152,7 +152,7 @@ static uint64_t wanted_limit(void) {
   unsigned long long limit = strtoull(text, &end, 10);
   if (errno == 0 && *text >= '0' && *text <= '9' && *end == '\0') return limit;
   fprintf(stderr,
-          "libvgpu_rm.so: VGPU_RM_LIMIT=%s is no number of bytes; device memory is refused. Give digits alone.\n",
+          "libvgpu_rm.so: VGPU_RM_LIMIT=%s is not a number of bytes; device memory is refused. Use digits only.\n",
           text);
   return 0;
 }

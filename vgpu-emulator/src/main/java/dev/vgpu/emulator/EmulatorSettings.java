@@ -84,7 +84,7 @@ final class EmulatorSettings {
         try {
           context = MemorySize.fromString(parts[1].trim());
         } catch (IllegalArgumentException e) {
-          throw new VgpuException("bad setting of the emulator: context=" + parts[1].trim(), e);
+          throw new VgpuException("invalid emulator setting: context=" + parts[1].trim(), e);
         }
       }
     }

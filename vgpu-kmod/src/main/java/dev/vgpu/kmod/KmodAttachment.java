@@ -34,7 +34,7 @@ final class KmodAttachment implements ProcessAttachment {
       }
       if (machine.hasBegun()) {
         throw new IllegalStateException(
-            "this process has begun with CUDA already: attach it before the first call");
+            "this process has already used CUDA: attach it before the first call");
       }
       move(cgroup);
       return new KmodAttachment(before);

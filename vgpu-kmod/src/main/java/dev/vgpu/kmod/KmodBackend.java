@@ -84,7 +84,7 @@ public final class KmodBackend implements EnforcementBackend {
   public Optional<String> unable(PhysicalGpu gpu, VirtualGpuRequest request) {
     if (request.policy() == SharePolicy.FIXED_SHARE) {
       return Optional.of(
-          "the module sets time slices, which are no fixed share: ask for BURST_SHARE");
+          "the module sets time slices, which enforce no fixed share: ask for BURST_SHARE");
     }
     return request.gpuCount() > 1
         ? Optional.of("the module counts a tenant's memory on all GPUs together: ask for one GPU")
@@ -108,7 +108,7 @@ public final class KmodBackend implements EnforcementBackend {
   public ProcessAttachment attachThisProcess(Map<String, String> environment) {
     String cgroup = environment.get(CGROUP);
     if (cgroup == null) {
-      throw new VgpuException("these are no variables of a lease of " + NAME + ": no " + CGROUP);
+      throw new VgpuException("these are not the variables of a " + NAME + " lease: no " + CGROUP);
     }
     return KmodAttachment.attach(machine, Path.of(cgroup));
   }

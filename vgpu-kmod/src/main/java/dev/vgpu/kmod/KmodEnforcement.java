@@ -92,7 +92,7 @@ final class KmodEnforcement implements Enforcement {
     Path note = directory.resolve(NOTE);
     if (!isNew && !Files.exists(note)) {
       throw new VgpuException(
-          "the module has a tenant of this name, of somebody else: id="
+          "the module already has a tenant of this name, not of this lease: id="
               + id
               + "; remove it (rmdir "
               + machine.tenantDirectory().resolve(id)
@@ -122,7 +122,7 @@ final class KmodEnforcement implements Enforcement {
         remove(id, cgroup);
       }
       throw new VgpuException(
-          "the module took no tenant: id=" + id + " because=" + e.getMessage(), e);
+          "the module did not accept the tenant: id=" + id + " reason=" + e.getMessage(), e);
     }
   }
 

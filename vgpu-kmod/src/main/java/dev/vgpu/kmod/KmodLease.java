@@ -114,7 +114,7 @@ final class KmodLease implements EnforcedLease {
       grant(request);
       return true;
     } catch (IOException e) {
-      throw new VgpuException("the module took no other terms: tenant=" + tenant, e);
+      throw new VgpuException("the module rejected the new terms: tenant=" + tenant, e);
     }
   }
 
@@ -127,10 +127,10 @@ final class KmodLease implements EnforcedLease {
   public void check(Path executable) {
     throw new VgpuException(
         "kmod cannot start programs under a virtual GPU, since a program has to be in the lease's"
-            + " cgroup before it begins: attach this JVM, whose programs are then in it too; or"
+            + " cgroup before it starts: attach this JVM, whose programs are then in it too; or"
             + " have a shell write its number to $"
             + KmodBackend.CGROUP
-            + "/cgroup.procs and replace itself by the program");
+            + "/cgroup.procs and exec the program");
   }
 
   @Override
@@ -155,7 +155,7 @@ final class KmodLease implements EnforcedLease {
   public Optional<String> impaired() {
     return tenants.exists(tenant)
         ? Optional.empty()
-        : Optional.of("its tenant is gone: somebody removed " + tenant + ", or the module");
+        : Optional.of("its tenant is missing: " + tenant + " was removed, or the module unloaded");
   }
 
   @Override

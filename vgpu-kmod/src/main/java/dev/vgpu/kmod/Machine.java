@@ -140,7 +140,8 @@ class Machine {
               + " /sys/kernel/config");
     }
     if (!Files.isWritable(tenantDirectory())) {
-      return Optional.of("this process may not write /sys/kernel/config/vgpu: run it as root");
+      return Optional.of(
+          "this process has no write permission for /sys/kernel/config/vgpu: run it as root");
     }
     return Optional.empty();
   }

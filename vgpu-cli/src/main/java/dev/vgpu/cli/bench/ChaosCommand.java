@@ -19,7 +19,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "chaos",
     description = {
-      "Let everything happen to programs under virtual GPUs, and see that every promise holds.",
+      "Stress programs under virtual GPUs with random failures, and check that every promise"
+          + " holds.",
       "",
       "Random programs allocate, launch and fork over emulated GPUs; they are killed at any"
           + " instant, stopped and let go on, the seat is killed and taken over, its disk fills up,"

@@ -25,7 +25,7 @@ import picocli.CommandLine.Spec;
       "Tenants of every policy and class come and go, are killed, stopped and paused; the seat's"
           + " holder is killed and another process takes over; the disk fills up. Measured all the"
           + " while: heap, memory, threads, descriptors, shared pages, files, disk, shares, and the"
-          + " ledgers beside the GPUs' own accounts. A tenant that stands still ends it."
+          + " ledgers beside the GPUs' own accounts. The run ends if a tenant makes no progress."
     },
     footer = {
       "",

@@ -108,9 +108,10 @@ public final class ProcessesText {
         ? "Backend mig: unmodified programs had a MIG instance each, and took no turns. Held is the"
             + " part of all time in which each had work on its own."
         : "Backend mps: unmodified programs were clients of MPS, and took no turns. Held is the"
-            + " part of all time in which each had work on the GPU. The stand-in for MPS gives"
-            + " nobody units of his own: the emulated GPU switches between these programs by"
-            + " itself, so the shares asked for do not show; what shows is that the quotas hold.";
+            + " part of all time in which each had work on the GPU. The stand-in for MPS gives no"
+            + " program compute units of its own: the emulated GPU switches between these programs"
+            + " by itself, so the shares asked for do not show; what shows is that the quotas"
+            + " hold.";
   }
 
   private static String percent(JsonNode value) {

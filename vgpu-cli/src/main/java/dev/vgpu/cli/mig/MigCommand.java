@@ -89,7 +89,7 @@ public final class MigCommand implements Runnable {
         context
             .console()
             .out()
-            .println("A process that has the seat sees that when it is started anew.");
+            .println("The process that holds the seat sees this after a restart.");
         return 0;
       }
     }

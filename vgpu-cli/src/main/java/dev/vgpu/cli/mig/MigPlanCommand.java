@@ -45,12 +45,12 @@ import picocli.CommandLine.Parameters;
 /** Shows where an instance would be placed, and why. Changes nothing without {@code --consent}. */
 @Command(
     name = "plan",
-    description = "Show where a MIG instance would go now, and why. Nothing is made.",
+    description = "Show where a MIG instance would go now, and why. Creates nothing.",
     footer = {
       "",
-      "A move destroys an instance and makes it anew elsewhere on its GPU. What runs in one cannot"
-          + " be taken along: virtual GPUs under which something runs are not moved, offline ones"
-          + " neither; end it first (vgpu ls tells what). Instances that vgpu did not make stay.",
+      "A move destroys an instance and creates it again elsewhere on its GPU. Running programs,"
+          + " also offline ones, cannot be moved; end them first (see vgpu ls). Instances that vgpu"
+          + " did not create stay.",
       "",
       "'takes' is how many of the next 20 requests a GPU can take, as expected, if larger kinds of"
           + " instances are asked for less often and an instance stays while 4 requests come. The"
@@ -75,7 +75,7 @@ final class MigPlanCommand implements Callable<Integer> {
   @Option(
       names = "--memory",
       paramLabel = "SIZE",
-      description = "Instead: the smallest kind that has so much memory.")
+      description = "Instead: the smallest kind with at least this much memory.")
   private @Nullable MemorySize memory;
 
   @Option(
@@ -87,16 +87,16 @@ final class MigPlanCommand implements Callable<Integer> {
   @Option(
       names = "--move",
       description =
-          "Where nothing fits, show which instances would have to be made anew elsewhere. Only"
-              + " our own are looked at, which are idle or of offline leases.")
+          "Where nothing fits, show which instances would have to be recreated elsewhere;"
+              + " considers only vgpu's instances that are idle or of offline leases.")
   private boolean move;
 
   @Option(
       names = "--consent",
       description =
           "With --move: carry it out, for virtual GPUs under which nothing runs. Programs that are"
-              + " started under them from then on see the new instance; variables and containers"
-              + " that were made out before name one that is gone.")
+              + " started under them from then on see the new instance; earlier environment"
+              + " variables and containers still name the old one, which is gone.")
   private boolean consent;
 
   /** The virtual GPUs under which a program runs. */
@@ -266,7 +266,7 @@ final class MigPlanCommand implements Callable<Integer> {
                   + each.start()
                   + " of "
                   + each.to()
-                  + ": it is destroyed, and made anew."
+                  + ": it is destroyed and recreated."
                   + (isBusy(each) ? " What runs there has to be ended first." : ""))
           .forEach(out::println);
     }

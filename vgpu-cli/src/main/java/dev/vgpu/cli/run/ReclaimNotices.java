@@ -29,7 +29,7 @@ final class ReclaimNotices implements GpuListener {
     if (event instanceof GpuEvent.Suspended suspended) {
       say("is suspended: " + suspended.reason());
     } else if (event instanceof GpuEvent.Resumed resumed) {
-      say("goes on: " + resumed.reason());
+      say("is resumed: " + resumed.reason());
     } else if (event instanceof GpuEvent.EndedByReclaim end) {
       say("is ended to get its memory back: " + end.reason());
       ended.countDown();

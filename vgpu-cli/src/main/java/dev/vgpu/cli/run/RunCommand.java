@@ -42,15 +42,15 @@ import picocli.CommandLine.TypeConversionException;
       "Run a program, unmodified, under a virtual GPU.",
       "",
       "Its memory on the GPU stays within the quota, and its work takes turns with that of others."
-          + " So does whatever it starts. SIGINT, SIGTERM and SIGHUP go to the program."
+          + " The same applies to its child processes. SIGINT, SIGTERM and SIGHUP go to the"
+          + " program."
     },
     footer = {
       "",
-      "It ends with the program. What the program has started in the background goes on under the"
-          + " virtual GPU, which is given back when the last of its processes has ended. Only where"
-          + " nobody else holds the node's seat ('vgpu serve') does vgpu stay until then, and says"
-          + " so; a signal ends that. If vgpu itself is killed, the program goes on within its quota"
-          + " and share.",
+      "It ends with the program. Processes left in the background keep the virtual GPU until the"
+          + " last one ends. vgpu waits for them only if no other process holds the node's seat"
+          + " ('vgpu serve'), and says so; a signal ends the wait. If vgpu itself is killed, the"
+          + " program goes on within its quota and share.",
       "",
       "Exit codes: the program's own; 128 + n if signal n ended it; 2 wrong usage, also a quota"
           + " that no GPU here could ever give; 69 no backend can enforce it here; 75 it does not"

@@ -36,7 +36,7 @@ final class SeatStay {
         console
             .err()
             .println(
-                "vgpu: the program has ended; processes go on that it has started, and this one"
+                "vgpu: the program has ended, but processes that it started still run; vgpu"
                     + " holds the seat for them (not needed beside 'vgpu serve'): "
                     + virtualGpu);
         console.err().flush();

@@ -68,8 +68,8 @@ public abstract class SuspendCommand implements Callable<Integer> {
   /** Resumes what runs under a suspended virtual GPU. */
   @Command(
       name = "resume",
-      description = "Let what runs under a suspended virtual GPU go on.",
-      footer = {"", "Exit codes: 0 done, 1 it cannot go on now, 2 wrong usage."})
+      description = "Resume a suspended virtual GPU.",
+      footer = {"", "Exit codes: 0 done, 1 it cannot be resumed now, 2 wrong usage."})
   public static final class Resume extends SuspendCommand {
     /** Creates the command. */
     public Resume(CliContext context) {
@@ -83,7 +83,7 @@ public abstract class SuspendCommand implements Callable<Integer> {
 
     @Override
     String done() {
-      return "goes on";
+      return "resumed";
     }
   }
 

@@ -21,8 +21,8 @@ import picocli.CommandLine.Mixin;
     description = {
       "Hold the seat of this node: run the scheduler for all processes that share its GPUs.",
       "",
-      "It is not needed: the first process that opens the GPUs holds the seat, and another takes it"
-          + " over when that one ends. With this, no program has to do it beside its own work."
+      "Optional: without it, the first process that opens the GPUs holds the seat, and another"
+          + " takes over when it ends. With it, no program has to do this beside its own work."
     },
     footer = {
       "",

@@ -96,7 +96,7 @@ final class Stays {
   private long leaving(FileTenant tenant, Value after, Deque<String> asking) throws UserException {
     String name = after.text();
     if (name.equals(tenant.name())) {
-      throw after.error("a loop: '" + name + "' comes after itself");
+      throw after.error("a cycle: '" + name + "' joins after itself");
     }
     FileTenant other = byName.get(name);
     if (other == null) {
@@ -105,12 +105,12 @@ final class Stays {
     }
     if (asking.contains(name)) {
       throw after.error(
-          "a loop: each comes after the next: " + String.join(", ", asking) + ", " + name);
+          "a cycle: each joins after the next: " + String.join(", ", asking) + ", " + name);
     }
     long leaveNs = stay(other, asking)[1];
     if (leaveNs == Long.MAX_VALUE) {
       throw after.error(
-          "'" + name + "' never leaves, so nobody comes after it; give it a 'stay' or a 'leave'");
+          "'" + name + "' never leaves, so nobody joins after it; give it a 'stay' or a 'leave'");
     }
     return leaveNs;
   }
@@ -155,7 +155,7 @@ final class Stays {
             .error(
                 "'"
                     + tenant.name()
-                    + "' is refused when it comes at "
+                    + "' is refused when it joins at "
                     + Times.text(joinNs(tenant))
                     + ": "
                     + reason

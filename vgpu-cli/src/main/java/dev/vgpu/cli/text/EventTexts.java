@@ -48,7 +48,7 @@ public final class EventTexts {
       String whose = who.isEmpty() ? changed.gpu().value() : who + " on " + changed.gpu();
       return whose + " is " + DeviceTexts.word(changed.health()) + ": " + changed.reason();
     } else if (event instanceof GpuEvent.GpuFault fault) {
-      return fault.gpu() + " told of a fault: " + fault.reason();
+      return fault.gpu() + " reported a fault: " + fault.reason();
     }
     String what = words(kind(event));
     return (who.isEmpty() ? what : who + " " + what)

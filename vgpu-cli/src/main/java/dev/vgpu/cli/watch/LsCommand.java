@@ -22,7 +22,7 @@ import picocli.CommandLine.Mixin;
 /** Lists the virtual GPUs of this node. */
 @Command(
     name = "ls",
-    description = "List the virtual GPUs: who holds what of which GPU.",
+    description = "List the virtual GPUs, with their GPUs, usage and owners.",
     footer = {
       "",
       "On a terminal that is too narrow, the device's name is shortened, and the owner and the device"

@@ -27,10 +27,10 @@ import picocli.CommandLine.Spec;
     footer = {
       "",
       "share: policy and percent of the GPU's time; held: its GPU time in the interval, with *"
-          + " where it is held back for what it got too much; wait: threads and calls that wait for"
-          + " a turn; lost: turns lost to more urgent tenants; slow: how much longer its work takes"
-          + " beside others than alone (1.00: no longer). Below: what happened last, and why. With"
-          + " --json, one object in one line each time.",
+          + " if it is held back because it exceeded its share; wait: threads and calls that wait"
+          + " for a turn; lost: turns lost to more urgent tenants; slow: how much longer its work"
+          + " takes beside others than alone (1.00: no longer). Below: the latest events and their"
+          + " reasons. With --json, one object in one line each time.",
       "",
       "Exit codes: 0 done, also by Ctrl-C; 1 the GPUs cannot be read, 2 wrong usage."
     })
@@ -55,7 +55,7 @@ public final class TopCommand implements Callable<Integer> {
       description = "How often, for example 500ms. Default: 1s.")
   private Duration interval = Duration.ofSeconds(1);
 
-  @Option(names = "--count", paramLabel = "N", description = "End after that many times.")
+  @Option(names = "--count", paramLabel = "N", description = "Exit after N updates.")
   private @Nullable Integer count;
 
   /** Creates the command. */

@@ -115,7 +115,7 @@ final class Board implements AutoCloseable {
 
   /** Adds an event for the end of a process; the pool has none. */
   private void tellGone(String tenant, long pid, long wallMs) {
-    String reason = "process " + pid + " is gone; whether it ended well is not told";
+    String reason = "process " + pid + " is gone; its exit status is unknown";
     events.add(EventJson.seen("ProcessGone", wallMs, tenant, reason));
   }
 

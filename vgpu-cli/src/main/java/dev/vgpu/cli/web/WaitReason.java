@@ -47,7 +47,7 @@ record WaitReason(List<String> on, String why) {
           List.of(),
           isReclaim
               ? "suspended: its memory is off the GPU, which ran short of it"
-              : "suspended: its memory is off the GPU until somebody resumes it");
+              : "suspended: its memory is off the GPU until a user resumes it");
     }
     List<GpuLease> busy =
         others.stream()
@@ -55,7 +55,7 @@ record WaitReason(List<String> on, String why) {
             .map(Seen::lease)
             .toList();
     if (state.map(gpu -> gpu.heldBack().contains(lease.id())).orElse(false)) {
-      return new WaitReason(ids(busy), "held back: it has had more than its share");
+      return new WaitReason(ids(busy), "held back: it has used more than its share");
     }
     List<GpuLease> urgent = busy.stream().filter(other -> isUrgent(other)).toList();
     if (lease.request().preemptionClass() == PreemptionClass.OFFLINE && !urgent.isEmpty()) {
@@ -67,7 +67,7 @@ record WaitReason(List<String> on, String why) {
       return new WaitReason(List.of(holder.get()), "for its turn");
     }
     return new WaitReason(
-        ids(busy), "for its turn, or for memory of its quota: which of both is not told");
+        ids(busy), "for its turn, or for memory of its quota: which of the two is unknown");
   }
 
   private static boolean isUrgent(GpuLease lease) {

@@ -212,7 +212,7 @@ class MigIT {
     assertThat(plan.path("moves").get(0).path("start").asInt()).isIn(4, 5);
     assertThat(plan.path("chosen").path("start").asInt()).isZero();
     assertThat(mig(ON, "plan", "4g", "--move").succeeds().out().replaceAll("\\s+", " "))
-        .contains("it is destroyed, and made anew.");
+        .contains("it is destroyed and recreated.");
     assertThat(instances()).hasSize(2);
     small.signal("TERM");
     assertThat(small.exitCode()).isEqualTo(143);

@@ -95,7 +95,7 @@ class ReclaimIT {
     assertThat(lease("online").path("suspended").asBoolean()).isFalse();
     assertThat(batch.out()).doesNotContain("as it was written");
     end(online);
-    CommandNode.await(() -> batch.err().contains("goes on"), serve);
+    CommandNode.await(() -> batch.err().contains("is resumed: "), serve);
     assertThat(batch.err()).contains("the high watermark 819MiB");
     end(batch);
     assertThat(batch.out()).contains("all memory is as it was written");

@@ -184,7 +184,7 @@ class MixFileTest {
             + " s",
         "tenants: [{name: a, leave: 1s, stay: 2s, arrivals: closedLoop}]|1|38|leave one out",
         "tenants: [{name: a, name: b}]|1|21|'name' stands here twice",
-        "tenants: [{name: a, after: a, arrivals: closedLoop}]|1|28|a loop: 'a' comes after itself",
+        "tenants: [{name: a, after: a, arrivals: closedLoop}]|1|28|a cycle: 'a' joins after itself",
         "tenants: [{name: a, after: b, arrivals: closedLoop}]|1|28|there is no tenant 'b'",
         "tenants: [ONE, {name: b, after: a, arrivals: closedLoop}]|1|89|'a' never leaves",
         "tenants: &t [*t]|1|14|a loop: *t stands within what it stands for",
@@ -233,7 +233,7 @@ class MixFileTest {
         """,
         4,
         22,
-        "a loop",
+        "a cycle",
         "a, b, c, a");
   }
 
@@ -251,7 +251,7 @@ class MixFileTest {
         text.replace("JOIN", "9s"),
         4,
         37,
-        "'b' is refused when it comes at 9 s",
+        "'b' is refused when it joins at 9 s",
         "110 percent",
         "a 60 %");
   }

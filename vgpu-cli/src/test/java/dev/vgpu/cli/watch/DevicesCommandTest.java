@@ -178,6 +178,6 @@ class DevicesCommandTest {
             "  degraded: XID 95", "  device busy 87 %, 64 °C, 412 of 700 W, 3.0 of 16.0 GiB used")
         .anyMatch(line -> line.endsWith("GPU-1 is degraded: XID 95"))
         .anyMatch(line -> line.endsWith("a-1 on GPU-1 is lost: gone"))
-        .anyMatch(line -> line.endsWith("GPU-1 told of a fault: XID 31"));
+        .anyMatch(line -> line.endsWith("GPU-1 reported a fault: XID 31"));
   }
 }

@@ -200,7 +200,7 @@ final class Roll {
       return PodRequests.of(pod);
     } catch (PodRefusedException e) {
       LOG.warn(
-          "{} runs and asks what nobody understands: {}",
+          "{} runs, but its request is not understood: {}",
           pod.getMetadata().getName(),
           e.getMessage());
       return Optional.empty();

@@ -123,7 +123,7 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
         owners.owners().stream().filter(owner -> owner.slot().equals(slot)).toList();
     if (found.size() != 1) {
       throw new IllegalArgumentException(
-          "it cannot be told which container has the slot: slot=" + slot + " owners=" + found);
+          "it is not clear which container has the slot: slot=" + slot + " owners=" + found);
     }
     SlotOwners.Owner owner = found.get(0);
     Pod pod = api.pods().inNamespace(owner.namespace()).withName(owner.pod()).get();
