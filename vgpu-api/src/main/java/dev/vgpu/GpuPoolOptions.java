@@ -117,7 +117,7 @@ public final class GpuPoolOptions {
       }
       if (copy.stream().map(PhysicalGpu::id).distinct().count() < copy.size()) {
         throw new IllegalArgumentException(
-            "two GPUs have one name: gpus=" + copy.stream().map(PhysicalGpu::id).toList());
+            "two GPUs have the same name: gpus=" + copy.stream().map(PhysicalGpu::id).toList());
       }
       this.gpus = copy;
       return this;

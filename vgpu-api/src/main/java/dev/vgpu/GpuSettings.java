@@ -399,7 +399,7 @@ public final class GpuSettings {
 
     private static Duration checkedTurn(String name, Duration value) {
       if (requireNonNull(value, name).isZero()) {
-        throw new IllegalArgumentException("a turn's length is 0: " + name + "=" + value);
+        throw new IllegalArgumentException("turn length must be above 0: " + name + "=" + value);
       }
       return checked(name, value, LONGEST);
     }

@@ -165,7 +165,7 @@ public final class VirtualGpuRequest {
     public Builder name(String name) {
       if (!NAME.matcher(requireNonNull(name, "name")).matches()) {
         throw new IllegalArgumentException(
-            "not a tenant's name: '"
+            "invalid tenant name: '"
                 + name
                 + "' (1 to 63 letters, digits, dots, dashes, underscores)");
       }
@@ -404,7 +404,7 @@ public final class VirtualGpuRequest {
       if (memoryMobility == MemoryMobility.MOVABLE
           && (preemptionClass != PreemptionClass.OFFLINE || gpuCount > 1)) {
         throw new IllegalArgumentException(
-            "memory is movable for OFFLINE on one GPU alone: preemptionClass="
+            "movable memory needs class OFFLINE and a single GPU: preemptionClass="
                 + preemptionClass
                 + " gpuCount="
                 + gpuCount);

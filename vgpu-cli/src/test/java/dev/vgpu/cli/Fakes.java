@@ -108,8 +108,8 @@ public final class Fakes {
     when(state.mode()).thenReturn(SharingMode.OVERLAP);
     when(state.reason())
         .thenReturn(
-            "no fixed share among those who have work;"
-                + " held back for what they got too much: batch-1");
+            "no tenant with work has a fixed share;"
+                + " held back because they are ahead of their share: batch-1");
     when(state.holder()).thenReturn(Optional.of("batch-1"));
     when(state.heldBack()).thenReturn(List.of("batch-1"));
     when(state.turnLength()).thenReturn(Duration.ofNanos(2_500_000));

@@ -49,7 +49,7 @@ class DoctorCommandTest {
     when(pool.backends()).thenReturn(List.of(hook));
     List<BackendChoice> choices =
         List.of(
-            choice("cuda-hook", BackendChoice.Verdict.CHOSEN, "does what is demanded"),
+            choice("cuda-hook", BackendChoice.Verdict.CHOSEN, "meets the demands"),
             choice("mps", BackendChoice.Verdict.NOT_NOW, "the GPU is shared in turns"),
             choice("mig", BackendChoice.Verdict.IMPOSSIBLE, "MIG mode is off: vgpu mig enable"));
     when(pool.explain(any())).thenReturn(choices);

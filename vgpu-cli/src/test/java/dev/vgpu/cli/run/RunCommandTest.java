@@ -198,7 +198,7 @@ class RunCommandTest {
     "--memory 1GiB --wait soon true, not a duration",
     "--memory 1GiB --require speed true, not a demand: 'speed'",
     "--memory 1GiB --require memory:huge true, 'one of none, soft, exact'",
-    "--memory 1GiB --name -x true, not a tenant's name"
+    "--memory 1GiB --name -x true, invalid tenant name"
   })
   void mistakesInTheArgumentsAreWrongUsage(String arguments, String message) {
     assertThat(run(arguments.split(" "))).isEqualTo(2);

@@ -311,7 +311,7 @@ class SuspendIT {
   void onlyOfflineProgramsMayHaveMovableMemory() throws Exception {
     Command refused = node.run("--memory 1GiB --movable", "true");
     assertThat(refused.exitCode()).isNotZero();
-    assertThat(refused.err()).contains("memory is movable for OFFLINE");
+    assertThat(refused.err()).contains("movable memory needs class OFFLINE");
   }
 
   @Test

@@ -169,8 +169,8 @@ class LeaseTablesTest {
     assertThat(out.toString(UTF_8).lines())
         .contains(
             "  overlap batch-1, turns of 2.5 ms, 250 a second",
-            "  because no fixed share among those who have work; held back for what they got",
-            "    too much: batch-1")
+            "  because no tenant with work has a fixed share; held back because they are",
+            "    ahead of their share: batch-1")
         .anyMatch(line -> line.equals("  memory 3 GiB free, reclaimed below 1 GiB up to 2 GiB"))
         .anyMatch(line -> line.matches("batch-1 .* 25.0%[*] .*"))
         .anyMatch(

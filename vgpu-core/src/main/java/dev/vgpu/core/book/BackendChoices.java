@@ -153,7 +153,7 @@ public final class BackendChoices {
   /** Why a backend does not work on a GPU for any request; empty if it does. */
   private Optional<String> obstacle(EnforcementBackend backend, PhysicalGpu gpu) {
     if (!backend.serves(gpu)) {
-      return Optional.of("does not serve it");
+      return Optional.of("does not support this GPU");
     }
     BackendStatus status = backend.status();
     if (!status.isAvailable()) {
@@ -163,8 +163,7 @@ public final class BackendChoices {
       return gpu.unusableAsWhole();
     }
     if (backend.needs().isPresent() && enforcements.beneath(backend).isEmpty()) {
-      return Optional.of(
-          "needs another backend beneath it, which is not here: " + backend.needs().get());
+      return Optional.of("needs another backend that is not available: " + backend.needs().get());
     }
     return backend.obstacle(gpu);
   }
@@ -179,13 +178,15 @@ public final class BackendChoices {
     boolean putUpWith = request.failureMode() == FailureMode.OPEN;
     Verdict verdict = Verdict.POSSIBLE;
     String reason =
-        missing.isEmpty() ? "does what is demanded" : "lacks " + missing + ", which is put up with";
+        missing.isEmpty()
+            ? "meets the demands"
+            : "lacks " + missing + ", accepted under FailureMode.OPEN";
     if (!missing.isEmpty() && !putUpWith) {
       verdict = Verdict.IMPOSSIBLE;
       reason = "lacks " + missing;
     } else if (spatial && request.gpuCount() > 1) {
       verdict = Verdict.IMPOSSIBLE;
-      reason = "shares in space, and several GPUs at once are shared in turns";
+      reason = "shares a GPU in space; several GPUs at once need turns";
     } else {
       String others = slot.sharedOtherwise(spatial);
       if (!others.isEmpty()) {
@@ -193,7 +194,7 @@ public final class BackendChoices {
         reason =
             "the GPU is shared in "
                 + (spatial ? "turns" : "space")
-                + ", and not in both at once: held by "
+                + ", and cannot be shared in both ways; held by "
                 + others;
       }
     }

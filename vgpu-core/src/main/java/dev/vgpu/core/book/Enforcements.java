@@ -256,7 +256,7 @@ public final class Enforcements implements AutoCloseable {
         .orElseThrow(
             () ->
                 new VgpuException(
-                    "a backend has nothing to stand on: backend="
+                    "the backend needs another one that is not installed: backend="
                         + backend.name()
                         + " needs "
                         + backend.needs()));

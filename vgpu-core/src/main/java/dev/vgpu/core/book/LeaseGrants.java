@@ -74,7 +74,7 @@ public final class LeaseGrants {
   private void checkRoom(Asked asked) {
     if (asked.by().isAnotherProcess() && table.bookings().size() >= mostForClients) {
       throw new GpuCapacityException(
-          "more virtual GPUs than one node keeps account of: most=" + mostForClients, List.of());
+          "too many virtual GPUs on this node: limit=" + mostForClients, List.of());
     }
   }
 

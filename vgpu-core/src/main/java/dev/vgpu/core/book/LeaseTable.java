@@ -205,7 +205,7 @@ public final class LeaseTable {
       if (!line.remove(waiting)) {
         return Optional.empty();
       }
-      return Optional.of(placement.refusal(waiting.asked.request(), "; waited until the timeout"));
+      return Optional.of(placement.refusal(waiting.asked.request(), "; timed out while waiting"));
     } finally {
       lock.unlock();
     }
@@ -271,7 +271,7 @@ public final class LeaseTable {
   public void checkNotHeldBack(Booking booking) {
     if (booking.suspended) {
       throw new GpuSuspendException(
-          "no program can start under a suspended virtual GPU; let it go on first (vgpu resume): id="
+          "no program can start under a suspended virtual GPU; resume it first (vgpu resume): id="
               + booking.id);
     }
     lock.lock();

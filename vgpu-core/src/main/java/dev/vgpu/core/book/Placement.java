@@ -136,10 +136,13 @@ final class Placement {
     long capable = allowed.stream().filter(slot -> choices.couldServe(slot, request)).count();
     if (capable < request.gpuCount()) {
       throw new VgpuException(
-          "no backend can enforce what is demanded: " + request + "; " + lack(request, allowed));
+          "no backend can enforce the demanded capabilities: "
+              + request
+              + "; "
+              + lack(request, allowed));
     }
     if (allowed.stream().allMatch(slot -> choices.isServedWithLess(slot, request))) {
-      log.warn("served without what it demands: {}; {}", request, lack(request, allowed));
+      log.warn("served without all demanded capabilities: {}; {}", request, lack(request, allowed));
     }
   }
 

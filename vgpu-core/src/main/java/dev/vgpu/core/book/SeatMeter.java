@@ -213,7 +213,7 @@ public final class SeatMeter implements AutoCloseable {
       meter.write();
       return !all.isEmpty() || meter.hasUnwritten();
     } catch (RuntimeException | Error e) {
-      log.error("what is used could not be looked at", e);
+      log.error("usage could not be sampled", e);
       return true;
     }
   }

@@ -62,7 +62,7 @@ public final class LeaseDirectory implements AutoCloseable {
     if (Files.exists(file, LinkOption.NOFOLLOW_LINKS)
         && !Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)
         && !Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS)) {
-      log.warn("what is no file is removed: {}", file);
+      log.warn("removing a non-regular file: {}", file);
       Files.delete(file);
     }
   }
@@ -205,7 +205,7 @@ public final class LeaseDirectory implements AutoCloseable {
       }
       leases.add(lease);
     } catch (IOException | IllegalArgumentException | MalformedMessageException e) {
-      log.warn("a lease on disk makes no sense and is set aside: {}: {}", file, e.getMessage());
+      log.warn("malformed lease on disk, set aside: {}: {}", file, e.getMessage());
       try {
         Files.move(file, own.resolve(FILE + BAD), StandardCopyOption.REPLACE_EXISTING);
       } catch (IOException again) {

@@ -59,7 +59,7 @@ public final class Preemptions {
 
       @Override
       public void stoodStill(String what) {
-        log.warn("a GPU stood still, and does not any more: gpu={} {}", gpu, what);
+        log.warn("a GPU was stalled and has recovered: gpu={} {}", gpu, what);
       }
     };
   }

@@ -68,7 +68,7 @@ final class TurnFlights {
 
   @Name("dev.vgpu.SharingChanged")
   @Label("Sharing Changed")
-  @Description("The tenants of a GPU share it in another way from now on")
+  @Description("The sharing mode of a GPU changed")
   @Category({"vgpu", "Sharing"})
   @StackTrace(false)
   static final class SharingChanged extends Event {
@@ -94,7 +94,7 @@ final class TurnFlights {
 
   @Name("dev.vgpu.SuspectReport")
   @Label("Suspect Report")
-  @Description("What a process tells of itself cannot be true")
+  @Description("A process reported impossible usage")
   @Category({"vgpu", "Sharing"})
   @StackTrace(false)
   static final class SuspectReport extends Event {
@@ -138,7 +138,7 @@ final class TurnFlights {
 
   @Name("dev.vgpu.MeteringFailed")
   @Label("Metering Failed")
-  @Description("What is used cannot be written down")
+  @Description("Usage records cannot be written")
   @Category({"vgpu", "Sharing"})
   @StackTrace(false)
   static final class MeteringFailed extends Event {

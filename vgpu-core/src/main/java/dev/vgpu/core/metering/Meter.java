@@ -238,7 +238,7 @@ public final class Meter implements AutoCloseable {
       fails = true;
       if (isNew) {
         whenFails.accept(
-            "what is used cannot be written: path="
+            "usage cannot be written: path="
                 + journal.directory()
                 + ": "
                 + e
@@ -355,7 +355,7 @@ public final class Meter implements AutoCloseable {
       try {
         journal.readAll(sum::add);
       } catch (IOException e) {
-        whenFails.accept("what was used cannot be read: path=" + journal.directory() + ": " + e);
+        whenFails.accept("usage cannot be read: path=" + journal.directory() + ": " + e);
       }
     }
     lock.lock();

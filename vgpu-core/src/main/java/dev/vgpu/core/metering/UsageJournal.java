@@ -118,8 +118,7 @@ final class UsageJournal implements AutoCloseable {
   private void cutOff(RandomAccessFile opened) throws IOException {
     if (opened.length() > wholeBytes) {
       log.warn(
-          "the last record of what was used was not written to its end and is left out: path={}"
-              + " bytes={}",
+          "the last usage record is incomplete and was dropped: path={} bytes={}",
           path(number),
           opened.length() - wholeBytes);
       opened.setLength(wholeBytes);
@@ -215,8 +214,7 @@ final class UsageJournal implements AutoCloseable {
   private EntryLines.Damage damage(Path path) {
     return (line, text) -> {
       if (named.size() < MOST_NAMED && named.add(path + ":" + line)) {
-        log.warn(
-            "a damaged record of what was used is left out: path={} line={}: {}", path, line, text);
+        log.warn("skipped a damaged usage record: path={} line={}: {}", path, line, text);
       }
     };
   }

@@ -149,7 +149,7 @@ public final class LocalAuthority implements Authority {
     if (suspensions.suspend(booking, Booking.BY_OWNER, Suspensions.ALL, timeoutNs)) {
       MemorySize held =
           enforced == null ? used : enforced.mover().map(MemoryMover::moved).orElse(used);
-      log.info("suspended as it was asked for: id={}", id);
+      log.info("suspended on request: id={}", id);
       publish(at -> new GpuEvent.Suspended(at, id, held, "it was asked for"));
     }
   }
@@ -157,7 +157,7 @@ public final class LocalAuthority implements Authority {
   @Override
   public void resume(String id, long timeoutNs) {
     if (suspensions.resume(booking(id), Booking.BY_OWNER, timeoutNs)) {
-      log.info("goes on as it was asked for: id={}", id);
+      log.info("resumed on request: id={}", id);
       publish(at -> new GpuEvent.Resumed(at, id, "it was asked for"));
     }
   }

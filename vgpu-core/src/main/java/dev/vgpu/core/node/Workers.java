@@ -66,7 +66,7 @@ final class Workers extends ThreadPoolExecutor {
     try {
       super.execute(task);
     } catch (OutOfMemoryError e) {
-      log.warn("no thread can be started: what is to be done waits for one of {}", getPoolSize());
+      log.warn("no thread can be started: task queued for one of {}", getPoolSize());
       waiting.add(task);
       boolean ignored = getQueue().offer(this::runWaiting); // one may be free by now
     }

@@ -106,7 +106,7 @@ public final class MemoryReclaim implements AutoCloseable {
     }
     if (!suspended) {
       String reason = "the last holder of the seat died while it suspended it";
-      log.info("goes on: id={}: {}", booking.id, reason);
+      log.info("resumed: id={}: {}", booking.id, reason);
       node.listeners().publish(at -> new GpuEvent.Resumed(at, booking.id, reason));
     } else if (booking.slots.stream().noneMatch(this::isWatched)) {
       letGoOnOnceItFits(booking);
@@ -275,10 +275,10 @@ public final class MemoryReclaim implements AutoCloseable {
         return !booking.suspended; // its owner was faster, or wants it suspended
       }
     } catch (RuntimeException e) {
-      log.warn("cannot go on yet: id={}: {}", booking.id, e.getMessage());
+      log.warn("cannot be resumed yet: id={}: {}", booking.id, e.getMessage());
       return false;
     }
-    log.info("goes on: id={}: {}", booking.id, reason);
+    log.info("resumed: id={}: {}", booking.id, reason);
     node.listeners().publish(at -> new GpuEvent.Resumed(at, booking.id, reason));
     return true;
   }

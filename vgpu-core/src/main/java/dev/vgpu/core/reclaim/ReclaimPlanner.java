@@ -252,7 +252,7 @@ public final class ReclaimPlanner {
 
   private boolean isEndAwaited(long nowNs, TenantReading tenant, VictimProgress victim) {
     if (victim.killedNs == NOT && nowNs - victim.endingNs >= settings.endNs()) {
-      String reason = "it was told to end and has not within " + millis(settings.endNs());
+      String reason = "it was told to end and did not terminate within " + millis(settings.endNs());
       end(nowNs, tenant, victim, true, reason);
     }
     return victim.killedNs == NOT || nowNs - victim.killedNs < GONE_NS;

@@ -33,7 +33,7 @@ public record SchedulerSettings(
         || !(offlineFloor >= 0 && offlineFloor <= 1)
         || lockoutNs <= 0) {
       throw new IllegalArgumentException(
-          "a scheduler cannot go by this: shortestTurnNs="
+          "invalid scheduler settings: shortestTurnNs="
               + shortestTurnNs
               + " longestTurnNs="
               + longestTurnNs

@@ -48,7 +48,7 @@ final class StandStill {
 
   /** Tells the observer that the GPU stood still, and the scheduler's state. */
   void tell(Tenant next, SchedulerState state) {
-    observer.stoodStill("nobody had the turn, though " + next.id() + " has work: " + state);
+    observer.stoodStill("no tenant had the turn although " + next.id() + " has work: " + state);
   }
 
   /** Records that a gate was shut and its work is awaited. */
@@ -66,7 +66,7 @@ final class StandStill {
       tenant.drained = tenant.gate.shut();
       tenant.askAgainNs = gates.nowNs() + ASK_AGAIN_NS;
       if (tenant.drained) {
-        observer.stoodStill("nobody told that the work of " + tenant.id() + " had ended");
+        observer.stoodStill("the end of " + tenant.id() + "'s work was not reported");
         return;
       }
     }

@@ -95,7 +95,7 @@ final class StateReport {
 
   private String reason(Mode mode) {
     return switch (mode) {
-      case IDLE -> "nobody has work";
+      case IDLE -> "no tenant has work";
       case ALONE -> alone();
       case OVERLAP -> overlap();
       case STRICT -> strict();
@@ -114,12 +114,12 @@ final class StateReport {
     if (gates.isOpen(false) && gates.isOpen(true)) {
       text.append("offline work yields by itself to more urgent work");
     } else {
-      text.append("no fixed share among those who have work");
+      text.append("no tenant with work has a fixed share");
     }
     String held = held(upper.level) + held(offline.level);
     return held.isEmpty()
         ? text.toString()
-        : text + "; held back for what they got too much:" + held;
+        : text + "; held back because they are ahead of their share:" + held;
   }
 
   private static String held(ShareLevel level) {
@@ -136,7 +136,7 @@ final class StateReport {
     }
     if (upper.level.size() > 0 && offline.level.size() > 0) {
       if (upper.level.pick() == null) {
-        return upper.level.member(0).id + " is at its fixed share; offline gets what it leaves";
+        return upper.level.member(0).id + " is at its fixed share; offline tenants get the rest";
       }
       String unable = unable(upper.level) + unable(offline.level);
       if (!unable.isEmpty()) {
@@ -145,7 +145,9 @@ final class StateReport {
     }
     ShareLevel level = upper.level.size() > 1 ? upper.level : offline.level;
     if (level.size() > ActiveGates.MOST_TOGETHER) {
-      return "more than " + ActiveGates.MOST_TOGETHER + " have work: each would wait for all";
+      return "more than "
+          + ActiveGates.MOST_TOGETHER
+          + " tenants have work: in time slices each would wait for all others";
     }
     if (!level.isOfOneClass()) {
       return "an online tenant goes before a nearline one";
@@ -160,18 +162,18 @@ final class StateReport {
       return "more urgent work may come: one offline tenant at a time has work on the GPU";
     }
     if (!level.isOfOneGroup()) {
-      return "those who have work are entitled to unlike shares";
+      return "the tenants with work are entitled to different shares";
     }
     for (int i = 0; i < level.size(); i++) {
       if (level.member(i).pauses && level.member(i).gate.mayOverlap()) {
         return level.member(i).id
-            + " pauses between its kernels: in slices it would get too little";
+            + " pauses between its kernels: time slices would give it too little";
       }
       if (!level.member(i).gate.mayOverlap()) {
         return "calls are not measured on the GPU: " + level.member(i).id;
       }
     }
-    return "it is offline's turn by the floor";
+    return "an offline tenant has a turn from the offline floor";
   }
 
   private static String unable(ShareLevel level) {

@@ -30,7 +30,7 @@ final class ClientLines {
   /** The estimated memory of a request, in addition to its message. */
   private static final int REQUEST_BYTES = 2 << 10;
 
-  static final String TOO_MANY = "more requests of one process wait than are kept";
+  static final String TOO_MANY = "too many pending requests from one process";
 
   private final Desk.Line inOrder;
   private final Desk.Line preparations;
@@ -189,7 +189,7 @@ final class ClientLines {
       try {
         work.run();
       } catch (MalformedMessageException e) {
-        from.close("it sent what makes no sense: " + e.getMessage());
+        from.close("malformed message: " + e.getMessage());
       } catch (UnknownLeaseException e) {
         log.debug("{}", e.getMessage());
       } catch (RuntimeException | Error e) {

@@ -367,7 +367,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   private Asked asked(VirtualGpuRequest request) {
     int most = server.mostLeasesOfOne();
     if (leases.size() >= most) {
-      throw new IllegalStateException("one process has so many virtual GPUs: " + most);
+      throw new IllegalStateException("too many virtual GPUs in one process: limit=" + most);
     }
     return new Asked(request, this);
   }

@@ -160,7 +160,7 @@ final class Desk implements AutoCloseable {
     try {
       task.run();
     } catch (RuntimeException | Error e) {
-      log.error("what a client asked for could not be done", e);
+      log.error("a client's request failed", e);
     } finally {
       line.done();
     }

@@ -72,9 +72,9 @@ public final class GpuLocks implements AutoCloseable {
       make();
       outcome = SeatLock.tryTake(place.resolve(file), self);
     } catch (IOException e) {
-      log.debug("it cannot be told whether another run directory has the GPU", e);
+      log.debug("cannot determine whether another run directory manages the GPU", e);
       if (e instanceof UntrustedFileException) {
-        log.warn("it is not looked whether another run directory has the GPU: {}", e.getMessage());
+        log.warn("not checking whether another run directory manages the GPU: {}", e.getMessage());
       }
       return;
     }

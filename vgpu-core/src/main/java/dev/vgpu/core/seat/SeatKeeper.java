@@ -304,7 +304,7 @@ public final class SeatKeeper {
     boolean optedForNothing = node.optedFor().equals(PoolSettings.from(GpuPoolOptions.defaults()));
     if (!optedForNothing && !with.settings().equals(node.optedFor())) {
       log.warn(
-          "the process that has the seat goes by other options, which hold here too: {} {}",
+          "the seat's holder uses different options, which apply here as well: {} {}",
           with.holder(),
           with.settings());
     }
@@ -368,7 +368,7 @@ public final class SeatKeeper {
           return;
         } catch (RuntimeException | IOException | OutOfMemoryError e) {
           if (waitNs == AGAIN_NS) {
-            log.error("no seat: calls that wait go on waiting; trying again", e);
+            log.error("no seat available; pending calls keep waiting; retrying", e);
           }
           LockSupport.parkNanos(this, waitNs);
           waitNs = Math.min(2 * waitNs, MOST_AGAIN_NS);

@@ -166,7 +166,7 @@ final class SeatServer implements AutoCloseable {
         }
       }
     } catch (IOException e) {
-      throw new IllegalStateException("it cannot be told whose process it is", e);
+      throw new IllegalStateException("the peer's user cannot be determined", e);
     }
   }
 
@@ -329,7 +329,8 @@ final class SeatServer implements AutoCloseable {
     if (!LeaseRecord.isId(id)
         || slots.size() != request.gpuCount()
         || !slots.stream().allMatch(slot -> slot.fits(request))) {
-      throw new IllegalStateException("the virtual GPU was given to others: id=" + id);
+      throw new IllegalStateException(
+          "the virtual GPU's capacity was granted to other tenants: id=" + id);
     }
     restore(
         new LeaseRecord(

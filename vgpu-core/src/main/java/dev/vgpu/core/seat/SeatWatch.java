@@ -135,7 +135,7 @@ final class SeatWatch implements AutoCloseable {
       whenMute.accept(
           "its clients or programs have not been served for " + silentNs / MILLI_NS + " ms");
     } catch (RuntimeException | Error e) {
-      log.error("the seat could not be given up in order", e);
+      log.error("giving up the seat failed", e);
     }
   }
 

@@ -53,7 +53,7 @@ public final class SeatThread implements AutoCloseable {
         step();
       } catch (RuntimeException | Error e) {
         // The turns on all GPUs depend on this thread, so it survives any failure.
-        log.error("the deadlines of turns were not looked at once", e);
+        log.error("turn deadlines were missed once", e);
       }
     }
   }

@@ -100,9 +100,9 @@ final class ThreadTurns {
       throw new IllegalStateException(
           "a call of "
               + other.id()
-              + " makes a call of "
+              + " contains a call of "
               + gate.id()
-              + " on the same GPU and would wait for itself for ever");
+              + " on the same GPU, which would deadlock");
     }
     return Nesting.OUTERMOST;
   }

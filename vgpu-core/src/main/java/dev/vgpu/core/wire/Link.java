@@ -214,7 +214,7 @@ public final class Link {
       }
       keepRest();
     } catch (MalformedMessageException | IllegalArgumentException | ArithmeticException e) {
-      close("it sent what makes no sense: " + e.getMessage());
+      close("malformed message: " + e.getMessage());
     }
   }
 

@@ -222,7 +222,7 @@ public final class LinkLoop implements AutoCloseable {
       }
     }
     if (fullest != null && all > MOST_HELD_BYTES) {
-      fullest.close("it makes this process hold the most: bytes=" + fullest.heldBytes());
+      fullest.close("it holds the most memory of this process: bytes=" + fullest.heldBytes());
     }
   }
 
@@ -236,7 +236,7 @@ public final class LinkLoop implements AutoCloseable {
         } catch (RuntimeException | Error e) {
           // Continue after any failure: all peers of this process depend on this thread.
           LockSupport.parkNanos(this, MILLI_NS);
-          log.error("the links to other processes were not served once", e);
+          log.error("one pass over the links to other processes failed", e);
         }
       }
     } catch (IOException | ClosedSelectorException e) {
@@ -251,7 +251,7 @@ public final class LinkLoop implements AutoCloseable {
     try {
       return now == null ? Long.MAX_VALUE : now.tick(clock.nanoTime());
     } catch (RuntimeException | Error e) {
-      log.error("what is due by time was not done once", e);
+      log.error("a periodic task failed", e);
       return clock.nanoTime() + PAUSE_NS;
     }
   }
@@ -313,7 +313,7 @@ public final class LinkLoop implements AutoCloseable {
     if (link != null) {
       link.close("it could not be served");
     }
-    log.error("a message from another process could not be worked on", because);
+    log.error("a message from another process could not be processed", because);
   }
 
   @SuppressWarnings("unchecked")

@@ -308,7 +308,7 @@ class ChoosingTest {
             .failureMode(FailureMode.OPEN)
             .build();
     assertThat(choice(pool.explain(vm), "fake").verdict()).isEqualTo(CHOSEN);
-    assertThat(choice(pool.explain(vm), "fake").reason()).contains("worksFor VM", "put up with");
+    assertThat(choice(pool.explain(vm), "fake").reason()).contains("worksFor VM", "accepted under");
     assertThat(backendOf(pool, pool.acquire(vm))).contains("fake");
   }
 }

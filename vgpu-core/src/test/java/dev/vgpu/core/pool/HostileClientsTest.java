@@ -328,7 +328,7 @@ class HostileClientsTest extends TwoPools {
       answer = Frames.read(channel);
       granted += answer.contains("many-") ? 1 : 0;
     }
-    assertThat(answer).contains("one process has so many virtual GPUs");
+    assertThat(answer).contains("too many virtual GPUs in one process");
     assertThat(granted).isEqualTo(LeaseGrants.MOST_LEASES / 2);
     assertThat(client.leases()).hasSize(granted);
     System.out.println(granted + " leases: worst answer to others ms=" + worstAnswerMs());

@@ -47,7 +47,7 @@ class SharingTest {
     node.runUntil(60 * S);
     SchedulerState state = node.scheduler().state();
     assertThat(state.mode()).isEqualTo(Mode.STRICT);
-    assertThat(state.reason()).contains("unlike shares");
+    assertThat(state.reason()).contains("different shares");
     double all = served(node, large) + served(node, small);
     assertThat(served(node, large) / all).isCloseTo(0.75, offset(0.001));
     assertThat(all).as("nothing is lost when turns are passed on").isGreaterThan(99.7);

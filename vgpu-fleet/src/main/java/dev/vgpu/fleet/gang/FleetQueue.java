@@ -69,7 +69,7 @@ public final class FleetQueue {
     Fit.require(fleet.nodes(), member);
     if (member.preemptionClass() != terms.preemptionClass()) {
       throw new IllegalArgumentException(
-          "a member has the class of its gang: gang="
+          "a member's class must equal its gang's: gang="
               + terms.name()
               + " class="
               + terms.preemptionClass()
@@ -126,7 +126,10 @@ public final class FleetQueue {
   public void adopt(Terms terms, List<Placement> placements, double nowS) {
     if (known.containsKey(terms.name()) || placements.size() != terms.size()) {
       throw new IllegalArgumentException(
-          "known already, or not whole: gang=" + terms + " placements=" + placements.size());
+          "the gang is known already, or members are missing: gang="
+              + terms
+              + " placements="
+              + placements.size());
     }
     List<Placement> done = new ArrayList<>();
     try {

@@ -65,10 +65,10 @@ public final class Fit {
     nodes.forEach(node -> node.migCuts().forEach(cut -> profiles.add(cut.profile())));
     List<NodeSpec> same = nodes.stream().filter(node -> shape.takes(node.gpuModel())).toList();
     if (same.isEmpty()) {
-      return "there are models " + models;
+      return "the fleet has the models " + models;
     }
     if (shape.isMig()) {
-      return "there are MIG profiles " + profiles;
+      return "the fleet has the MIG profiles " + profiles;
     }
     return "of such GPUs a node has at most gpus="
         + most(same.stream(), NodeSpec::gpus)

@@ -57,7 +57,7 @@ class ReportedStateTest {
     assertThatThrownBy(() -> queue.adopt(two, List.of(at("a", 0, 0), at("b", 9, 0)), 0))
         .hasMessageContaining("no such node");
     assertThatThrownBy(() -> queue.adopt(two, List.of(at("a", 0, 0)), 0))
-        .hasMessageContaining("not whole");
+        .hasMessageContaining("members are missing");
     assertThat(fleet.placements()).isEmpty();
     assertThat(queue.running()).isEmpty();
   }

@@ -66,11 +66,11 @@ final class TokenRun {
    * token of the padded run takes the larger of these, because they are not live at the same time:
    *
    * <ul>
-   * <li>the feed-forward block: 1,536 values, as 4-byte input, accumulator and output and as 1-byte
-   * quantised input: 19,968 bytes (measured: 19,936 with 32 texts of 128 tokens);
-   * <li>attention: 12 heads, a row of 4-byte scores as long as the text, before and after the
-   * softmax, and two rows of 384 values: 96 bytes times the length, plus 3,072 (measured: 26,470
-   * with texts of 256 tokens, 51,021 with 512).
+   *   <li>the feed-forward block: 1,536 values, as 4-byte input, accumulator and output and as
+   *       1-byte quantised input: 19,968 bytes (measured: 19,936 with 32 texts of 128 tokens);
+   *   <li>attention: 12 heads, a row of 4-byte scores as long as the text, before and after the
+   *       softmax, and two rows of 384 values: 96 bytes times the length, plus 3,072 (measured:
+   *       26,470 with texts of 256 tokens, 51,021 with 512).
    * </ul>
    *
    * A tenth is added for the arena's rounding.
