@@ -143,7 +143,7 @@ class ModelsTest {
     assertThat(metadata())
         .contains("\"vgpu.pool.offline-floor-percent\"")
         .contains("\"vgpu.models\"")
-        .containsIgnoringCase("the part of the time, 0 to 100 percent");
+        .containsIgnoringCase("offline models get, 0 to 100 percent");
   }
 
   /** Of all jars: the frameworks' have theirs. */
