@@ -124,7 +124,7 @@ class ReclaimIT {
     CommandNode.signalProcess("STOP", pid);
     Command online = online();
     assertThat(batch.exitCode()).as("%s", serve).isEqualTo(137);
-    assertThat(batch.err()).contains("could not be suspended", "not within 500 ms");
+    assertThat(batch.err()).contains("could not be suspended", "did not terminate within 500 ms");
     end(online);
   }
 
