@@ -352,10 +352,14 @@ public final class Meter implements AutoCloseable {
   public List<UsageRecord> since(Instant since, Collection<Reading> readings) {
     UsageSum sum = new UsageSum(since);
     if (journal != null) {
+      writing.lock();
       try {
+        resume(journal); // otherwise, after a take-over, the last second would be missing
         journal.readAll(sum::add);
       } catch (IOException e) {
         whenFails.accept("usage cannot be read: path=" + journal.directory() + ": " + e);
+      } finally {
+        writing.unlock();
       }
     }
     lock.lock();

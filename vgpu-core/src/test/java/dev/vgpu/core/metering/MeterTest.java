@@ -377,7 +377,6 @@ class MeterTest {
     node.meter.restored(account);
     use(tenant, 5);
     node.meter.closed(new Meter.Reading(account, tenant.reading()));
-    assertThat(node.meter.since(Instant.EPOCH, List.of())).noneMatch(UsageRecord::isClosed);
     node.meter.write();
     node.meter.write();
     node.tenants.clear();
@@ -388,5 +387,21 @@ class MeterTest {
               assertThat(record.isClosed()).isTrue();
               assertThat(record.gpuTime()).isEqualTo(Duration.ofMillis(15));
             });
+  }
+
+  @Test
+  void aQuestionRightAfterATakeOverIsAnsweredWithAllUse() {
+    Tenant tenant = node.acquire("model-1", GPU);
+    use(tenant, 10);
+    node.second();
+    use(tenant, 5); // not written
+    assertThat(node.of(tenant).gpuTime()).isEqualTo(Duration.ofMillis(15));
+    node.meter = new Meter(node, node.directory.resolve("usage"), node.failures::add);
+    LeaseAccount account = new LeaseAccount("model-1", "model", List.of(new GpuId(GPU)));
+    node.meter.restored(account);
+    Meter.Reading reading = new Meter.Reading(account, tenant.reading());
+    assertThat(node.meter.since(Instant.EPOCH, List.of(reading)))
+        .singleElement()
+        .satisfies(record -> assertThat(record.gpuTime()).isEqualTo(Duration.ofMillis(15)));
   }
 }
