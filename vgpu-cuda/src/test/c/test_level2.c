@@ -256,6 +256,27 @@ static void test_stays_stopped_at_a_shut_gate(void) {
   seat_close(&seat);
 }
 
+/*
+ * The hook knows of no work, so the seat is told of none and gives no turn: what is stopped all the same, such as a
+ * copy that is not measured, must go on.
+ */
+static void test_unknown_work_goes_on(void) {
+  struct fake_seat seat;
+  open_seat(&seat, SHM_CLASS_OFFLINE);
+  pid_t pid = start_tenant(&seat, "flood", "", "on");
+  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  AWAIT(GET(slot_of(&seat)->busy) != 0, "does not run");
+  announce(&seat);
+  while (!is_stopped(&seat) && is_ready(&seat)) stay(&seat, 1);
+  seat_gate(&seat, 0);
+  seat_express_clear(&seat, 1);
+  CHECK(is_stopped(&seat), "not stopped");
+  __atomic_store_n(&slot_of(&seat)->busy, 0, __ATOMIC_SEQ_CST);
+  AWAIT(is_ready(&seat), "stays stopped");
+  end_tenant(pid);
+  seat_close(&seat);
+}
+
 /* The bit of an urgent process that was killed or stopped has no heartbeat. */
 static void test_stale_bit(void) {
   struct fake_seat seat;
@@ -388,6 +409,7 @@ static const struct {
 } tests[] = {
     {"stops-and-resumes", test_stops_and_resumes}, {"gate-and-lost-seat", test_gate_and_lost_seat},
     {"stays-stopped", test_stays_stopped_at_a_shut_gate},
+    {"unknown-work", test_unknown_work_goes_on},
     {"stale-bit", test_stale_bit},                 {"stopped-tenant", test_stopped_tenant},
     {"off-with-a-reason", test_off_with_a_reason}, {"second-way", test_second_way},
     {"branches", test_branches},

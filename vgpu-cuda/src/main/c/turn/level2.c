@@ -2,7 +2,7 @@
  * Preemption inside a kernel ("level 2"). While an offline lease is held back, the channels of its process are stopped
  * by the driver's own means, whatever kernel runs in them. A dedicated thread does this and never calls CUDA, since a
  * CUDA call may wait for the very work that is stopped. It resumes as soon as the reason is gone or can no longer be
- * seen. A reason is a bit of the express lane whose process is alive, or a gate that a living seat keeps shut.
+ * seen, or if the hook knows of no work. A reason is a bit of the express lane whose process is alive, or a gate that a living seat keeps shut.
  */
 #include <errno.h>
 #include <limits.h>
@@ -247,10 +247,14 @@ static void vgpu__step(struct vgpu_tenant *tenant, uint64_t now) {
   } else if (!level2.tried && !LOAD(level2.over) && vgpu__is_busy(tenant)) {
     vgpu__try(tenant);
   }
-  int shall = vgpu__shall_stop(tenant, now);
+  /*
+   * Only known work is kept stopped. If the hook knows of none, the seat is told of none, and gives no turn: work that
+   * the hook does not measure would stay stopped for good.
+   */
+  int shall = vgpu__is_busy(tenant) && vgpu__shall_stop(tenant, now);
   if (vgpu__is_stopped()) {
     if (!shall) vgpu__resume(tenant);
-  } else if (shall && LOAD(level2.state) == SHM_LEVEL2_READY && vgpu__is_busy(tenant)) {
+  } else if (shall && LOAD(level2.state) == SHM_LEVEL2_READY) {
     vgpu__stop(tenant);
   }
   vgpu__unlock(&level2.lock);
