@@ -208,18 +208,18 @@ static long number_of(const char *text) {
 }
 
 static int help(void) {
-  puts("Suspends the CUDA part of another process, and lets it go on.\n"
+  puts("Suspends the CUDA part of another process, and resumes it.\n"
        "--get-state --pid PID: prints running, locked, checkpointed or failed\n"
        "--action lock|checkpoint|restore|unlock --pid PID [--timeout MS]: one step; a lock waits at most so long\n"
        "--toggle --pid PID [--timeout MS]: suspends a running process, resumes a suspended one\n"
        "--get-restore-tid --pid PID: prints the thread that restores\n"
-       "--probe: says whether the driver can\n"
+       "--probe: prints whether the driver supports this\n"
        "The driver is the library in VGPU_CUDA_DRIVER, else libcuda.so.1.");
   return DONE;
 }
 
 static int wrong(const char *argument) {
-  fprintf(stderr, "wrong usage: %s; --help says what can be given\n", argument);
+  fprintf(stderr, "invalid usage: %s; see --help\n", argument);
   return USAGE;
 }
 

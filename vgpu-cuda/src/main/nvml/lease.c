@@ -49,7 +49,7 @@ static const char *vgpu__map_page(const char *name, uint64_t size, uint64_t magi
   close(fd);
   const struct shm_header *header = page;
   if (page == MAP_FAILED) {
-    snprintf(why, why_size, "%s is not the file of shared pages that it should be", path);
+    snprintf(why, why_size, "%s is not a valid shared-page file", path);
   } else if (LOAD_ACQUIRE(header->magic) != magic || header->size != size || header->slot_count != SHM_SLOT_COUNT ||
              header->layout_major != SHM_LAYOUT_MAJOR) {
     snprintf(why, why_size, "%s has another layout (%u; this library knows %u)", path, header->layout_major,

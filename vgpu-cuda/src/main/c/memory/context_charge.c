@@ -46,7 +46,7 @@ static enum context_kind vgpu__kind_of(CUcontext handle, CUdevice *device) {
 
 /* The context exists already, so a charge without room is owed after the measurement. */
 static uint64_t vgpu__charge_late(struct vgpu_tenant *tenant) {
-  vgpu__log("a context was made by a function that is not known here; it is charged now");
+  vgpu__log("a context was made by an unknown function; charged now");
   return vgpu__reserve_part(tenant, tenant->context_bytes);
 }
 

@@ -115,7 +115,7 @@ static void *vgpu__find_driver(void) {
       if (opened != NULL) return opened;
     }
   }
-  vgpu__log("no CUDA driver in any usual place; VGPU_CUDA_DRIVER can name one");
+  vgpu__log("no CUDA driver in the usual places; set VGPU_CUDA_DRIVER");
   return NULL;
 }
 

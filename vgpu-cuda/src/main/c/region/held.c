@@ -47,7 +47,7 @@ static int vgpu__numbers_are_ours(void *library) {
 
 const char *vgpu__held_open(void) {
   const char *path = vgpu__setting("VGPU_NVML");
-  if (path == NULL || path[0] != '/') return "VGPU_NVML does not name it";
+  if (path == NULL || path[0] != '/') return "VGPU_NVML is not set to a full path";
   void *library = vgpu__dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL || dlsym(library, "vgpu_nvml_version") != NULL) return "it cannot be loaded";
   int lacks = vgpu__bind_one(library, &nvml.init, "nvmlInit_v2") | vgpu__bind_one(library, &nvml.count, "nvmlDeviceGetCount_v2") |
@@ -60,7 +60,8 @@ const char *vgpu__held_open(void) {
   }
   if (lacks) return "it lacks a function";
   if (nvml.init() != NVML_SUCCESS) return "it cannot be initialised";
-  return vgpu__numbers_are_ours(library) ? NULL : "the driver is older than 565, and knows processes of a pid namespace by other numbers";
+  return vgpu__numbers_are_ours(library) ? NULL
+                                         : "the driver is older than 565 and does not use this pid namespace's pids";
 }
 
 static uint32_t began; /* the thread that called cuInit */

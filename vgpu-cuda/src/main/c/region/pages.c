@@ -33,7 +33,7 @@ void *vgpu__map_file(const char *path, uint64_t size, uint64_t magic, uint64_t s
   uint64_t deadline = vgpu__now_ns() + (uint64_t)VGPU_PATIENCE_MS * NS_PER_MS;
   while (LOAD_ACQUIRE(header->magic) == 0 && vgpu__now_ns() < deadline) vgpu__sleep_ns(NS_PER_MS);
   if (LOAD_ACQUIRE(header->magic) != magic || header->size != size || header->slot_count != slot_count) {
-    vgpu__log("%s is not the file of shared pages that it should be", path);
+    vgpu__log("%s is not a valid shared-page file", path);
   } else if (header->layout_major != SHM_LAYOUT_MAJOR) {
     vgpu__log("%s has layout %u; this hook knows %u", path, header->layout_major, (unsigned)SHM_LAYOUT_MAJOR);
   } else {

@@ -75,7 +75,7 @@ static int vgpu__await_welcome(struct vgpu_tenant *tenant, uint32_t *slot, uint6
     if (message.type != SHM_MESSAGE_WELCOME) continue;
     message.text[sizeof message.text - 1] = '\0';
     if (message.version != SHM_MESSAGE_VERSION || message.layout_major != SHM_LAYOUT_MAJOR) {
-      vgpu__log("the seat speaks version %u, layout %u; this hook %u, %u", message.version, message.layout_major,
+      vgpu__log("the seat uses message version %u, layout %u; this hook %u, %u", message.version, message.layout_major,
                 (unsigned)SHM_MESSAGE_VERSION, (unsigned)SHM_LAYOUT_MAJOR);
       return -1;
     }
@@ -84,7 +84,7 @@ static int vgpu__await_welcome(struct vgpu_tenant *tenant, uint32_t *slot, uint6
       return -1;
     }
     if (message.slot_number == 0 || message.slot_number >= SHM_SLOT_COUNT) {
-      vgpu__log("the seat gave slot %u, which there is not", message.slot_number);
+      vgpu__log("the seat gave slot %u, which does not exist", message.slot_number);
       return -1;
     }
     *slot = message.slot_number;
@@ -133,7 +133,7 @@ static int vgpu__read_settings(struct vgpu_tenant *tenant, const char *const *en
     return -1;
   }
   if (strlen(id) >= sizeof tenant->lease || strchr(id, '/') != NULL || id[0] == '.') {
-    vgpu__log("VGPU_LEASE is not a lease's id: %s", id);
+    vgpu__log("VGPU_LEASE is not a valid lease id: %s", id);
     return -1;
   }
   strcpy(tenant->run_dir, directory);

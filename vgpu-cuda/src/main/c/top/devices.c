@@ -32,7 +32,7 @@ void vgpu__devices_show(void) {
   vgpu__lock(&vgpu__attach_lock);
   const char *wish = getenv("CUDA_VISIBLE_DEVICES");
   if (vgpu__shown(ours, wish, shown, sizeof shown)) {
-    vgpu__log("CUDA_VISIBLE_DEVICES=%s names more than this lease's GPUs, which are %s: shown is %s", wish, ours,
+    vgpu__log("CUDA_VISIBLE_DEVICES=%s names GPUs outside this lease (%s); shown: %s", wish, ours,
               shown[0] == '\0' ? "none" : shown);
   }
   if (wish == NULL || strcmp(wish, shown) != 0) setenv("CUDA_VISIBLE_DEVICES", shown, 1);
@@ -50,7 +50,7 @@ int vgpu__devices_are_ours(void) {
     if (REAL(cuDeviceGet)(&device, i) != ABI_SUCCESS) continue;
     /* The older form returns the UUID of a MIG device's GPU, but a lease names the MIG device. */
     if (REAL(cuDeviceGetUuid_v2)(uuid, device) == ABI_SUCCESS && !vgpu__shown_has(ours, uuid)) {
-      vgpu__log("the driver shows a GPU that is not of this lease");
+      vgpu__log("the driver shows a GPU outside this lease");
       return 0;
     }
   }

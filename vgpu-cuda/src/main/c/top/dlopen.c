@@ -124,8 +124,8 @@ struct vgpu_opened vgpu__dlmopen_own(Lmid_t space, const char *path, int flags, 
   own.done = 1;
   if (vgpu__goes_past(own.handle)) {
     dlclose(own.handle);
-    vgpu__log("%s is not opened: it brings a driver into a namespace of its own", path);
-    own.handle = vgpu__dlopen("/vgpu: not opened, it brings a driver into a namespace of its own", RTLD_NOW);
+    vgpu__log("%s is not opened: it would load another driver into its linker namespace", path);
+    own.handle = vgpu__dlopen("/vgpu: not opened, it would load another driver into its linker namespace", RTLD_NOW);
   }
   return own;
 }

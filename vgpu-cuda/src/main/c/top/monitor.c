@@ -202,7 +202,9 @@ int vgpu__monitor_start(void) {
   /* A new thread inherits its creator's mask: so the hook's threads never handle the program's signals. */
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
   runs = vgpu__start(vgpu__monitor) == 0;
-  if (runs && vgpu__start(vgpu__pulse) != 0) vgpu__log("cannot start a second thread: where the driver holds the first one up, this process looks stopped");
+  if (runs && vgpu__start(vgpu__pulse) != 0) {
+    vgpu__log("cannot start the pulse thread: while the driver blocks the monitor, this process will look stopped");
+  }
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
   vgpu__pause_tick(vgpu__now_ns()); /* the monitor's first tick may be late */
   return runs ? 0 : -1;

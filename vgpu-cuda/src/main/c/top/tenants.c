@@ -141,7 +141,7 @@ static int64_t vgpu__add_locked(const char *const *env) {
   }
   struct vgpu_tenant *tenant = vgpu__tenant_free();
   if (tenant == NULL) {
-    vgpu__log("this process is under as many leases as it can be, %d, or holds memory or streams of those that it left",
+    vgpu__log("this process has the maximum of %d leases, or still holds memory or streams of dropped ones",
               (int)VGPU_TENANTS);
     return -1;
   }

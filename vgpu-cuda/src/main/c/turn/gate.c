@@ -24,7 +24,7 @@ void vgpu__gate_set_autonomous(struct vgpu_tenant *tenant, int on) {
     tenant->gate.pace_gpu_ns = vgpu__lease_gpu_ns(tenant);
     STORE(tenant->slot->autonomous, (uint32_t)on);
     STORE_RELEASE(tenant->autonomous, (uint32_t)on);
-    vgpu__log(on ? "no seat answers: going by the last grant" : "a seat answers again");
+    vgpu__log(on ? "no seat answers: continuing with the last grant" : "a seat answers again");
   }
   vgpu__unlock(&tenant->gate.pace_lock);
 }

@@ -60,7 +60,8 @@ static const char *vgpu__why(uint64_t why) {
   static const char *const TEXTS[] = {
       "not tried yet", "switched off by VGPU_LEVEL2", "the lease is not offline", "the driver's import of ioctl cannot be redirected",
       "no channel group was seen", "the driver's version is not known", "the driver refused", "the driver took too long",
-      "several leases are in this process", "no thread could be started", "what was stopped ran on", "too many channels",
+      "several leases are in this process", "no thread could be started", "stopped work kept running",
+      "too many channels",
   };
   return why < sizeof TEXTS / sizeof *TEXTS ? TEXTS[why] : "unknown";
 }
@@ -68,7 +69,7 @@ static const char *vgpu__why(uint64_t why) {
 static void vgpu__off(struct vgpu_tenant *tenant, uint64_t why, uint32_t status) {
   STORE_RELEASE(level2.over, 1);
   vgpu__tell(tenant, SHM_LEVEL2_OFF, why);
-  vgpu__log("nothing is stopped inside a kernel: %s (driver's status 0x%x)", vgpu__why(why), status);
+  vgpu__log("level 2 is off: %s (driver status 0x%x)", vgpu__why(why), status);
 }
 
 /* ---- stopped time, which is not charged ---- */
@@ -325,7 +326,7 @@ void vgpu__level2_watch(uint64_t now) {
   uint64_t beat = LOAD_ACQUIRE(level2.beat_ns);
   if (!vgpu__is_stopped() || now < beat || now - beat < LOST_NS || !vgpu__try_lock(&level2.lock)) return;
   if (vgpu__is_stopped()) {
-    vgpu__log("the thread that resumes is late: resuming");
+    vgpu__log("the level-2 thread is late: the monitor resumes");
     vgpu__resume(&vgpu__home);
   }
   vgpu__unlock(&level2.lock);
