@@ -74,8 +74,7 @@ public final class Bench {
         --keep FILE  writes the JSON object there as well
         --quick  a tenth of the time, with rougher figures
         --json   one JSON object on standard output
-      Without a name, all run. On a machine that others use too, figures are worth more with
-      priority over them: chrt -r 5 ./vgpu bench ...
+      Without a name, all run. Other load on the machine makes the figures rougher.
       All but turns, scheduler, mig and fleet start real processes, over a GPU or the emulator;
       they need a C compiler.
       """;

@@ -88,8 +88,7 @@ public final class GreenBackend implements EnforcementBackend {
     return request.policy() == SharePolicy.FIXED_SHARE
         ? Optional.empty()
         : Optional.of(
-            "gives a part of the GPU's processors, no more and no less: ask for FIXED_SHARE, or for"
-                + " turns");
+            "grants a fixed part of the GPU's processors: ask for FIXED_SHARE, or use turns");
   }
 
   @Override

@@ -457,7 +457,7 @@ class ExpressLaneTest {
     hook.setLong(Slot.GPU_NS, 4);
     assertThat(lease.gpuTimeNs(nowNs)).isEqualTo(before);
     hook.stopped = true; // only its heartbeat: the process itself runs
-    assertThat(nextSuspicion()).contains("shown no life");
+    assertThat(nextSuspicion()).contains("sent no heartbeat");
     await(() -> !lease.hasWork());
     assertThat(suspicions).isEmpty();
   }

@@ -416,7 +416,7 @@ class HookEnforcementTest {
                     request(MemorySize.ofBytes(65_535)),
                     new Listener("small")))
         .isInstanceOf(VgpuException.class)
-        .hasMessageContaining("below what a CUDA context takes")
+        .hasMessageContaining("smaller than a CUDA context")
         .hasMessageContaining("context=64KiB");
     assertThat(directory).isEmptyDirectory();
   }
@@ -472,7 +472,7 @@ class HookEnforcementTest {
     for (int i = 1; i < ShmLayout.SLOT_COUNT; i++) {
       toClose.add(FakeHook.attach(run, "a", i, CONTAINER));
     }
-    assertThatThrownBy(() -> attach("a")).hasMessageContaining("as many processes as it can have");
+    assertThatThrownBy(() -> attach("a")).hasMessageContaining("its limit of processes");
     assertThat(lease.processes()).hasSize(ShmLayout.SLOT_COUNT - 1);
   }
 

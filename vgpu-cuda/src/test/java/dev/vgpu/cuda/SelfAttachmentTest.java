@@ -30,7 +30,7 @@ class SelfAttachmentTest {
     assertThatThrownBy(
             () -> SelfAttachment.attach(Map.of("LD_PRELOAD", "/x.so", "VGPU_LEASE", "a"), maps))
         .isInstanceOf(IllegalStateException.class)
-        .hasMessageContaining("too late")
+        .hasMessageContaining("CUDA is already loaded")
         .hasMessageContaining("libcuda.so.570.1");
   }
 

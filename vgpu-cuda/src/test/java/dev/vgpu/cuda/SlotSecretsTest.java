@@ -137,7 +137,7 @@ class SlotSecretsTest {
   void aHookOfAnOlderVersionIsToldWhy() throws Exception {
     HookMessage answer = hook("victim").hello(NO_SLOT, "");
     assertThat(answer.status()).isEqualTo(STATUS_SECRET);
-    assertThat(answer.text()).contains("the lease's secret is not named", "older version");
+    assertThat(answer.text()).contains("did not send the lease's secret", "older version");
   }
 
   @Test

@@ -68,13 +68,13 @@ final class NvmlNames {
     String words =
         switch ((int) Math.min(Math.max(number, 0), Integer.MAX_VALUE)) {
           case 13 -> "exception in a kernel";
-          case 31 -> "a program read or wrote where it has no memory";
+          case 31 -> "a program accessed unmapped memory";
           case 43 -> "a program's channel was stopped after an error";
           case 45 -> "a program's channels were taken down";
           case 48 -> "an error of the memory that cannot be corrected";
           case 62 -> "the GPU's microcontroller halted";
-          case 63 -> "a row or page of the memory was taken out of use";
-          case 64 -> "a row or page of the memory could not be taken out of use";
+          case 63 -> "a row or page of the memory was retired";
+          case 64 -> "a row or page of the memory could not be retired";
           case 68, 69 -> "exception in an engine";
           case 74 -> "error of an NVLink connection";
           case 79 -> "the GPU fell off the bus";

@@ -172,9 +172,9 @@ final class NvmlReader {
       return "";
     }
     if (first.getInt(0) == 1) {
-      return "a row of the memory could not be taken out of use";
+      return "a row of the memory could not be retired";
     }
-    return pending.getInt(0) == 1 ? "a row of the memory is taken out of use at a reset" : "";
+    return pending.getInt(0) == 1 ? "a row of the memory is retired at the next reset" : "";
   }
 
   // ---- modes that an administrator may switch

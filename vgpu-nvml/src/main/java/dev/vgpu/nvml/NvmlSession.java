@@ -130,7 +130,7 @@ public final class NvmlSession implements AutoCloseable {
     int count = told < 0 ? MOST_DEVICES : Math.min(MOST_DEVICES, told);
     List<PhysicalGpu> gpus = new ArrayList<>();
     leftOut.clear();
-    String failure = "it tells of GPUs without a name";
+    String failure = "it reports GPUs without a UUID";
     for (int i = 0; i < count; i++) {
       try {
         check(nvml.nvmlDeviceGetHandleByIndex_v2(i, number), "nvmlDeviceGetHandleByIndex_v2");

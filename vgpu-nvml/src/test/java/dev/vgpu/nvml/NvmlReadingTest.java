@@ -105,8 +105,8 @@ class NvmlReadingTest {
         .extracting(GpuReading::healthReason)
         .containsExactly(
             "2 errors of the memory could not be corrected",
-            "a row of the memory is taken out of use at a reset",
-            "a row of the memory could not be taken out of use");
+            "a row of the memory is retired at the next reset",
+            "a row of the memory could not be retired");
   }
 
   @Test

@@ -97,7 +97,7 @@ class NvmlWatchTest implements GpuHealthListener {
   void criticalErrorsAreTold() throws Exception {
     awaitWatching();
     nvml.event(1, XID, 31);
-    assertThat(next()).isEqualTo("1 fault a program read or wrote where it has no memory (XID 31)");
+    assertThat(next()).isEqualTo("1 fault a program accessed unmapped memory (XID 31)");
     nvml.event(2, XID, 95);
     assertThat(next()).startsWith("2 DEGRADED an error of the memory was not contained");
     assertThat(provider.readings().get(2).health()).isEqualTo(GpuHealth.DEGRADED);

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.ObjectWriter;
 import dev.vgpu.bench.harness.NanoClock;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -16,6 +17,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Random;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** A run of the chaos suite. Confined to one thread. */
@@ -28,6 +30,9 @@ public final class Chaos {
   private static final int SHARES_EVERY = 20;
   private static final long TELL_EVERY_NS = 10_000_000_000L;
   private static final long STEP_FACTOR = 1_000_003;
+
+  /** The pages of a lease are smaller, what fills the disk is larger. */
+  private static final long PAGE_FILE_BYTES = 4 << 20;
 
   private final ChaosOptions options;
   private final StringBuilder log = new StringBuilder();
@@ -156,16 +161,32 @@ public final class Chaos {
     return Math.round(value * 10) / 10.0;
   }
 
-  /** {@return a directory with the output of all processes, and all steps} */
+  /** {@return a directory with the steps, and the output, pages and threads of all processes} */
   private Path keepLogs(World world, String failure) throws IOException, InterruptedException {
     Path kept = Files.createTempDirectory(Path.of("/tmp"), "vgpu-chaos-" + options.seed() + "-");
     Files.writeString(kept.resolve("steps.log"), log + "FAILED " + failure + "\n", UTF_8);
+    keepPages(world.node.runDirectory(), kept.resolve("run"));
     Threads.tell(world, kept.resolve("threads.log"));
     Path said = world.node.file("stderr");
     if (Files.exists(said)) {
       Files.copy(said, kept.resolve("stderr.log"), StandardCopyOption.REPLACE_EXISTING);
     }
     return kept;
+  }
+
+  /** Copies the shared pages as they are now: the grant words, slots and lanes of all leases. */
+  private static void keepPages(Path run, Path kept) {
+    try (Stream<Path> files = Files.walk(run)) {
+      for (Path file : files.filter(Files::isRegularFile).toList()) {
+        if (Files.size(file) <= PAGE_FILE_BYTES) {
+          Path copy = kept.resolve(run.relativize(file).toString());
+          Files.createDirectories(copy.getParent());
+          Files.copy(file, copy);
+        }
+      }
+    } catch (IOException | UncheckedIOException e) {
+      System.err.println("chaos: not all pages were kept: " + e); // a seat deleted one meanwhile
+    }
   }
 
   private void print(Map<String, Object> result) throws IOException {

@@ -183,7 +183,7 @@ class MigIT {
     assertThat(hand("destroy", device)).isEqualTo("destroyed");
     CommandNode.await(() -> !lease().path("impaired").isMissingNode(), held);
     assertThat(lease().path("impaired").asText())
-        .contains("somebody else has destroyed its MIG instance");
+        .contains("its MIG instance was destroyed from outside");
     held.signal("TERM");
     assertThat(held.exitCode()).isEqualTo(143);
     assertThat(instances()).isEmpty();

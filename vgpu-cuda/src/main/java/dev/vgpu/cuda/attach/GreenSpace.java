@@ -154,7 +154,7 @@ final class GreenSpace {
     }
     if (found < wanted) {
       throw new VgpuException(
-          "the GPU's processors are taken: gpu="
+          "the GPU has not enough free processors: gpu="
               + gpu
               + " wanted="
               + wanted * size

@@ -103,8 +103,8 @@ public final class SelfAttachment implements ProcessAttachment {
     Optional<String> driver = loadedDriver(maps);
     if (driver.isPresent()) {
       throw new IllegalStateException(
-          "CUDA is loaded already, so the hook would come too late: call it before the first use of"
-              + " a CUDA library, or start the program with the virtual GPU's environment: mapped="
+          "CUDA is already loaded, so the hook cannot take effect: attach before the first use of a"
+              + " CUDA library, or start the program with the virtual GPU's environment: mapped="
               + driver.get());
     }
     String preload = environment.get("LD_PRELOAD");

@@ -111,7 +111,7 @@ public final class ContainerFiles {
   private static ByteBuffer grant(Path file) throws IOException {
     ByteBuffer page = ByteBuffer.wrap(Files.readAllBytes(file)).order(ByteOrder.LITTLE_ENDIAN);
     if (page.capacity() != ShmLayout.GRANT_SIZE) {
-      throw new IOException("the page was cut short: " + file);
+      throw new IOException("the page was truncated: " + file);
     }
     return page;
   }

@@ -204,7 +204,7 @@ final class ExpressLane {
     lost = true;
     tellAll();
     log.warn(
-        "a tenant has destroyed a GPU's express lane, so the seat's words alone count: file={} ({})",
+        "a tenant truncated a GPU's express lane; only the seat's grants apply now: file={} ({})",
         name,
         cause.getMessage());
   }

@@ -102,7 +102,7 @@ final class HookConnection {
       }
       HookMessage answer = answer(message);
       if (channel.write(answer.bytes()) != Message.BYTES) {
-        return "it does not take its answer";
+        return "it did not read the answer";
       }
       HookLease welcomed = lease;
       if (welcomed == null) {

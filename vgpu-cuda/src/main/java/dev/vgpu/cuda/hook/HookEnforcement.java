@@ -123,7 +123,7 @@ public final class HookEnforcement implements Enforcement {
     long contextBytes = contextMemory.of(gpu);
     if (request.memory().bytes() < contextBytes) {
       throw new VgpuException(
-          "the quota is below what a CUDA context takes, so no program could begin: memory="
+          "the quota is smaller than a CUDA context, so no program could start: memory="
               + request.memory()
               + " context="
               + MemorySize.ofBytes(contextBytes)
@@ -156,7 +156,7 @@ public final class HookEnforcement implements Enforcement {
       try {
         lane = ExpressLane.open(runDirectory, name, wake, level2);
       } catch (VgpuException e) {
-        log.warn("{}; the seat's words alone count", e.getMessage());
+        log.warn("{}; only the seat's grants apply", e.getMessage());
         return null;
       }
       lanes.put(name, lane);

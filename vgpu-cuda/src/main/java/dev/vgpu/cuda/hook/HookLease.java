@@ -476,7 +476,7 @@ final class HookLease extends LeaseReadings {
   void giveUp(Throwable cause) {
     if (!ended) {
       log.warn(
-          "a tenant has destroyed its report page, so its virtual GPU is ended: lease={} ({})",
+          "a tenant truncated its report page; its virtual GPU was ended: lease={} ({})",
           id,
           cause.getMessage());
       List<HookConnection> connections = revoke();

@@ -48,7 +48,7 @@ public record HookMessage(
   /** Answers a process that gets no slot: none is free, or it asked for one that is not its own. */
   static HookMessage noSlot(boolean fresh) {
     return fresh
-        ? welcome(NO_SLOT, STATUS_FULL, "the virtual GPU has as many processes as it can have")
+        ? welcome(NO_SLOT, STATUS_FULL, "the virtual GPU has reached its limit of processes")
         : welcome(NO_SLOT, STATUS_BAD, "the slot is not of this process");
   }
 
@@ -58,7 +58,7 @@ public record HookMessage(
         NO_SLOT,
         STATUS_SECRET,
         fresh
-            ? "the lease's secret is not named: its hook is of an older version, or is under another"
+            ? "the hook did not send the lease's secret: it is an older version, or belongs to another"
                 + " lease"
             : "the slot is not of this process");
   }

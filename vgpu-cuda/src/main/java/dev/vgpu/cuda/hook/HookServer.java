@@ -214,7 +214,7 @@ final class HookServer implements AutoCloseable {
         log.warn("the hook's socket failed: path={}", path, e);
       } catch (RuntimeException | Error e) {
         // Catch everything: the processes of all leases depend on this thread.
-        log.error("the seat for hooks failed in one step, and goes on", e);
+        log.error("error in the hook server; continuing", e);
       }
     }
   }

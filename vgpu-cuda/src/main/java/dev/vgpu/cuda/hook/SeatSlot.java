@@ -204,9 +204,9 @@ final class SeatSlot {
         stopped = true;
         suspicions.add(
             Suspicions.Kind.SILENT,
-            "reports work on the GPU and has shown no life for "
+            "reports work on the GPU and has sent no heartbeat for "
                 + LOST_NS / 1_000_000
-                + " ms: it counts as stopped, and holds nobody up");
+                + " ms: counted as stopped, it no longer delays others");
       }
     }
     observedNs = nowNs;
@@ -244,7 +244,7 @@ final class SeatSlot {
               + rise
               + " ns more GPU time, when at most "
               + credited
-              + " ns have passed: so much is credited");
+              + " ns have passed: only that much is credited");
     }
     creditedNs += credited;
     return credited;

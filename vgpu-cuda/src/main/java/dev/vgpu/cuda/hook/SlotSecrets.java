@@ -116,7 +116,7 @@ public final class SlotSecrets {
       mac.init(new SecretKeySpec(key, ALGORITHM));
       return HexFormat.of().formatHex(mac.doFinal(bytes(what)), 0, SECRET_BYTES);
     } catch (GeneralSecurityException e) {
-      throw new VgpuException("every JDK has " + ALGORITHM + ", but this one", e);
+      throw new VgpuException("this JDK lacks " + ALGORITHM, e);
     }
   }
 

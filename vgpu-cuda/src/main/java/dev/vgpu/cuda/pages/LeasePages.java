@@ -163,7 +163,7 @@ public record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
           ByteBuffer.allocate(ShmLayout.Header.BYTES).order(ByteOrder.LITTLE_ENDIAN);
       if (found < header.capacity() || channel.read(header, 0) < header.capacity()) {
         throw new VgpuException(
-            "a shared page was cut short: file=" + file + " bytes=" + found + " expected=" + size);
+            "a shared page was truncated: file=" + file + " bytes=" + found + " expected=" + size);
       }
       check(file, header, size, magic, found);
     }

@@ -154,7 +154,7 @@ public final class Level2Notes {
           "several virtual GPUs are in one process, whose contexts they share: none can be stopped"
               + " alone";
       case ShmLayout.LEVEL2_WHY_THREAD -> "no thread could be started for it";
-      case ShmLayout.LEVEL2_WHY_NO_EFFECT -> "what was stopped ran on";
+      case ShmLayout.LEVEL2_WHY_NO_EFFECT -> "stopped work kept running";
       case ShmLayout.LEVEL2_WHY_TABLE -> "the program has more channels than can be followed";
       default -> "reason " + code;
     };

@@ -70,7 +70,9 @@ public final class PageChanger implements AutoCloseable {
       process = builder.redirectError(ProcessBuilder.Redirect.DISCARD).start();
       return true;
     } catch (IOException | VgpuException e) {
-      log.warn("pages that programs cut short may end this process: {}", e.getMessage());
+      log.warn(
+          "cannot start the page helper; a truncated page may end this process: {}",
+          e.getMessage());
       closed = true; // another attempt would fail too
       return false;
     }

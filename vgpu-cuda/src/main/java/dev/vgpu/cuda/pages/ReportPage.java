@@ -51,7 +51,7 @@ public final class ReportPage extends SharedPage implements AutoCloseable {
     LostException(IOException cause) {
       super(
           "a report page is lost: "
-              + (cause instanceof EOFException ? "its file was cut short" : cause.getMessage()),
+              + (cause instanceof EOFException ? "its file was truncated" : cause.getMessage()),
           cause);
     }
   }

@@ -74,7 +74,8 @@ final class ActionTool implements CheckpointTool {
         switch (code.find() ? Integer.parseInt(code.group(1)) : -1) {
           case 1 -> "the driver knows no such process: it does not use CUDA, or is gone";
           case 2 -> "its GPU has no room for its memory now";
-          case 401 -> "it is not in the state for that; somebody else may be suspending it";
+          case 401 ->
+              "it is in the wrong state for this step; another process may be suspending it";
           case 600 -> late(timeoutMs);
           case 801 ->
               "the driver cannot suspend processes that use managed memory or share memory with"

@@ -71,7 +71,7 @@ public final class CheckpointSuspender implements ProcessSuspender {
   private CheckpointTools.Found found(PhysicalGpu gpu) {
     CheckpointTools looked = tools;
     if (looked == null) {
-      throw new IllegalStateException("it was not told where to keep files");
+      throw new IllegalStateException("begin() was not called");
     }
     return looked.of(gpu.provider());
   }
@@ -143,7 +143,7 @@ public final class CheckpointSuspender implements ProcessSuspender {
       case RUNNING -> true;
       case LOCKED ->
           throw new GpuSuspendException(
-              "pid " + pid + " cannot be suspended: somebody else has locked it: pid=" + pid);
+              "pid " + pid + " cannot be suspended: another process has locked it: pid=" + pid);
       case FAILED -> throw new GpuSuspendException(lost(pid));
       default ->
           throw new GpuSuspendException(

@@ -102,7 +102,11 @@ final class CheckpointTools {
     if (help.contains("--toggle")) {
       return Optional.of(new ToggleTool(process, PROC));
     }
-    reasons.append("; and ").append(name).append(" is not what it should be: ").append(help);
+    reasons
+        .append("; and ")
+        .append(name)
+        .append(" is not a known version of cuda-checkpoint: ")
+        .append(help);
     return Optional.empty();
   }
 

@@ -139,7 +139,7 @@ class SeatSlotTest {
     assertThat(suspicions()).isEmpty();
     quietFor(1);
     assertThat(slot.hasWork()).isFalse();
-    assertThat(suspicions()).singleElement().asString().contains("shown no life for 60 ms");
+    assertThat(suspicions()).singleElement().asString().contains("sent no heartbeat for 60 ms");
   }
 
   @Test

@@ -210,7 +210,7 @@ class CheckpointSuspenderTest {
     long pid = process();
     Files.writeString(states.resolve("" + pid), "locked");
     assertThatThrownBy(() -> suspender.suspend(GPU, List.of(pid), SOON))
-        .hasMessageContaining("somebody else has locked it");
+        .hasMessageContaining("another process has locked it");
     assertThat(state(pid)).isEqualTo("locked");
   }
 

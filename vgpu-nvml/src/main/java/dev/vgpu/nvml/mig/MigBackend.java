@@ -106,8 +106,8 @@ public final class MigBackend implements EnforcementBackend {
     return gpu.unusableAsWhole().isPresent()
         ? Optional.empty()
         : Optional.of(
-            "its MIG mode is off, or it has none (vgpu mig list tells); to switch it on, which"
-                + " nothing else may use the GPU for: vgpu mig enable "
+            "MIG mode is off or not supported (see vgpu mig list); to enable it, with no program on"
+                + " the GPU: vgpu mig enable "
                 + gpu.id());
   }
 
@@ -116,7 +116,7 @@ public final class MigBackend implements EnforcementBackend {
     try {
       MigGeometry geometry = geometries.computeIfAbsent(gpu.id(), this::geometry);
       return geometry.enough(request.memory(), request.computePercent().orElse(0)).isEmpty()
-          ? Optional.of("no kind of MIG instance has so much")
+          ? Optional.of("no MIG profile is large enough")
           : Optional.empty();
     } catch (VgpuException e) {
       return Optional.of(String.valueOf(e.getMessage()));

@@ -128,7 +128,7 @@ final class MigEnforcement implements Enforcement {
     if (state != null && !lease.isLost() && !isThere(lease.record(), state)) {
       making.removeRecord(lease.record().lease()); // a similar one made now is not ours
       lease.lost(
-          "somebody else has destroyed its MIG instance: gpu="
+          "its MIG instance was destroyed from outside: gpu="
               + lease.record().gpu()
               + lease.record().device().map(id -> " instance=" + id).orElse(""));
     }
@@ -207,7 +207,7 @@ final class MigEnforcement implements Enforcement {
     return MigMaking.place(state, state.geometry().get(), request).isPresent()
             || !MigSharing.hosts(state, request, known).isEmpty()
         ? Optional.empty()
-        : Optional.of("there is no legal place for a MIG instance that has so much");
+        : Optional.of("no legal placement for a MIG instance of this size");
   }
 
   @Override
@@ -220,7 +220,7 @@ final class MigEnforcement implements Enforcement {
       see(gpu.id());
       return moved;
     } catch (IOException e) {
-      throw new VgpuException("cannot write down a MIG instance: " + e.getMessage(), e);
+      throw new VgpuException("cannot write the record of a MIG instance: " + e.getMessage(), e);
     }
   }
 
@@ -246,7 +246,7 @@ final class MigEnforcement implements Enforcement {
       see(gpu.id());
       return lease;
     } catch (IOException e) {
-      throw new VgpuException("cannot write down a MIG instance: " + e.getMessage(), e);
+      throw new VgpuException("cannot write the record of a MIG instance: " + e.getMessage(), e);
     }
   }
 
@@ -276,7 +276,7 @@ final class MigEnforcement implements Enforcement {
       lease.record(record.holding(bytes));
       return true;
     } catch (IOException e) {
-      throw new VgpuException("cannot write down a MIG instance: " + e.getMessage(), e);
+      throw new VgpuException("cannot write the record of a MIG instance: " + e.getMessage(), e);
     }
   }
 
@@ -311,7 +311,7 @@ final class MigEnforcement implements Enforcement {
     if (record.state() == MigRecord.State.MADE) {
       if (!isThere(record, state)) {
         throw new VgpuException(
-            "somebody else has destroyed the MIG instance of a virtual GPU: id="
+            "the MIG instance of a virtual GPU was destroyed from outside: id="
                 + record.lease()
                 + " gpu="
                 + record.gpu());

@@ -81,7 +81,7 @@ final class MigMaking {
             MigSharing.hosts(state, request, MigRecord.all(directory).values());
         if (hosts.isEmpty()) {
           throw new VgpuException(
-              "there is no legal place for a MIG instance that has so much: gpu="
+              "no legal placement for a MIG instance of this size: gpu="
                   + gpu
                   + " asked "
                   + request);

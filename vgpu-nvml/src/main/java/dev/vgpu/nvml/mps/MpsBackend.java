@@ -154,7 +154,7 @@ public final class MpsBackend implements EnforcementBackend {
       return owner.equals(self)
           ? Optional.empty()
           : Optional.of(
-              "MPS is run by another user already: path="
+              "another user already runs MPS: path="
                   + control
                   + " uid="
                   + owner

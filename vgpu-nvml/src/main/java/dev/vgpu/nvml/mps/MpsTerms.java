@@ -62,7 +62,7 @@ final class MpsTerms {
   static Optional<String> unable(VirtualGpuRequest request) {
     if (request.policy() == SharePolicy.BURST_SHARE) {
       return Optional.of(
-          "bounds what a program may use and guarantees nothing beyond: ask for FIXED_SHARE or"
+          "limits programs but guarantees nothing: ask for FIXED_SHARE or"
               + " BEST_EFFORT, or for turns");
     }
     return Optional.empty();

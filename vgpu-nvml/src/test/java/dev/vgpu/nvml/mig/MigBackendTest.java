@@ -24,7 +24,7 @@ class MigBackendTest {
   void aGpuWhoseModeIsOffIsAnObstacleWithTheCommandThatSwitchesIt() {
     PhysicalGpu gpu = provider.gpus().get(0);
     assertThat(backend.obstacle(gpu).orElseThrow())
-        .startsWith("its MIG mode is off")
+        .startsWith("MIG mode is off")
         .endsWith("vgpu mig enable " + gpu.id());
     assertThat(backend.obstacle(CutGpu.of(gpu))).isEmpty();
   }
@@ -35,7 +35,7 @@ class MigBackendTest {
     VirtualGpuRequest.Builder request = VirtualGpuRequest.builder();
     assertThat(backend.unable(gpu, request.memory(MemorySize.ofGibibytes(1)).build())).isEmpty();
     assertThat(backend.unable(gpu, request.memory(MemorySize.ofGibibytes(3)).build()))
-        .contains("no kind of MIG instance has so much");
+        .contains("no MIG profile is large enough");
   }
 
   @Test

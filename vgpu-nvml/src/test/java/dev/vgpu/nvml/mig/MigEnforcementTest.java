@@ -218,8 +218,8 @@ class MigEnforcementTest {
       driver.destroy(gpu, made.id());
       enforcement.look();
       enforcement.look();
-      verify(tells, times(1)).disturbed(contains("somebody else has destroyed its MIG instance"));
-      assertThat(lease.impaired().orElse("")).contains("has destroyed its MIG instance");
+      verify(tells, times(1)).disturbed(contains("its MIG instance was destroyed from outside"));
+      assertThat(lease.impaired().orElse("")).contains("its MIG instance was destroyed");
       assertThatThrownBy(lease::environment).isInstanceOf(VgpuException.class);
       int theirs = driver.create(gpu, made.profileId(), made.start(), made.memorySlices());
       driver.createPart(gpu, theirs, made.computeSlices());

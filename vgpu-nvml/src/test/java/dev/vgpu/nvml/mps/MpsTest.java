@@ -396,7 +396,7 @@ class MpsTest {
     if ((int) Files.getAttribute(control, "unix:uid") == 0) {
       Files.setAttribute(control, "unix:uid", 12_345);
       assertThat(brought.obstacle(gpu).orElseThrow())
-          .contains("MPS is run by another user already", "uid=12345");
+          .contains("another user already runs MPS", "uid=12345");
     }
   }
 }
