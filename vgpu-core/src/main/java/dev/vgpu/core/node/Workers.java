@@ -1,13 +1,10 @@
 package dev.vgpu.core.node;
 
-import java.util.Queue;
-import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.LinkedTransferQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
-import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -20,7 +17,7 @@ final class Workers extends ThreadPoolExecutor {
   private static final Logger log = LoggerFactory.getLogger(Workers.class);
   private static final int IDLE_THREAD_SECONDS = 5;
 
-  private final Queue<Runnable> waiting = new ConcurrentLinkedQueue<>();
+  private final Handover handover;
 
   /** Starts the first thread. */
   Workers() {
@@ -28,15 +25,35 @@ final class Workers extends ThreadPoolExecutor {
   }
 
   Workers(ThreadFactory threads) {
+    this(threads, new Handover());
+  }
+
+  private Workers(ThreadFactory threads, Handover handover) {
     super(
         1,
         Integer.MAX_VALUE,
         IDLE_THREAD_SECONDS,
         TimeUnit.SECONDS,
-        new SynchronousQueue<>(),
+        handover,
         threads,
         new DiscardPolicy()); // tasks after shutdown are dropped
+    this.handover = handover;
     prestartCoreThread();
+  }
+
+  /** Refuses a task for which no thread waits, so that the executor starts one. */
+  private static final class Handover extends LinkedTransferQueue<Runnable> {
+    private static final long serialVersionUID = 1;
+
+    @Override
+    public boolean offer(Runnable task) {
+      return tryTransfer(task);
+    }
+
+    /** Keeps the task for the first thread that becomes free. */
+    void keep(Runnable task) {
+      boolean ignored = super.offer(task); // the queue has no bound
+    }
   }
 
   private static final class Threads implements ThreadFactory {
@@ -67,19 +84,7 @@ final class Workers extends ThreadPoolExecutor {
       super.execute(task);
     } catch (OutOfMemoryError e) {
       log.warn("no thread can be started: task queued for one of {}", getPoolSize());
-      waiting.add(task);
-      boolean ignored = getQueue().offer(this::runWaiting); // one may be free by now
-    }
-  }
-
-  @Override
-  protected void afterExecute(Runnable task, @Nullable Throwable thrown) {
-    runWaiting();
-  }
-
-  private void runWaiting() {
-    for (Runnable next = waiting.poll(); next != null; next = waiting.poll()) {
-      next.run();
+      handover.keep(task);
     }
   }
 }

@@ -16,12 +16,17 @@ import org.junit.jupiter.api.Test;
 class WorkersTest {
   private static final String NO_THREAD = "unable to create native thread: possibly out of memory";
 
+  private final CountDownLatch begins = new CountDownLatch(1);
   private final AtomicInteger made = new AtomicInteger();
   private final Workers workers = new Workers(this::thread);
 
   private Thread thread(Runnable task) {
     if (made.getAndIncrement() == 0) {
-      return new Thread(task);
+      return new Thread(
+          () -> {
+            boolean ignored = await(begins);
+            task.run();
+          });
     }
     return new Thread(task) {
       @Override
@@ -38,6 +43,7 @@ class WorkersTest {
 
   @Test
   void whatGetsNoThreadIsDoneByTheOneThatIsThere() throws Exception {
+    begins.countDown();
     CountDownLatch goesOn = new CountDownLatch(1);
     CountDownLatch done = new CountDownLatch(2);
     List<Integer> order = new CopyOnWriteArrayList<>();
@@ -57,6 +63,16 @@ class WorkersTest {
     goesOn.countDown();
     assertThat(done.await(20, TimeUnit.SECONDS)).isTrue();
     assertThat(order).containsExactly(1, 2);
+  }
+
+  /** The thread is there, and does not wait for tasks yet. */
+  @Test
+  void aTaskThatComesBeforeTheThreadWaitsIsDone() throws Exception {
+    CountDownLatch done = new CountDownLatch(1);
+    workers.execute(done::countDown);
+    assertThat(done.getCount()).isEqualTo(1);
+    begins.countDown();
+    assertThat(done.await(20, TimeUnit.SECONDS)).isTrue();
   }
 
   private static boolean await(CountDownLatch latch) {
