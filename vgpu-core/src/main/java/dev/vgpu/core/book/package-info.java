@@ -7,7 +7,10 @@
  * may overtake only if it cannot delay the first one: on a GPU that the first may not use, or where
  * enough is left for the first beside it. So the first request fits as soon as it would have
  * without the requests that overtook it, whatever is given back, and whenever ({@code
- * BackfillProperties}). The pool does not guess how long leases last, because it cannot know. A
+ * BackfillProperties}). A more urgent request that comes later may end this: it is served before
+ * the first, and may take the room that was left beside the one that overtook. On a GPU of 1000
+ * MiB, 400 MiB leave room for a first request of 600 MiB, until a more urgent one takes 10 MiB of
+ * it. The pool does not guess how long leases last, because it cannot know. A
  * resize is not a request and does not wait. A resize that grows a lease may take the part that the
  * first request waits for.
  *

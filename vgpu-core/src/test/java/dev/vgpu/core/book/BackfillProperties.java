@@ -22,6 +22,7 @@ import java.util.List;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
+import net.jqwik.api.Example;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.From;
 import net.jqwik.api.Property;
@@ -32,7 +33,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Which waiting request is served when. Requests are served by class, then arrival. A request
- * served out of order never delays the first in line, whatever is given back, and whenever.
+ * served out of order never delays the first in line, whatever is given back, and whenever, unless
+ * a more urgent one comes later.
  * Requests ask for one or more GPUs.
  */
 @Tag("property")
@@ -75,6 +77,9 @@ class BackfillProperties {
     /** Requests no more urgent than the first that were served since it has been first. */
     private final List<Booking> passed = new ArrayList<>();
 
+    /** Requests more urgent than the first that came and were served since it has been first. */
+    private final List<Booking> ahead = new ArrayList<>();
+
     private @Nullable PendingRequest front;
 
     Run(int size) {
@@ -104,6 +109,10 @@ class BackfillProperties {
       return builder.build();
     }
 
+    List<PendingRequest> ask(Terms terms) {
+      return take(new Step(true, terms, 0));
+    }
+
     /** Takes a step, and returns the requests that were granted by it, in order. */
     List<PendingRequest> take(Step step) {
       granted.clear();
@@ -115,19 +124,22 @@ class BackfillProperties {
       } else if (!held.isEmpty()) {
         Booking closed = held.remove(step.which() % held.size());
         passed.remove(closed);
+        ahead.remove(closed);
         table.ends().ended(closed);
       }
       waiting.removeAll(granted);
       for (PendingRequest each : granted) {
         held.add(each.booking());
-        if (front != null && !each.preemptionClass().isMoreUrgentThan(front.preemptionClass())) {
-          passed.add(each.booking());
+        if (front != null) {
+          boolean urgent = each.preemptionClass().isMoreUrgentThan(front.preemptionClass());
+          (urgent ? ahead : passed).add(each.booking());
         }
       }
       PendingRequest now = first();
       if (now != front) {
         front = now;
         passed.clear();
+        ahead.clear();
       }
       return List.copyOf(granted);
     }
@@ -139,10 +151,18 @@ class BackfillProperties {
           .orElse(null);
     }
 
-    boolean wouldFitWithoutThoseWhoPassed(PendingRequest request) {
-      passed.forEach(booking -> booking.slots.forEach(s -> s.giveBack(booking.request())));
+    /**
+     * Whether those who were served out of turn delay a request. If the request would also fit
+     * without the more urgent ones that came later, those delay it: nobody could know of them.
+     */
+    boolean isDelayedByThoseWhoPassed(PendingRequest request) {
+      return fitsWithout(passed, request) && !fitsWithout(ahead, request);
+    }
+
+    private boolean fitsWithout(List<Booking> bookings, PendingRequest request) {
+      bookings.forEach(booking -> booking.slots.forEach(s -> s.giveBack(booking.request())));
       boolean fits = placement.place(request.asked.request()) != null;
-      passed.forEach(booking -> booking.slots.forEach(s -> s.take(booking.request())));
+      bookings.forEach(booking -> booking.slots.forEach(s -> s.take(booking.request())));
       return fits;
     }
 
@@ -169,9 +189,28 @@ class BackfillProperties {
         List<PendingRequest> ignored = run.take(step);
         PendingRequest first = run.first();
         if (first != null) {
-          assertThat(run.wouldFitWithoutThoseWhoPassed(first)).as("after %s", step).isFalse();
+          assertThat(run.isDelayedByThoseWhoPassed(first)).as("after %s", step).isFalse();
         }
       }
+    }
+  }
+
+  /** The room beside the first is exactly used up by one served out of turn and a later ONLINE. */
+  @Example
+  void aMoreUrgentRequestThatComesLaterDelaysTheFirst() {
+    PreemptionClass online = PreemptionClass.ONLINE;
+    PreemptionClass nearline = PreemptionClass.NEARLINE;
+    try (Run run = new Run(3)) {
+      run.ask(new Terms(online, 0, 600, 0, 1));
+      run.ask(new Terms(online, 0, 410, 1, 1));
+      assertThat(run.ask(new Terms(nearline, 0, 600, 0, 2))).isEmpty();
+      assertThat(run.ask(new Terms(nearline, 0, 400, 2, 1))).hasSize(1);
+      assertThat(run.ask(new Terms(online, 0, 10, 2, 1))).hasSize(1);
+      List<PendingRequest> ignored = run.take(new Step(false, new Terms(online, 0, 10, 0, 1), 0));
+      PendingRequest first = run.first();
+      assertThat(first).isNotNull();
+      assertThat(run.fitsWithout(run.passed, first)).isTrue();
+      assertThat(run.isDelayedByThoseWhoPassed(first)).isFalse();
     }
   }
 
