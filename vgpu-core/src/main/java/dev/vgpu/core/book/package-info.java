@@ -10,9 +10,9 @@
  * BackfillProperties}). A more urgent request that comes later may end this: it is served before
  * the first, and may take the room that was left beside the one that overtook. On a GPU of 1000
  * MiB, 400 MiB leave room for a first request of 600 MiB, until a more urgent one takes 10 MiB of
- * it. The pool does not guess how long leases last, because it cannot know. A
- * resize is not a request and does not wait. A resize that grows a lease may take the part that the
- * first request waits for.
+ * it. The pool does not guess how long leases last, because it cannot know. A resize is not a
+ * request and does not wait. A resize that grows a lease may take the part that the first request
+ * waits for.
  *
  * <p><b>Several GPUs.</b> A lease with {@code gpuCount} above 1 is booked on that many GPUs or on
  * none, with its share and quota on each. It has one gate, one directory, and one grant to its

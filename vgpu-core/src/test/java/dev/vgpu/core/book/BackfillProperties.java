@@ -34,8 +34,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Which waiting request is served when. Requests are served by class, then arrival. A request
  * served out of order never delays the first in line, whatever is given back, and whenever, unless
- * a more urgent one comes later.
- * Requests ask for one or more GPUs.
+ * a more urgent one comes later. Requests ask for one or more GPUs.
  */
 @Tag("property")
 class BackfillProperties {
