@@ -73,11 +73,8 @@ class BackfillProperties {
     private final List<Booking> held = new ArrayList<>();
     private final List<PendingRequest> granted = new ArrayList<>();
 
-    /** Requests no more urgent than the first that were served since it has been first. */
-    private final List<Booking> passed = new ArrayList<>();
-
-    /** Requests more urgent than the first that came and were served since it has been first. */
-    private final List<Booking> ahead = new ArrayList<>();
+    /** What was granted since the first has been first, in order. */
+    private final List<Booking> since = new ArrayList<>();
 
     private @Nullable PendingRequest front;
 
@@ -122,23 +119,18 @@ class BackfillProperties {
         table.enqueue(asked);
       } else if (!held.isEmpty()) {
         Booking closed = held.remove(step.which() % held.size());
-        passed.remove(closed);
-        ahead.remove(closed);
+        since.remove(closed);
         table.ends().ended(closed);
       }
       waiting.removeAll(granted);
       for (PendingRequest each : granted) {
         held.add(each.booking());
-        if (front != null) {
-          boolean urgent = each.preemptionClass().isMoreUrgentThan(front.preemptionClass());
-          (urgent ? ahead : passed).add(each.booking());
-        }
+        since.add(each.booking());
       }
       PendingRequest now = first();
       if (now != front) {
         front = now;
-        passed.clear();
-        ahead.clear();
+        since.clear();
       }
       return List.copyOf(granted);
     }
@@ -151,11 +143,32 @@ class BackfillProperties {
     }
 
     /**
-     * Whether those who were served out of turn delay a request. If the request would also fit
-     * without the more urgent ones that came later, those delay it: nobody could know of them.
+     * Whether one that was served out of turn delays the first: the first would fit without it and
+     * those served out of turn after it, and would not fit without the more urgent ones that were
+     * served after it. Nobody could know of these.
      */
-    boolean isDelayedByThoseWhoPassed(PendingRequest request) {
-      return fitsWithout(passed, request) && !fitsWithout(ahead, request);
+    boolean isDelayed(PendingRequest first) {
+      for (int i = 0; i < since.size(); i++) {
+        List<Booking> from = since.subList(i, since.size());
+        if (!isUrgent(since.get(i), first)
+            && fitsWithout(outOfTurn(from, first), first)
+            && !fitsWithout(urgent(from, first), first)) {
+          return true;
+        }
+      }
+      return false;
+    }
+
+    private static boolean isUrgent(Booking booking, PendingRequest first) {
+      return booking.request().preemptionClass().isMoreUrgentThan(first.preemptionClass());
+    }
+
+    static List<Booking> urgent(List<Booking> bookings, PendingRequest first) {
+      return bookings.stream().filter(each -> isUrgent(each, first)).toList();
+    }
+
+    static List<Booking> outOfTurn(List<Booking> bookings, PendingRequest first) {
+      return bookings.stream().filter(each -> !isUrgent(each, first)).toList();
     }
 
     private boolean fitsWithout(List<Booking> bookings, PendingRequest request) {
@@ -188,7 +201,7 @@ class BackfillProperties {
         List<PendingRequest> ignored = run.take(step);
         PendingRequest first = run.first();
         if (first != null) {
-          assertThat(run.isDelayedByThoseWhoPassed(first)).as("after %s", step).isFalse();
+          assertThat(run.isDelayed(first)).as("after %s", step).isFalse();
         }
       }
     }
@@ -208,8 +221,8 @@ class BackfillProperties {
       List<PendingRequest> ignored = run.take(new Step(false, new Terms(online, 0, 10, 0, 1), 0));
       PendingRequest first = run.first();
       assertThat(first).isNotNull();
-      assertThat(run.fitsWithout(run.passed, first)).isTrue();
-      assertThat(run.isDelayedByThoseWhoPassed(first)).isFalse();
+      assertThat(run.fitsWithout(Run.outOfTurn(run.since, first), first)).isTrue();
+      assertThat(run.isDelayed(first)).isFalse();
     }
   }
 
