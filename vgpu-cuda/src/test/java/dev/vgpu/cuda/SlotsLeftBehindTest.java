@@ -9,7 +9,6 @@ import dev.vgpu.spi.Enforcement;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -77,10 +76,12 @@ class SlotsLeftBehindTest {
   }
 
   /** A process that maps a file with the name of another lease's page. */
-  private Process processUnderAnotherLease() throws IOException {
+  private Process processUnderAnotherLease() throws Exception {
     Path page = Files.createDirectories(run.resolve("leases/b")).resolve("report");
-    Path sleep = Path.of("/bin/sleep").toRealPath();
-    Files.copy(sleep, page, StandardCopyOption.COPY_ATTRIBUTES);
+    // By a process of its own: a program cannot be run while it is open for writing, and a child
+    // that another thread starts at that moment inherits this process's open files.
+    Process copy = new ProcessBuilder("cp", "/bin/sleep", page.toString()).start();
+    assertThat(copy.waitFor()).isZero();
     Process process = new ProcessBuilder(page.toString(), "1000").start();
     toClose.add(process::destroyForcibly);
     return process;
