@@ -9,10 +9,11 @@ import org.jspecify.annotations.Nullable;
  * so together. Confined to the scheduler's owner.
  *
  * <p>Two gates may be open together only if both allow it. Either their work is measured on the
- * device and their level is sharing, or one is more urgent and both yield by themselves. If both
- * are measured on the device, two waits are not needed: a more urgent tenant does not wait for
- * offline work that was asked to end, and in a level that takes turns, the next tenant does not
- * wait for the last work of the turn before. The latter is an {@link EarlyTurn}.
+ * device and their level is sharing, or one is more urgent, both yield by themselves and no other
+ * urgent tenant waits. If both are measured on the device, two waits are not needed: a more urgent
+ * tenant does not wait for offline work that was asked to end, and in a level that takes turns, the
+ * next tenant does not wait for the last work of the turn before. The latter is an {@link
+ * EarlyTurn}.
  */
 final class ActiveGates {
   /** How often to check whether work that should end was abandoned. */
@@ -223,7 +224,7 @@ final class ActiveGates {
       clear &= isClear(active.get(i), tenant, sharing);
     }
     Tenant before = upperWaiting;
-    if (before != null && tenant.isOffline() && !bothYield(before, tenant)) {
+    if (before != null && tenant.isOffline() && !maySideBySide(before, tenant, null)) {
       clear = false;
     }
     if (clear && !active.isEmpty()) {
@@ -269,7 +270,7 @@ final class ActiveGates {
     if (there.draining && there.isOffline()) {
       return overlap;
     }
-    return bothYield(there, tenant);
+    return maySideBySide(there, tenant, tenant);
   }
 
   /** The turns of a level that began before the previous turn's work had ended. */
@@ -282,6 +283,17 @@ final class ActiveGates {
     double ignored = upperEarly.settle(upper);
     // The upper level's clock also advances with offline use, so it is set back too.
     upper.advance(-offlineEarly.settle(offline), 0);
+  }
+
+  /**
+   * Whether the gates of an upper and of an offline tenant may be open together. They may not while
+   * another upper tenant waits for its turn: offline work that begins between the two turns would
+   * take GPU time from it.
+   *
+   * @param next the tenant whose gate is about to open, if one is
+   */
+  private boolean maySideBySide(Tenant one, Tenant other, @Nullable Tenant next) {
+    return bothYield(one, other) && !upper.isAwaited(next);
   }
 
   private boolean bothYield(Tenant one, Tenant other) {
@@ -323,8 +335,8 @@ final class ActiveGates {
   }
 
   /**
-   * Shuts offline gates that are open beside more urgent ones, if a call of this JVM has joined one
-   * of the two, which then no longer allows that.
+   * Shuts offline gates that are open beside more urgent ones and may not stay so: another urgent
+   * tenant waits now, or a call of this JVM has joined one of the two.
    */
   void separate() {
     for (int i = active.size() - 1; i >= 0 && active.size() > 1; i--) {
@@ -341,7 +353,7 @@ final class ActiveGates {
   private @Nullable Tenant unfitBeside(Tenant tenant) {
     for (int i = 0; i < active.size(); i++) {
       Tenant other = active.get(i);
-      if (!other.isOffline() && other.open && !bothYield(tenant, other)) {
+      if (!other.isOffline() && other.open && !maySideBySide(tenant, other, null)) {
         return other;
       }
     }

@@ -35,6 +35,22 @@ final class LagGroup {
     return at(0);
   }
 
+  /** The same among those whose gate is shut and whose work has ended, apart from one. */
+  @Nullable Tenant firstWaiting(@Nullable Tenant except) {
+    Tenant first = null;
+    for (int i = 0; i < size; i++) {
+      Tenant tenant = at(i);
+      if (tenant.isActive() || tenant == except) {
+        continue;
+      }
+      if (i == 0) {
+        return tenant;
+      }
+      first = first == null || goesBefore(tenant, first) ? tenant : first;
+    }
+    return first;
+  }
+
   void add(Tenant tenant) {
     if (size == heap.length) {
       heap = Arrays.copyOf(heap, 2 * size);

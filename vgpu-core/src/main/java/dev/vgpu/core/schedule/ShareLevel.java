@@ -327,13 +327,17 @@ final class ShareLevel {
     return best;
   }
 
-  /** Whether a waiting tenant would run if the GPU were free, that is, one not at its cap. */
-  boolean isAwaited() {
+  /**
+   * Whether a waiting tenant would run if the GPU were free, that is, one not at its cap.
+   *
+   * @param except a tenant that does not count, or null
+   */
+  boolean isAwaited(@Nullable Tenant except) {
     for (int i = 0; i < busyGroups.size(); i++) {
       LagGroup group = busyGroups.get(i);
-      Tenant tenant = group.first();
-      boolean mayRun = group.takesSurplus || isEligible(group, tenant.key + accrued(group));
-      if (mayRun && !tenant.isActive()) {
+      Tenant tenant = group.firstWaiting(except);
+      if (tenant != null
+          && (group.takesSurplus || isEligible(group, tenant.key + accrued(group)))) {
         return true;
       }
     }

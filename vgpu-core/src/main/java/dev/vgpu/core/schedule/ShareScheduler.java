@@ -21,8 +21,8 @@ import org.jspecify.annotations.Nullable;
  *       run. Within a level, {@link LevelTurns} either gives turns, or opens all gates and holds
  *       back tenants that got too much.
  *   <li>When an online or nearline tenant may run, offline gates are shut at once and their running
- *       work is asked to end. If both sides yield by themselves, both stay open instead. A turn of
- *       the upper level ends only at its deadline.
+ *       work is asked to end. If both sides yield by themselves and no other upper tenant waits for
+ *       a turn, both stay open instead. A turn of the upper level ends only at its deadline.
  *   <li>The floor for offline tenants is a token bucket. When it holds a whole turn, an offline
  *       tenant gets one turn that is not preempted.
  *   <li>A turn ends only when the work inside has ended (the gate has <em>drained</em>). If little
@@ -426,7 +426,7 @@ public final class ShareScheduler implements TurnStepper {
     // If offline work runs in the pauses of an upper tenant's turn, that time counts only if no
     // other upper tenant could have used it. Otherwise all waiting tenants would be owed more and
     // more, and only the most urgent of them would ever run.
-    boolean inPauses = gates.isOpen(false) && upper.isAwaited();
+    boolean inPauses = gates.isOpen(false) && upper.isAwaited(null);
     double upperClockNs = upperNs + (floorTurn || inPauses ? 0 : offlineNs);
     // Offline work that is still on the GPU after it gave way is measured while the urgent work
     // runs beside it: half of the measured time is its own.

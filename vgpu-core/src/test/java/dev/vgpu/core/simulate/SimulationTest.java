@@ -121,6 +121,33 @@ class SimulationTest {
   }
 
   /**
+   * Between the turns of urgent tenants no urgent work runs, and an offline kernel that begins
+   * there would share the GPU with the next turn.
+   */
+  @Test
+  void offlineWorkTakesNothingFromUrgentTenantsThatWaitForTheirTurn() {
+    MixResult result =
+        run(
+            20 * S,
+            1,
+            endless("fixed", SharePolicy.FIXED_SHARE, 20, PreemptionClass.ONLINE),
+            endless("burst", SharePolicy.BURST_SHARE, 20, PreemptionClass.ONLINE),
+            endless("nearline", SharePolicy.BURST_SHARE, 20, PreemptionClass.NEARLINE),
+            endless("best effort", SharePolicy.BEST_EFFORT, 0, PreemptionClass.NEARLINE),
+            endless("offline", SharePolicy.BEST_EFFORT, 0, PreemptionClass.OFFLINE));
+    for (MixResult.OfTenant tenant : result.tenants()) {
+      assertThat(tenant.heldPercent())
+          .as("%s", tenant.name())
+          .isCloseTo(tenant.entitledPercent(), offset(1.0));
+    }
+  }
+
+  private static Mix.Member endless(
+      String name, SharePolicy policy, int percent, PreemptionClass cls) {
+    return tenant(name, policy, percent, cls, GateModel.processes(), ENDLESS, kernels(1, 8 * MS));
+  }
+
+  /**
    * A graph runs as a whole, many times longer than a turn. The other tenant gets back what the
    * graph was ahead, also if both have the same share.
    */
