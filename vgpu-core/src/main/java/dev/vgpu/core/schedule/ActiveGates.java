@@ -76,17 +76,16 @@ final class ActiveGates {
   }
 
   boolean isOpen(boolean ofOffline) {
-    for (int i = 0; i < active.size(); i++) {
-      if (active.get(i).open && active.get(i).isOffline() == ofOffline) {
-        return true;
-      }
-    }
-    return false;
+    return isAny(ofOffline, true);
   }
 
   boolean isActive(boolean ofOffline) {
+    return isAny(ofOffline, false);
+  }
+
+  private boolean isAny(boolean ofOffline, boolean open) {
     for (int i = 0; i < active.size(); i++) {
-      if (active.get(i).isOffline() == ofOffline) {
+      if (active.get(i).isOffline() == ofOffline && (active.get(i).open || !open)) {
         return true;
       }
     }
@@ -288,9 +287,7 @@ final class ActiveGates {
   /**
    * Whether the gates of an upper and of an offline tenant may be open together. They may not while
    * another upper tenant waits for its turn: offline work that begins between the two turns would
-   * take GPU time from it.
-   *
-   * @param next the tenant whose gate is about to open, if one is
+   * take GPU time from it. {@code next}, whose gate is about to open, does not count.
    */
   private boolean maySideBySide(Tenant one, Tenant other, @Nullable Tenant next) {
     return bothYield(one, other) && !upper.isAwaited(next);
@@ -491,21 +488,13 @@ final class ActiveGates {
    * whether this tenant is idle.
    */
   private boolean isUndisturbed(Tenant tenant) {
-    int ofUpper = upper.size() - (tenant.isRunnable() ? 1 : 0);
-    if (tenant.isOffline()
-        || ofUpper > 0
-        || !tenant.takesSurplus()
-        || settings.strict()
-        || settings.offlineFloor() > 0
-        || offline.size() > MOST_TOGETHER
-        || !tenant.gate.yieldsByItself()) {
-      return false;
-    }
-    for (int i = 0; i < offline.size(); i++) {
-      if (!offline.member(i).gate.yieldsByItself()) {
-        return false;
-      }
-    }
-    return true;
+    return !tenant.isOffline()
+        && upper.size() == (tenant.isRunnable() ? 1 : 0)
+        && tenant.takesSurplus()
+        && !settings.strict()
+        && settings.offlineFloor() == 0
+        && offline.size() <= MOST_TOGETHER
+        && tenant.gate.yieldsByItself()
+        && offline.allYield();
   }
 }

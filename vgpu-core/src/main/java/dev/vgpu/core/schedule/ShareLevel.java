@@ -344,6 +344,16 @@ final class ShareLevel {
     return false;
   }
 
+  /** Whether all tenants with work yield by themselves. */
+  boolean allYield() {
+    for (int i = 0; i < runnable.size(); i++) {
+      if (!runnable.get(i).gate.yieldsByItself()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   private boolean isEligible(LagGroup group, double lagNs) {
     return exactRate(group) > 0 ? lagNs >= -TOLERANCE_NS : lagNs > 0;
   }
