@@ -36,6 +36,9 @@ final class ShareLevel {
   /** The part of a long turn's excess that is forgotten with each later turn. */
   private static final double FADING = 1.0 / 1024;
 
+  /** How much lost time is remembered, until the surplus has paid for it. */
+  private static final double LOST_MEMORY_NS = 1_000_000_000;
+
   private static final int PERCENTS = 101;
   private static final int KINDS = 2 * PERCENTS;
 
@@ -65,6 +68,12 @@ final class ShareLevel {
 
   /** The part of {@link #behindNs} in which no tenant of the level was on the GPU. */
   private double spareNs;
+
+  /** Time that floor turns took from this level, and for which its surplus has not paid yet. */
+  private double lostNs;
+
+  /** Time that has passed while there were takers, less what the clock has advanced since. */
+  private double unclockedNs;
 
   /**
    * What the longest recent turn takes: a tenant is owed this much when its turn is due. If it were
@@ -118,10 +127,11 @@ final class ShareLevel {
       return;
     }
     if (takers > 0) {
-      surplusClock += (serviceNs - guaranteedSum * clockNs) / takers;
+      double allNs = clockNs + payLost(clockNs, serviceNs);
+      surplusClock += (serviceNs - guaranteedSum * allNs) / takers;
       // Use from before there were takers may be reported only now; it must not count again later.
       behindNs -= Math.min(clockNs - serviceNs, Math.max(0, behindNs));
-      guaranteedClock += clockNs;
+      guaranteedClock += allNs;
     } else {
       // Time that two tenants used at the same moment is reported by both, but passes only once.
       double passedNs = hadGangs ? clockNs : Math.min(clockNs, Math.max(0, behindNs));
@@ -131,12 +141,34 @@ final class ShareLevel {
   }
 
   /**
+   * What floor turns take is taken off the surplus first, so that guarantees hold as long as they
+   * and the floor fit. The clock never runs faster than time passes.
+   */
+  private double payLost(double clockNs, double serviceNs) {
+    unclockedNs -= clockNs;
+    double mostNs = guaranteedSum > 0 ? serviceNs / guaranteedSum - clockNs : lostNs;
+    double paidNs = Math.max(0, Math.min(mostNs, Math.min(lostNs, unclockedNs)));
+    lostNs -= paidNs;
+    unclockedNs -= paidNs;
+    return paidNs;
+  }
+
+  /** Records time that a floor turn took from this level. */
+  void lost(double ns) {
+    if (takers > 0) {
+      lostNs = Math.min(lostNs + ns, LOST_MEMORY_NS);
+    }
+  }
+
+  /**
    * Records time in which the level could have had the GPU, whatever its clock says.
    *
    * @param isActive whether a tenant of the level had the GPU, or was about to
    */
   void passed(double ns, boolean isActive) {
-    if (takers == 0 && !runnable.isEmpty()) {
+    if (takers > 0) {
+      unclockedNs += ns;
+    } else if (!runnable.isEmpty()) {
       behindNs += ns;
       spareNs = isActive ? 0 : spareNs + ns;
     }
@@ -280,6 +312,10 @@ final class ShareLevel {
     tenant.index = -1;
     online -= tenant.preemptionClass == PreemptionClass.ONLINE ? 1 : 0;
     takers -= tenant.takesSurplus() ? 1 : 0;
+    if (takers == 0) {
+      lostNs = 0;
+      unclockedNs = 0;
+    }
     guaranteedSum -= tenant.guaranteed;
     if (runnable.isEmpty()) {
       guaranteedSum = 0;

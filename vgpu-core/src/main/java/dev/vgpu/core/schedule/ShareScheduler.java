@@ -442,6 +442,9 @@ public final class ShareScheduler implements TurnStepper {
       gates.levelOf(tenant).charge(tenant, tenant.usedNs);
     }
     upper.passed(passedNs, gates.isActive(false));
+    if (floorTurn) {
+      upper.lost(passedNs);
+    }
     upper.advance(contended || floorTurn ? upperClockNs : passedNs, upperNs);
     double offlineClockNs = contended || offlineNs == 0 ? offlineNs : passedNs;
     offline.passed(upper.size() == 0 ? passedNs : offlineClockNs, gates.isActive(true));

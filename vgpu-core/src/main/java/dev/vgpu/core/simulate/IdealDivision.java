@@ -31,41 +31,37 @@ final class IdealDivision {
    * @param rates receives the part of each tenant, 0 to 1
    */
   void divide(boolean[] works, double[] rates) {
-    double upper = divideLevel(works, rates, false, 1);
-    double left = 1 - upper;
     boolean anyOffline = false;
     for (int i = 0; i < works.length; i++) {
       anyOffline |= works[i] && isOffline(i);
     }
-    if (!anyOffline) {
-      double ignored = divideLevel(works, rates, true, 0);
-      return;
-    }
-    if (left < offlineFloor && upper > 0) {
-      left = offlineFloor;
-      for (int i = 0; i < works.length; i++) {
-        rates[i] *= isOffline(i) ? 1 : (1 - left) / upper;
-      }
-    }
-    double ignored = divideLevel(works, rates, true, left);
+    double upper = divideLevel(works, rates, false, anyOffline ? 1 - offlineFloor : 1, 1);
+    double left = upper == 0 ? 1 : 1 - upper;
+    double ignored = divideLevel(works, rates, true, anyOffline ? left : 0, left);
   }
 
-  /** Divides a level's part of the GPU among its tenants, and returns the sum of what they get. */
-  private double divideLevel(boolean[] works, double[] rates, boolean offline, double whole) {
+  /**
+   * Divides a level's part of the GPU among its tenants, and returns the sum of what they get.
+   *
+   * @param whole the level's part
+   * @param of what guarantees are parts of; if they exceed the whole, all are reduced alike
+   */
+  private double divideLevel(
+      boolean[] works, double[] rates, boolean offline, double whole, double of) {
     double guaranteed = 0;
     int takers = 0;
     for (int i = 0; i < works.length; i++) {
       if (works[i] && isOffline(i) == offline) {
-        guaranteed += guaranteed(i);
+        guaranteed += of * guaranteed(i);
         takers += takesSurplus(i) ? 1 : 0;
       }
     }
-    double surplus = takers == 0 ? 0 : Math.max(0, 1 - guaranteed) / takers;
+    double surplus = takers == 0 ? 0 : Math.max(0, whole - guaranteed) / takers;
+    double scale = guaranteed > whole ? of * whole / guaranteed : of;
     double sum = 0;
     for (int i = 0; i < works.length; i++) {
       if (isOffline(i) == offline) {
-        double part = guaranteed(i) + (takesSurplus(i) ? surplus : 0);
-        rates[i] = works[i] ? part * whole : 0;
+        rates[i] = works[i] ? scale * guaranteed(i) + (takesSurplus(i) ? surplus : 0) : 0;
         sum += rates[i];
       }
     }

@@ -98,9 +98,16 @@ class ShareSchedulerProperties {
     }
   }
 
+  /** Also beside a floor, as far as both fit. */
   @Property(tries = 100)
-  void guaranteedShareIsGiven(@ForAll("mixes") Mix mix) {
-    VirtualNode node = start(mix, 0, true);
+  void guaranteedShareIsGiven(
+      @ForAll("mixes") Mix mix, @ForAll @IntRange(max = 30) int mostFloorPercent) {
+    int guaranteed =
+        mix.specs().stream()
+            .filter(spec -> spec.cls() != PreemptionClass.OFFLINE)
+            .mapToInt(Spec::percent)
+            .sum();
+    VirtualNode node = start(mix, Math.min(mostFloorPercent, 100 - guaranteed), true);
     boolean upperBusy = mix.specs().stream().anyMatch(s -> s.cls() != PreemptionClass.OFFLINE);
     for (long untilNs = 500 * MS; untilNs <= RUN; untilNs += 1500 * MS) {
       node.runUntil(untilNs);

@@ -132,6 +132,21 @@ class ShareSchedulerTest {
     assertThat(node.percent(online)).isCloseTo(100 - floorPercent, offset(0.2));
   }
 
+  /** The guarantees and the floor fit, so the floor takes only what the others would share. */
+  @Test
+  void floorIsPaidFromTheSurplusBeforeTheGuarantees() {
+    VirtualNode node = new VirtualNode(10);
+    int fixed = node.backlogged(FIXED_SHARE, 20, ONLINE, 1 * MS);
+    int burst = node.backlogged(BURST_SHARE, 50, NEARLINE, 1 * MS);
+    int rest = node.backlogged(BEST_EFFORT, 0, NEARLINE, 1 * MS);
+    int offline = node.backlogged(BEST_EFFORT, 0, OFFLINE, 1 * MS);
+    node.runUntil(20 * S);
+    assertThat(node.percent(fixed)).isCloseTo(20, offset(0.2));
+    assertThat(node.percent(burst)).isCloseTo(60, offset(0.2));
+    assertThat(node.percent(rest)).isCloseTo(10, offset(0.2));
+    assertThat(node.percent(offline)).isCloseTo(10, offset(0.2));
+  }
+
   @Test
   void offlineGetsWhatACappedOnlineTenantLeaves() {
     VirtualNode node = new VirtualNode();

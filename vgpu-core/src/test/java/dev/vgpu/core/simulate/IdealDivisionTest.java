@@ -35,6 +35,8 @@ class IdealDivisionTest {
     requests.add(VirtualNode.request(BEST_EFFORT, 0, OFFLINE));
     assertParts(divided(0, true, true, true, true), 0.2, 0.5, 0.3, 0);
     assertParts(divided(0, true, true, false, true), 0.2, 0.8, 0, 0);
+    assertParts(divided(0.1, true, true, true, true), 0.2, 0.45, 0.25, 0.1);
+    assertParts(divided(0.8, true, true, true, true), 0.1, 0.1, 0, 0.8);
     assertParts(divided(0, true, false, false, true), 0.2, 0, 0, 0.8);
     assertParts(divided(0, false, false, false, false), 0, 0, 0, 0);
   }
