@@ -194,13 +194,18 @@ static uint64_t wake_time(CUcontext context, emu_view *view, uint64_t service_ns
 
 void emu_timeline_wait(CUcontext context, uint64_t service_ns) {
     uint32_t generation = context->object.generation;
+    uint32_t resumptions = emu_gpu_resumptions(); /* before the look that may find it stopped */
     emu_view view;
     while (service_ns > context->known_service_ns && look(context, &view, EMU_LOOK) < service_ns) {
+        bool stopped = view.schedule.contexts[context->index].is_stopped != 0;
         uint64_t wake = wake_time(context, &view, service_ns);
         pthread_mutex_unlock(&context->lock);
-        if (wake > emu_now_ns() + SPIN_NS) {
+        if (stopped) {
+            emu_gpu_await_resumption(resumptions, LONGEST_SLEEP_NS);
+        } else if (wake > emu_now_ns() + SPIN_NS) {
             emu_sleep_until(wake);
         }
+        resumptions = emu_gpu_resumptions();
         pthread_mutex_lock(&context->lock);
         if (!emu_pool_has(&emu_contexts, context) || context->object.generation != generation) {
             return; /* destroyed by another thread */

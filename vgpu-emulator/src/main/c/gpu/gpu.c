@@ -2,7 +2,12 @@
 
 #include "suspend.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { 
     REAP_INTERVAL_NS = 2000000,
@@ -142,8 +147,26 @@ static void change_context(emu_gpu *gpu, uint32_t context, context_change change
     } while (!emu_schedule_publish(gpu, seen, &view.schedule));
 }
 
+static uint32_t resumptions; /* of this process's contexts; only this process resumes them */
+
 void emu_gpu_stop_context(emu_gpu *gpu, uint32_t context, bool stopped) {
     change_context(gpu, context, CHANGE_STOP, stopped ? 1 : 0);
+    if (!stopped) {
+        __atomic_fetch_add(&resumptions, 1, __ATOMIC_SEQ_CST);
+        syscall(SYS_futex, &resumptions, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    }
+}
+
+uint32_t emu_gpu_resumptions(void) {
+    return __atomic_load_n(&resumptions, __ATOMIC_SEQ_CST);
+}
+
+void emu_gpu_await_resumption(uint32_t seen, uint64_t most_ns) {
+    int kept = errno;
+    struct timespec most = {.tv_sec = (time_t)(most_ns / 1000000000),
+                            .tv_nsec = (long)(most_ns % 1000000000)};
+    syscall(SYS_futex, &resumptions, FUTEX_WAIT_PRIVATE, seen, &most, NULL, 0);
+    errno = kept;
 }
 
 void emu_gpu_slice_context(emu_gpu *gpu, uint32_t context, uint32_t slice_us) {

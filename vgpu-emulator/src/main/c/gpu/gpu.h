@@ -32,6 +32,10 @@ void emu_gpu_remove_context(emu_gpu *gpu, uint32_t context);
 /* What the driver does with a context's channel group. stop: stops its work, in the middle of a kernel if necessary,
  * or resumes it. slice: sets its time slice (0: the GPU's). kick: preempts it once. */
 void emu_gpu_stop_context(emu_gpu *gpu, uint32_t context, bool stopped);
+
+/* How often this process has resumed one of its contexts; and a sleep until that changes, for at most most_ns. */
+uint32_t emu_gpu_resumptions(void);
+void emu_gpu_await_resumption(uint32_t seen, uint64_t most_ns);
 void emu_gpu_slice_context(emu_gpu *gpu, uint32_t context, uint32_t slice_us);
 void emu_gpu_kick_context(emu_gpu *gpu, uint32_t context);
 
