@@ -23,6 +23,11 @@ final class SoakWorld implements AutoCloseable {
   /** What a program prints if no seat answers within two seconds. */
   private static final String NO_SEAT = "error cuInit 802";
 
+  /**
+   * After so long, the end of a lease, or a seat that answers programs, is no longer waited for.
+   */
+  private static final long LONGEST_WAIT_NS = 40_000_000_000L;
+
   final Node node;
   final Machine machine;
   final Seats seats;
@@ -79,7 +84,7 @@ final class SoakWorld implements AutoCloseable {
       tenant.tenant.acquire(seats.any());
       count("leases");
     }
-    for (; ; ) {
+    for (Patience patience = new Patience(machine, this::seatPids); ; ) {
       Child child = node.start(tenant.environment(), SoakTenant.command());
       String answer = child.line();
       count("programs");
@@ -89,6 +94,10 @@ final class SoakWorld implements AutoCloseable {
       }
       if (!answer.equals(NO_SEAT)) {
         throw new ChaosFailure(child + " of " + tenant.tenant.name + " does not start: " + answer);
+      }
+      if (patience.isOver(LONGEST_WAIT_NS)) {
+        throw new ChaosFailure(
+            "no program of " + tenant.tenant.name + " finds a seat that answers");
       }
       count("starts_late");
       seats.awaitHolder();
@@ -145,7 +154,7 @@ final class SoakWorld implements AutoCloseable {
   private void awaitLeaseEnd(String lease) throws InterruptedException {
     Patience patience = new Patience(machine, this::seatPids);
     while (isLeased(lease)) {
-      if (patience.isOver(40_000_000_000L)) {
+      if (patience.isOver(LONGEST_WAIT_NS)) {
         throw new ChaosFailure("a lease without owner and programs does not end: " + lease);
       }
       NanoClock.sleepMillis(20);
