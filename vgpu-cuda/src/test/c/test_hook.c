@@ -3,6 +3,7 @@
  * binary again, started in a role. Usage: test_hook HOOK STUB [TEST...]; HOOK is "-" if the hook is linked in
  * (sanitizers). Prints one line per test.
  */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -185,6 +186,50 @@ static void test_gate(void) {
   CHECK(await_work(&seat, 0), "no work");
   for (int counted = 0, rounds = 0; counted < 10 && rounds < 100; rounds++) counted += gate_round(&seat);
   CHECK(GET(seat.wants) > 0 && GET(seat.idles) >= 10, "%u wants, %u idles", GET(seat.wants), GET(seat.idles));
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
+/* How often the threads of a process went to sleep. */
+static uint64_t sleeps(pid_t pid) {
+  char path[64], line[256];
+  uint64_t sum = 0;
+  snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+  DIR *tasks = opendir(path);
+  CHECK(tasks != NULL, "%s", path);
+  for (struct dirent *task; tasks != NULL && (task = readdir(tasks)) != NULL;) {
+    unsigned long long count;
+    char status[sizeof path + 272];
+    snprintf(status, sizeof status, "%s/%s/status", path, task->d_name);
+    FILE *file = task->d_name[0] == '.' ? NULL : fopen(status, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+      if (sscanf(line, "voluntary_ctxt_switches: %llu", &count) == 1) sum += count;
+    }
+    if (file != NULL) fclose(file);
+  }
+  if (tasks != NULL) closedir(tasks);
+  return sum;
+}
+
+/* Whoever waits for its turn sleeps: the work of others must not get slower by the number of those who wait. */
+static void test_waits_asleep(void) {
+  enum { MS = 400, MOST = MS / 2 };
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
+  seat.grant_header->seat_pid = (uint64_t)getpid();
+  seat.grant_header->seat_start = own_start_time();
+  pid_t pid = start(&seat, "launch", "");
+  CHECK(await_work(&seat, 0), "no work");
+  seat_gate(&seat, 0);
+  uint64_t since = seat_now();
+  while ((seat_busy(&seat) != 0 || GET(seat.slots[1].waiting) == 0) && seat_now() - since < 5000000000u) usleep(50);
+  uint64_t before = sleeps(pid);
+  usleep(MS * 1000);
+  uint64_t count = sleeps(pid) - before;
+  printf("  %llu sleeps in %d ms\n", (unsigned long long)count, (int)MS);
+  CHECK(count < MOST, "%llu sleeps in %d ms at a shut gate", (unsigned long long)count, (int)MS);
+  seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
+  CHECK(await_work(&seat, seat_gpu_ns(&seat)), "no work while the gate is open");
   CHECK(stop_launching(&seat, pid) == 0, "role");
   seat_close(&seat);
 }
@@ -400,6 +445,7 @@ static const struct {
     {"close-descriptors", test_close_descriptors},
     {"gpu-time", test_gpu_time},
     {"gate", test_gate},
+    {"waits-asleep", test_waits_asleep},
     {"bound", test_bound},
     {"messages", test_messages},
     {"resting", test_resting},

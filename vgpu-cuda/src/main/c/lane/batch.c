@@ -438,6 +438,13 @@ unsigned vgpu__batch_harvest(struct vgpu_lane *lane) {
   return lane->count;
 }
 
+uint64_t vgpu__batch_rest(const struct vgpu_lane *lane, uint64_t now) {
+  const struct vgpu_batch *batch = &lane->ring[lane->head];
+  if (lane->count == 0 || batch->end == NULL) return 0;
+  uint64_t end = (batch->opened_ns > lane->ended_ns ? batch->opened_ns : lane->ended_ns) + batch->cost_ns;
+  return end > now ? end - now : now - end;
+}
+
 void vgpu__batch_called(struct vgpu_lane *lane) {
   if (LOAD(lane->called_ns) == 0) STORE(lane->called_ns, vgpu__now_ns());
 }

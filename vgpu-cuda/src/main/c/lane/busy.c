@@ -37,6 +37,7 @@ void vgpu__busy_enter(struct vgpu_tenant *tenant) {
 void vgpu__busy_leave(struct vgpu_tenant *tenant, uint32_t count) {
   if (count == 0 || __atomic_fetch_sub(&tenant->slot->busy, count, __ATOMIC_SEQ_CST) != count) return;
   vgpu__express_idle(tenant);
+  vgpu__level2_wake();
   if (vgpu__seat_wants_to_know(tenant)) {
     STORE(tenant->gate.idle_since_ns, vgpu__now_ns());
     if (LOAD(tenant->gate.short_idles) >= TRUSTED && vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word))) {

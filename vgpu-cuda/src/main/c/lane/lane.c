@@ -311,11 +311,18 @@ void vgpu__drop_context(CUcontext context) {
   }
 }
 
-/*
- * One lane, by the monitor: closes an old batch, or one that must end, and harvests. Returns the number of its batches.
- */
-static unsigned vgpu__tend(struct vgpu_lane *lane, uint64_t now, uint64_t shut_tenants) {
-  if (!vgpu__try_lock(&lane->lock)) return 1;
+static void vgpu__add_tended(struct vgpu_tended *sum, unsigned batches, uint64_t rest_ns) {
+  if (batches == 0) return;
+  if (sum->batches == 0 || rest_ns < sum->rest_ns) sum->rest_ns = rest_ns;
+  sum->batches += batches;
+}
+
+/* One lane, by the monitor: closes an old batch, or one that must end, and harvests. */
+static void vgpu__tend(struct vgpu_lane *lane, uint64_t now, uint64_t shut_tenants, struct vgpu_tended *tended) {
+  if (!vgpu__try_lock(&lane->lock)) {
+    vgpu__add_tended(tended, 1, 0);
+    return;
+  }
   int shut = (shut_tenants >> lane->tenant->index & 1) != 0;
   if ((lane->ticket & 1) != 0 && lane->count < VGPU_RING) {
     uint64_t age = now - lane->opened_ns;
@@ -326,6 +333,7 @@ static unsigned vgpu__tend(struct vgpu_lane *lane, uint64_t now, uint64_t shut_t
     if (silent) lane->gap_ns = 0;
   }
   unsigned batches = vgpu__batch_harvest(lane) + (unsigned)(lane->ticket & 1);
+  vgpu__add_tended(tended, batches, vgpu__batch_rest(lane, now));
   if (batches == 0 && lane->state == LANE_ORPHAN) STORE(lane->state, (uint32_t)LANE_FREE);
   int forget = batches == 0 && lane->state == LANE_LIVE && lane->owner != 0 && now > lane->opened_ns + FORGET_THREAD_NS;
   if (forget) {
@@ -336,7 +344,6 @@ static unsigned vgpu__tend(struct vgpu_lane *lane, uint64_t now, uint64_t shut_t
     STORE_RELEASE(lane->ticket, lane->ticket + 2);
   }
   vgpu__unlock(&lane->lock);
-  return batches;
 }
 
 /* The tenants whose work may not continue now, as bits. */
@@ -350,11 +357,11 @@ static uint64_t vgpu__shut_tenants(void) {
   return shut;
 }
 
-void vgpu__tend_lanes(uint64_t now, unsigned *batches) {
+void vgpu__tend_lanes(uint64_t now, struct vgpu_tended *tended) {
   struct vgpu_lane *lane;
   uint64_t shut = vgpu__shut_tenants();
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) batches[LOAD(lane->tenant)->index] += vgpu__tend(lane, now, shut);
+    if (LOAD_ACQUIRE(lane->state) != LANE_FREE) vgpu__tend(lane, now, shut, &tended[LOAD(lane->tenant)->index]);
   }
 }
 

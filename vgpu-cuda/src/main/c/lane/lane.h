@@ -129,8 +129,13 @@ void vgpu__drop_stream(CUstream stream);       /* before it is destroyed */
 void vgpu__drop_context(CUcontext context);
 void vgpu__drop_tenant(const struct vgpu_tenant *tenant); /* its lanes of default streams; closes the others */
 
-/* By the monitor: closes old batches and harvests; adds the number of live batches to `batches`, by tenant. */
-void vgpu__tend_lanes(uint64_t now, unsigned *batches);
+/* What the monitor learns about a tenant's lanes. */
+struct vgpu_tended {
+  unsigned batches; /* open or in flight */
+  uint64_t rest_ns; /* from now to the next expected end of one, or since the last one; 0: unknown */
+};
+/* By the monitor: closes old batches and harvests. Fills `tended`, by tenant. */
+void vgpu__tend_lanes(uint64_t now, struct vgpu_tended *tended);
 uint64_t vgpu__lane_tenants(void);
 void vgpu__lanes_forget(void);
 void vgpu__entries_forget(void); /* this thread's entries, when its current context changes */
@@ -258,6 +263,8 @@ void vgpu__batch_close(struct vgpu_lane *lane);
 void vgpu__batch_close_waiting(struct vgpu_lane *lane); /* the same before its thread waits for it */
 void vgpu__batch_end_late(struct vgpu_lane *lane, struct vgpu_batch *batch); /* records the last batch's missing end */
 void vgpu__batch_drop(struct vgpu_lane *lane);
+/* From now to the expected end of its oldest batch, or since then; 0: unknown */
+uint64_t vgpu__batch_rest(const struct vgpu_lane *lane, uint64_t now);
 void vgpu__batch_called(struct vgpu_lane *lane); /* a launch into the open batch has returned; without the lock */
 int vgpu__batch_runs(struct vgpu_lane *lane); /* whether some of its work has begun on the GPU and not ended */
 void vgpu__batch_stalled(struct vgpu_lane *lane); /* it counts as stalled until one of its batches ends */

@@ -176,7 +176,7 @@ static void drop(struct movable *item) {
 /* ---- the program's side ---- */
 
 /* Whether the seat wants this memory moved out now. Then allocations wait, as work does. */
-static int is_held(const struct vgpu_tenant *tenant) {
+static int is_held(struct vgpu_tenant *tenant) {
   if ((LOAD_ACQUIRE(tenant->grant->word) & SHM_GRANT_REVOKED) != 0) return 0;
   uint32_t order = LOAD_ACQUIRE(tenant->grant->move_order);
   return LOAD_ACQUIRE(tenant->slot->moved_bytes) != 0 ||

@@ -42,6 +42,7 @@ struct vgpu_link {
 
 /* The monitor's state of a connection. */
 struct vgpu_watch {
+  uint64_t looked_ns; /* when the socket was last read */
   int welcome; /* the seat has answered our HELLO with a WELCOME */
   unsigned tries;
   uint64_t next_try_ns, asked_ns;
@@ -111,6 +112,7 @@ struct vgpu_tenant {
   struct vgpu_express express;
   struct vgpu_link link;
   struct vgpu_watch watch;
+  uint64_t seat_ran_ns; /* when the kernel last said that the seat's process runs; written by any thread */
   char run_dir[VGPU_PATH];
   char lease[sizeof((struct shm_message *)NULL)->lease];
 } __attribute__((aligned(128)));
@@ -195,7 +197,7 @@ void vgpu__seat_close(struct vgpu_tenant *tenant);
 void vgpu__seat_bar(struct vgpu_tenant *tenant);
 void vgpu__seat_forget(struct vgpu_tenant *tenant);
 enum { VGPU_SILENCE_NS = 15 * NS_PER_MS }; /* if the last beat is older, the seat may be gone */
-int vgpu__seat_is_silent(const struct vgpu_tenant *tenant, uint64_t now);
+int vgpu__seat_is_silent(struct vgpu_tenant *tenant, uint64_t now);
 
 /* ---- table.c: the allocations of this process ---- */
 /* Bytes by tenant, for calls that free memory of several tenants at once. */

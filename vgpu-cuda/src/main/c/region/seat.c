@@ -18,6 +18,7 @@
 /* Above the numbers that programs commonly use, or close one by one. */
 enum { FIRST_FD = 700 };
 static const uint64_t LATE_NS = 250u * NS_PER_MS;
+static const uint64_t ASK_NS = 5u * NS_PER_MS; /* how often the kernel is asked about a seat that is late */
 
 /* Whether fd is still the socket that the hook opened. If not, it is the program's: forget it, do not close it. */
 static int vgpu__is_ours(struct vgpu_link *link) {
@@ -198,14 +199,21 @@ void vgpu__seat_forget(struct vgpu_tenant *tenant) {
   link->incoming_size = 0;
 }
 
+static int vgpu__seat_runs(struct vgpu_tenant *tenant, uint64_t now) {
+  if ((int64_t)(now - LOAD(tenant->seat_ran_ns)) < (int64_t)ASK_NS) return 1;
+  if (!vgpu__process_runs(LOAD(tenant->seat->seat_pid), LOAD(tenant->seat->seat_start))) return 0;
+  STORE(tenant->seat_ran_ns, now);
+  return 1;
+}
+
 /*
  * Whether the seat counts as silent. A heartbeat from the future counts as none. A live seat may be scheduled late
  * under load; going on without it would exceed the lease's share, or lose it. So the seat is given LATE_NS while its
  * process runs. A resting seat beats seldom, and a container cannot see the seat's process: both also get LATE_NS.
  */
-int vgpu__seat_is_silent(const struct vgpu_tenant *tenant, uint64_t now) {
+int vgpu__seat_is_silent(struct vgpu_tenant *tenant, uint64_t now) {
   uint64_t beat = LOAD_ACQUIRE(tenant->seat->heartbeat_ns);
   if (beat > now + 1000u * (uint64_t)NS_PER_MS || beat + LATE_NS < now) return 1;
   if (beat + VGPU_SILENCE_NS >= now || vgpu__seat_rests(tenant)) return 0;
-  return !vgpu__process_runs(LOAD(tenant->seat->seat_pid), LOAD(tenant->seat->seat_start));
+  return !vgpu__seat_runs(tenant, now);
 }

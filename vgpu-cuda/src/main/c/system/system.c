@@ -36,6 +36,37 @@ void vgpu__futex_wait(const uint32_t *word, uint32_t seen, uint64_t timeout_ns) 
   errno = kept;
 }
 
+void vgpu__words_add(struct vgpu_words *words, const uint32_t *at) {
+  words->at[words->count] = at;
+  words->seen[words->count++] = LOAD_ACQUIRE(*at);
+}
+
+/* futex_waitv(2) and its argument, which headers before Linux 5.16 lack. */
+enum { FUTEX_WAITV_CALL = 449, FUTEX_32_BITS = 2 };
+struct waitv {
+  uint64_t value, address;
+  uint32_t flags, reserved;
+};
+
+void vgpu__words_wait(const struct vgpu_words *words, uint64_t timeout_ns, uint64_t poll_ns) {
+  static uint32_t missing;
+  if (words->count > 1 && !LOAD(missing)) {
+    int kept = errno;
+    struct waitv each[VGPU_WORDS];
+    for (unsigned i = 0; i < words->count; i++) {
+      each[i] = (struct waitv){.value = words->seen[i], .address = (uintptr_t)words->at[i], .flags = FUTEX_32_BITS};
+    }
+    uint64_t until = vgpu__now_ns() + timeout_ns;
+    struct timespec end = {.tv_sec = (time_t)(until / 1000000000u), .tv_nsec = (long)(until % 1000000000u)};
+    long woken = syscall(FUTEX_WAITV_CALL, each, words->count, 0, &end, CLOCK_MONOTONIC);
+    int failed = woken < 0 && errno != EAGAIN && errno != ETIMEDOUT && errno != EINTR;
+    errno = kept;
+    if (!failed) return;
+    STORE(missing, 1);
+  }
+  vgpu__futex_wait(words->at[0], words->seen[0], words->count > 1 ? poll_ns : timeout_ns);
+}
+
 uint64_t vgpu__parse_number(const char *text, uint64_t otherwise) {
   uint64_t value = 0;
   if (text == NULL || *text == '\0') return otherwise;

@@ -57,6 +57,18 @@ int vgpu__stat(const char *path, struct stat *into);
 int vgpu__fstat(int fd, struct stat *into);
 /* Waits while *word == seen, for at most timeout_ns. The memory may be mapped read-only. */
 void vgpu__futex_wait(const uint32_t *word, uint32_t seen, uint64_t timeout_ns);
+/*
+ * Waits while each word has its value, for at most timeout_ns. Before Linux 5.16 only one word can be waited on: the
+ * first one, for at most poll_ns.
+ */
+enum { VGPU_WORDS = 4 };
+struct vgpu_words {
+  const uint32_t *at[VGPU_WORDS];
+  uint32_t seen[VGPU_WORDS];
+  unsigned count;
+};
+void vgpu__words_add(struct vgpu_words *words, const uint32_t *at);
+void vgpu__words_wait(const struct vgpu_words *words, uint64_t timeout_ns, uint64_t poll_ns);
 uint64_t vgpu__parse_number(const char *text, uint64_t otherwise);
 /* Total time for which this thread was runnable but had no processor; 0 if unknown. Takes some microseconds. */
 uint64_t vgpu__unscheduled_ns(void);

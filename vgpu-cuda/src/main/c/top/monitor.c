@@ -1,8 +1,8 @@
 /*
  * The monitor: closes batches that no other thread closes, harvests, sends heartbeats, keeps the connection. It sleeps
- * while the process has no work. The driver may block it while another thread's call holds the driver's locks, for
- * example a large pinned allocation or a compilation. Meanwhile a second thread, the pulse, sends the heartbeats; it
- * never calls the driver.
+ * while nothing of the process runs on the GPU. The driver may block it while another thread's call holds the driver's
+ * locks, for example a large pinned allocation or a compilation. Meanwhile a second thread, the pulse, sends the
+ * heartbeats; it never calls the driver.
  */
 #include <errno.h>
 #include <limits.h>
@@ -17,7 +17,8 @@
 #include "top.h"
 
 static const uint64_t TICK_NS = NS_PER_MS, DRAIN_TICK_NS = 60u * NS_PER_US, CONTENDED_TICK_NS = 300u * NS_PER_US;
-static const uint64_t LINGER_NS = 20u * NS_PER_MS, SLEEP_NS = 50u * NS_PER_MS;
+static const uint64_t LINGER_NS = 20u * NS_PER_MS, SLEEP_NS = 50u * NS_PER_MS, HELD_SLEEP_NS = 20u * NS_PER_MS;
+static const uint64_t SEAT_LOOK_NS = 500u * NS_PER_US;
 static const uint64_t RETRY_NS = 5u * NS_PER_MS, SLOW_RETRY_NS = 100u * NS_PER_MS, WELCOME_NS = 200u * NS_PER_MS;
 enum { STACK = 256 * 1024, QUICK_TRIES = 400, REFRESH = 64 };
 
@@ -71,17 +72,37 @@ static int vgpu__wants_promptness(const struct vgpu_tenant *tenant) {
   return tenant->express.bit != 0 || tenant->express.told || (LOAD(tenant->grant->turn_flags) & SHM_TURN_CONTENDED) != 0;
 }
 
-/* After how long one tenant needs the monitor again. */
-static uint64_t vgpu__tick_ns(const struct vgpu_tenant *tenant, int working, int soon, uint64_t express_ns) {
-  if (soon) return DRAIN_TICK_NS;
-  if (working && !vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) && LOAD(tenant->slot->busy) != 0) return DRAIN_TICK_NS;
-  if (express_ns != 0) return express_ns;
-  return working && vgpu__wants_promptness(tenant) ? CONTENDED_TICK_NS : TICK_NS;
+static int vgpu__is_stopped(const struct vgpu_tenant *tenant) {
+  return __atomic_load_n(&tenant->slot->level2, __ATOMIC_SEQ_CST) == SHM_LEVEL2_STOPPED;
 }
 
-/* Nothing is on the GPU, and no thread waits. Sequentially consistent: see vgpu__monitor_wake. */
+/* The nearer the expected end of the work, the more often the monitor looks. */
+static uint64_t vgpu__approach(uint64_t rest_ns, uint64_t least_ns, uint64_t most_ns) {
+  uint64_t half = rest_ns / 2;
+  return half < least_ns ? least_ns : half < most_ns ? half : most_ns;
+}
+
+/* After how long one tenant needs the monitor again. */
+static uint64_t vgpu__tick_ns(const struct vgpu_tenant *tenant, int working, int soon, uint64_t express_ns,
+                              uint64_t rest_ns) {
+  if (soon) return DRAIN_TICK_NS;
+  int drains = working && !vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) && LOAD(tenant->slot->busy) != 0;
+  if (drains && vgpu__is_stopped(tenant)) return TICK_NS;
+  if (drains) return vgpu__approach(rest_ns, DRAIN_TICK_NS, CONTENDED_TICK_NS);
+  if (express_ns != 0) return express_ns;
+  if (!working || !vgpu__wants_promptness(tenant)) return TICK_NS;
+  return vgpu__approach(rest_ns, CONTENDED_TICK_NS, vgpu__peers_alone(tenant) ? TICK_NS : CONTENDED_TICK_NS);
+}
+
+/*
+ * Whether the monitor may sleep: nothing is on the GPU, or what is there is stopped. Threads that wait, and the level-2
+ * thread during a stop, send the heartbeats, but too seldom for other processes of the lease. Sequentially consistent:
+ * see vgpu__monitor_wake.
+ */
 static int vgpu__is_quiet(const struct vgpu_tenant *tenant) {
-  return __atomic_load_n(&tenant->slot->busy, __ATOMIC_SEQ_CST) == 0 && LOAD(tenant->slot->waiting) == 0;
+  int busy = __atomic_load_n(&tenant->slot->busy, __ATOMIC_SEQ_CST) != 0;
+  if (!busy && LOAD(tenant->slot->waiting) == 0) return 1;
+  return (!busy || vgpu__is_stopped(tenant)) && tenant->watch.welcome && vgpu__peers_alone(tenant);
 }
 
 static int vgpu__all_quiet(void) {
@@ -95,23 +116,29 @@ static int vgpu__all_quiet(void) {
 /* The result of a pass over all tenants. */
 struct round {
   const struct vgpu_tenant *working; /* a tenant that has work; the shutting of its gate is waited for */
-  unsigned attached, workers;
+  unsigned attached, workers, held; /* held: tenants that do not work now, but would */
   uint32_t word; /* its grant word, read before its lanes were tended */
   uint64_t tick_ns;
 };
 
-static void vgpu__tend_tenant(struct vgpu_tenant *tenant, uint64_t now, unsigned batches, struct round *round) {
+static void vgpu__tend_tenant(struct vgpu_tenant *tenant, uint64_t now, const struct vgpu_tended *tended,
+                              struct round *round) {
   uint32_t word = LOAD_ACQUIRE(tenant->grant->word);
   int pending = vgpu__gate_tend(tenant, now);
   uint64_t express_ns = vgpu__express_tend(tenant, now);
   vgpu__peers_tend(tenant, now);
-  int working = batches > 0 || pending || express_ns != 0 || !vgpu__is_quiet(tenant);
+  int stopped = vgpu__is_stopped(tenant), wants = LOAD(tenant->slot->waiting) != 0 || stopped;
+  int working = (tended->batches > 0 && !stopped) || pending || express_ns != 0 || !vgpu__is_quiet(tenant);
   STORE_RELEASE(tenant->slot->heartbeat_ns, now);
-  vgpu__follow_seat(tenant, now);
-  vgpu__follow_heartbeat(tenant, now, working);
-  uint64_t tick_ns = vgpu__tick_ns(tenant, working, pending, express_ns);
+  if (now - tenant->watch.looked_ns >= SEAT_LOOK_NS) {
+    tenant->watch.looked_ns = now;
+    vgpu__follow_seat(tenant, now);
+  }
+  vgpu__follow_heartbeat(tenant, now, working || wants);
+  uint64_t tick_ns = vgpu__tick_ns(tenant, working, pending, express_ns, tended->rest_ns);
   if (tick_ns < round->tick_ns) round->tick_ns = tick_ns;
   round->attached++;
+  round->held += !working && wants;
   if (!working) return;
   round->workers++;
   round->working = tenant;
@@ -119,7 +146,7 @@ static void vgpu__tend_tenant(struct vgpu_tenant *tenant, uint64_t now, unsigned
 }
 
 static void vgpu__rest(const struct round *round, uint64_t idle_ns) {
-  if (round->workers > 0 || idle_ns < LINGER_NS) {
+  if (round->workers > 0 || (idle_ns < LINGER_NS && round->held == 0)) {
     const struct vgpu_tenant *tenant = round->working == NULL ? &vgpu__home : round->working;
     uint32_t word = round->working == NULL ? LOAD_ACQUIRE(tenant->grant->word) : round->word;
     uint64_t tick_ns = round->tick_ns;
@@ -131,7 +158,7 @@ static void vgpu__rest(const struct round *round, uint64_t idle_ns) {
   __atomic_store_n(&vgpu__monitor_asleep, 1, __ATOMIC_SEQ_CST);
   if (vgpu__all_quiet()) {
     vgpu__pause_sleep();
-    vgpu__futex_wait(&vgpu__monitor_asleep, 1, SLEEP_NS);
+    vgpu__futex_wait(&vgpu__monitor_asleep, 1, round->held > 0 ? HELD_SLEEP_NS : SLEEP_NS);
   }
   __atomic_store_n(&vgpu__monitor_asleep, 0, __ATOMIC_SEQ_CST);
   syscall(SYS_futex, &vgpu__monitor_asleep, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -158,7 +185,7 @@ static void *vgpu__monitor(void *unused) {
   prctl(PR_SET_TIMERSLACK, 5000, 0, 0, 0); /* applies to this thread only */
   for (unsigned turn = 0;; turn++) {
     uint64_t now = vgpu__now_ns();
-    unsigned batches[VGPU_TENANTS] = {0};
+    struct vgpu_tended tended[VGPU_TENANTS] = {{0, 0}};
     struct round round = {.tick_ns = TICK_NS};
     __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) break;
@@ -166,11 +193,13 @@ static void *vgpu__monitor(void *unused) {
     vgpu__level2_watch(now);
     struct vgpu_tenant *tenant;
     if (!__atomic_load_n(&leaves, __ATOMIC_SEQ_CST)) {
-      vgpu__tend_lanes(now, batches);
+      vgpu__tend_lanes(now, tended);
       for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__movable_tend(tenant, now);
     }
     STORE_RELEASE(inside, 0);
-    for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__tend_tenant(tenant, now, batches[i], &round);
+    for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+      vgpu__tend_tenant(tenant, now, &tended[i], &round);
+    }
     if (round.workers > 0) worked_ns = now;
     if (turn % REFRESH == 0) vgpu__publish_passed();
     vgpu__rest(&round, now - worked_ns);

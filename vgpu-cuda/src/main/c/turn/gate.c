@@ -5,7 +5,7 @@
  */
 #include "turn.h"
 
-static const uint64_t WAIT_NS = 5u * NS_PER_MS;
+static const uint64_t WAIT_NS = 8u * NS_PER_MS;
 static const uint64_t REMIND_NS = 20u * NS_PER_MS;
 static const uint64_t PACE_BURST_NS = 2u * NS_PER_MS;
 static const uint64_t LEAST_PERMILLE = 10;
@@ -62,7 +62,7 @@ abi_result vgpu__gate_wait(struct vgpu_tenant *tenant) {
       vgpu__gate_set_autonomous(tenant, 1);
       break;
     }
-    STORE_RELEASE(slot->heartbeat_ns, now); /* normally the monitor's task, but the monitor may be scheduled late */
+    STORE_RELEASE(slot->heartbeat_ns, now); /* the monitor may sleep meanwhile, or be scheduled late */
     if (reminded == 0 || now - reminded > REMIND_NS) {
       reminded = now;
       vgpu__seat_send(tenant, (uint32_t)SHM_MESSAGE_WANT);

@@ -2,7 +2,8 @@
  * Preemption inside a kernel ("level 2"). While an offline lease is held back, the channels of its process are stopped
  * by the driver's own means, whatever kernel runs in them. A dedicated thread does this and never calls CUDA, since a
  * CUDA call may wait for the very work that is stopped. It resumes as soon as the reason is gone or can no longer be
- * seen, or if the hook knows of no work. A reason is a bit of the express lane whose process is alive, or a gate that a living seat keeps shut.
+ * seen, or if the hook knows of no work. A reason is a bit of the express lane whose process is alive, or a gate that a
+ * living seat keeps shut.
  */
 #include <errno.h>
 #include <limits.h>
@@ -18,6 +19,7 @@
 
 static const uint64_t IDLE_WAIT_NS = 50u * NS_PER_MS, WATCHED_WAIT_NS = NS_PER_MS, BLIND_WAIT_NS = 250u * NS_PER_US;
 static const uint64_t STOPPED_WAIT_NS = 500u * NS_PER_US, RETRY_NS = 200u * NS_PER_US;
+static const uint64_t AWAKE_WAIT_NS = 5u * NS_PER_MS; /* for what wakes nobody, such as a heartbeat that gets old */
 static const uint64_t LOST_NS = 100u * NS_PER_MS; /* if the thread is this late, the monitor takes over */
 static const uint64_t SLOW_NS = 100u * NS_PER_MS; /* a driver call that takes longer counts as slow */
 /* EFFECT: how long a stop may take to have an effect; CLOCK_ERROR: between the GPU's clock and ours */
@@ -53,7 +55,7 @@ static void vgpu__tell(struct vgpu_tenant *tenant, uint64_t state, uint64_t why)
   STORE_RELEASE(level2.state, (uint32_t)state);
   level2.why = (uint32_t)why;
   STORE(tenant->slot->level2_reason, (uint32_t)why);
-  STORE_RELEASE(tenant->slot->level2, (uint32_t)state);
+  __atomic_store_n(&tenant->slot->level2, (uint32_t)state, __ATOMIC_SEQ_CST); /* the monitor may sleep while stopped */
 }
 
 static const char *vgpu__why(uint64_t why) {
@@ -165,6 +167,7 @@ static void vgpu__resume(struct vgpu_tenant *tenant) {
   ADD(tenant->slot->level2_stopped_ns, length_ns);
   int failed = level2.failures > PATIENCE;
   vgpu__tell(tenant, SHM_LEVEL2_READY, SHM_LEVEL2_WHY_NONE);
+  vgpu__monitor_wake();
   if (failed) vgpu__off(tenant, SHM_LEVEL2_WHY_REFUSED, status);
   level2.failures = 0;
   if (!failed) vgpu__judge(tenant, length_ns);
@@ -261,42 +264,47 @@ static void vgpu__step(struct vgpu_tenant *tenant, uint64_t now) {
   vgpu__unlock(&level2.lock);
 }
 
-/* The word to wait on: the half of express.busy with the bits that hold this lease back; else the grant word. */
+/*
+ * What to wait for: the grant word, since the seat wakes its waiters when it opens the gate or preempts; and the halves
+ * of express.busy with the bits that may hold this lease back, or do so while it is stopped.
+ */
 struct view {
-  const uint32_t *word;
-  uint32_t seen;
-  uint64_t wait_ns;
+  struct vgpu_words words;
+  uint64_t wait_ns, poll_ns;
 };
 
 static struct view vgpu__look(const struct vgpu_tenant *tenant) {
+  const struct shm_express *page = tenant->express.page;
+  const uint32_t *halves = (const uint32_t *)(const void *)&page->busy;
   uint64_t mask = LOAD(tenant->grant->express_mask), heed;
-  /*
-   * The seat wakes us when it shuts the gate for a more urgent tenant. A bit of the lane that is set meanwhile is seen
-   * within WATCHED_WAIT_NS.
-   */
-  struct view view = {.word = &tenant->grant->word, .wait_ns = WATCHED_WAIT_NS};
-  int held_by_lane = mask != 0 && (!vgpu__is_stopped() || vgpu__express_held(tenant, &heed) != 0);
-  if (held_by_lane) {
-    int both = (uint32_t)mask != 0 && mask >> 32 != 0;
-    const struct shm_express *page = tenant->express.page;
-    view.word = (const uint32_t *)(const void *)&page->busy + ((uint32_t)mask == 0);
-    if (both || LOAD(page->watched) == 0) view.wait_ns = BLIND_WAIT_NS;
-  }
-  view.seen = LOAD_ACQUIRE(*view.word);
+  int stopped = vgpu__is_stopped();
+  if (stopped && vgpu__express_held(tenant, &heed) == 0) mask = 0;
+  struct view view = {.wait_ns = AWAKE_WAIT_NS, .poll_ns = stopped ? STOPPED_WAIT_NS : WATCHED_WAIT_NS};
+  if ((uint32_t)mask != 0) vgpu__words_add(&view.words, halves);
+  if (mask >> 32 != 0) vgpu__words_add(&view.words, halves + 1);
+  if (view.words.count == 2) view.poll_ns = BLIND_WAIT_NS;
+  vgpu__words_add(&view.words, &tenant->grant->word);
+  if (stopped && level2.failures > 0) view.wait_ns = view.poll_ns = RETRY_NS;
+  if (stopped) return view;
+  if (mask == 0) view.wait_ns = WATCHED_WAIT_NS; /* the seat wakes nobody when it changes the mask */
+  else if (LOAD(page->watched) == 0) view.wait_ns = view.poll_ns = BLIND_WAIT_NS;
   return view;
 }
 
 static void vgpu__pause(const struct vgpu_tenant *tenant, struct view view) {
-  if (vgpu__is_stopped()) {
-    vgpu__futex_wait(view.word, view.seen, level2.failures > 0 ? RETRY_NS : STOPPED_WAIT_NS);
+  if (!vgpu__is_stopped() && vgpu__is_busy(tenant)) {
+    vgpu__words_wait(&view.words, view.wait_ns, view.poll_ns);
     return;
   }
-  if (vgpu__is_busy(tenant)) {
-    vgpu__futex_wait(view.word, view.seen, view.wait_ns);
-    return;
-  }
+  /* Begins or ends of work wake us: vgpu__level2_wake. */
   __atomic_store_n(&vgpu__level2_asleep, 1, __ATOMIC_SEQ_CST);
-  if (!vgpu__is_busy(tenant)) vgpu__futex_wait(&vgpu__level2_asleep, 1, IDLE_WAIT_NS);
+  if (vgpu__is_stopped() && vgpu__is_busy(tenant)) {
+    view.words.at[view.words.count] = &vgpu__level2_asleep;
+    view.words.seen[view.words.count++] = 1;
+    vgpu__words_wait(&view.words, view.wait_ns, view.poll_ns);
+  } else if (!vgpu__is_stopped() && !vgpu__is_busy(tenant)) {
+    vgpu__futex_wait(&vgpu__level2_asleep, 1, IDLE_WAIT_NS);
+  }
   __atomic_store_n(&vgpu__level2_asleep, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -309,8 +317,11 @@ static void *vgpu__level2_thread(void *unused) {
     struct view view = vgpu__look(tenant);
     uint64_t now = vgpu__now_ns();
     STORE_RELEASE(level2.beat_ns, now);
+    int stopped = vgpu__is_stopped();
+    if (stopped) STORE_RELEASE(tenant->slot->heartbeat_ns, now); /* the monitor may sleep */
     vgpu__step(tenant, now);
-    if (!LOAD_ACQUIRE(level2.over)) vgpu__pause(tenant, view);
+    /* After a change, other words are to be waited for. */
+    if (!LOAD_ACQUIRE(level2.over) && vgpu__is_stopped() == stopped) vgpu__pause(tenant, view);
   }
   return NULL;
 }

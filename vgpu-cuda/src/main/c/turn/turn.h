@@ -46,7 +46,7 @@ static inline int vgpu__never_stops(const struct vgpu_tenant *tenant) {
   return LOAD_ACQUIRE(tenant->slot->level2) == SHM_LEVEL2_OFF && LOAD(tenant->slot->level2_reason) != SHM_LEVEL2_WHY_NONE;
 }
 
-/* Called when work begins: wakes the level-2 thread. */
+/* Called when work begins, or when the last work has ended: wakes the level-2 thread, which may wait for that. */
 extern uint32_t vgpu__level2_asleep VGPU_INTERNAL;
 void vgpu__level2_wake_slow(void);
 static inline void vgpu__level2_wake(void) {

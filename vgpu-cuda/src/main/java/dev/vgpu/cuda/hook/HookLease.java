@@ -42,7 +42,7 @@ final class HookLease extends LeaseReadings {
   /** A turn takes about 0.1 to 0.2 ms to pass between processes: at most 2 % of this. */
   private static final long LEAST_TURN_NS = 10_000_000;
 
-  /** Idle processes are polled less often; they send a message when they become busy. */
+  /** Idle or held processes are polled less often; they send a message when they want to work. */
   private static final long IDLE_LOOK_NS = 10_000_000;
 
   /** The same while no lease has work; the processes then also send a message when work begins. */
@@ -349,6 +349,7 @@ final class HookLease extends LeaseReadings {
     synchronized (lock) {
       long now = owner.clock().nanoTime();
       slot.heard(now, wants);
+      guarded(() -> done(slots::refresh), false);
       events = evaluate();
       guarded(() -> done(() -> express.announce(slot, now)), false);
       if (wants && watch.worked()) {
@@ -372,6 +373,7 @@ final class HookLease extends LeaseReadings {
     int events;
     synchronized (lock) {
       guarded(() -> done(step), false);
+      guarded(() -> done(slots::refresh), false);
       events = evaluate();
     }
     teller.events(events, watch.processes());
@@ -392,11 +394,11 @@ final class HookLease extends LeaseReadings {
       }
       grant.beat(nowNs);
       boolean dueToLook = check || slots.isAnnounced() || nowNs - lookedNs >= lookPauseNs();
-      if (!dueToLook && isIdle()) {
+      if (!dueToLook && (isIdle() || isHeld())) {
         return;
       }
       lookedNs = nowNs;
-      guarded(() -> slots.look(nowNs, check), false);
+      guarded(() -> slots.look(nowNs, grant.isOpen(), check), false);
       events = evaluate();
       suspicions = slots.takeSuspicions();
       yields = express.takeYields();
@@ -404,6 +406,11 @@ final class HookLease extends LeaseReadings {
     teller.events(events, watch.processes());
     teller.suspicions(suspicions);
     teller.yields(yields);
+  }
+
+  /** {@return whether its gate is shut, and the work that was on the GPU has ended} */
+  private boolean isHeld() {
+    return !grant.isOpen() && !watch.isDraining() && !slots.isWatched();
   }
 
   private long lookPauseNs() {
@@ -454,10 +461,12 @@ final class HookLease extends LeaseReadings {
     }
   }
 
-  /** {@return the events for the listener, from the current content of the pages} */
+  /**
+   * {@return the events for the listener, from what was read last; a lease that has ended is idle}
+   */
   private int evaluate() {
-    boolean works = fresh(slots::hasWork, false);
-    boolean busy = works && guarded(slots::isBusy, false);
+    boolean works = !ended && slots.hasWork();
+    boolean busy = works && slots.isBusy();
     return watch.take(
         slots.count(),
         works,

@@ -18,6 +18,9 @@ final class SeatSlot {
    */
   private static final long QUIET_NS = 3_000_000;
 
+  /** The same while nothing of it runs on the GPU. It then renews its heartbeat every 8 ms. */
+  private static final long HELD_QUIET_NS = 20_000_000;
+
   /** A busy process without a heartbeat for this long counts as stopped in any case. */
   private static final long LOST_NS = 60_000_000;
 
@@ -162,9 +165,11 @@ final class SeatSlot {
 
   /** {@return whether it has work on the GPU; work stopped inside a kernel counts if finishing} */
   boolean isBusy(boolean finishing) {
-    return !stopped
-        && readings.isBusy(number)
-        && (finishing || readings.intAt(number, Slot.LEVEL2) != LEVEL2_STOPPED);
+    return !stopped && readings.isBusy(number) && (finishing || !isStoppedInKernel());
+  }
+
+  private boolean isStoppedInKernel() {
+    return readings.intAt(number, Slot.LEVEL2) == LEVEL2_STOPPED;
   }
 
   /** {@return whether it has work on the GPU, or threads that wait} */
@@ -182,8 +187,12 @@ final class SeatSlot {
   /**
    * Checks whether a busy process is still alive. A process that was stopped by a signal holds its
    * work back, and must not hold up others.
+   *
+   * @param open whether the gate is open; while it is shut, a process that waits holds nobody up
    */
-  void observe(long nowNs, ProcessLife life) {
+  void observe(long nowNs, boolean open, ProcessLife life) {
+    boolean held = readings.isBusy(number) ? isStoppedInKernel() : !open;
+    long quietNs = held ? HELD_QUIET_NS : QUIET_NS;
     boolean works = readings.hasWork(number);
     long seen = readings.longAt(number, Slot.HEARTBEAT_NS);
     boolean fresh = !works || !worked || seen != beat;
@@ -192,9 +201,9 @@ final class SeatSlot {
     if (fresh) {
       stopped = false;
       beatSeenNs = nowNs;
-    } else if (!stopped && nowNs - beatSeenNs > QUIET_NS) {
+    } else if (!stopped && nowNs - beatSeenNs > quietNs) {
       // Has its own timer, so that checks for dead processes do not delay this one.
-      if (visible && nowNs - stopCheckedNs > QUIET_NS / 2) {
+      if (visible && nowNs - stopCheckedNs > quietNs / 2) {
         stopCheckedNs = nowNs;
         stopped = life.state(pid, startTime) != ProcessLife.State.ALIVE;
       }

@@ -216,10 +216,15 @@ final class SlotTable {
             other -> other != slot && other.connection != null && other.isOfTheProcessOf(slot));
   }
 
-  /** Reads all slots and checks them. If {@code check}, also checks one process that seems well. */
-  boolean look(long nowNs, boolean check) {
+  /**
+   * Reads all slots and checks them.
+   *
+   * @param open whether the gate is open
+   * @param check whether to check also one process that seems well
+   */
+  boolean look(long nowNs, boolean open, boolean check) {
     refresh();
-    observe(nowNs);
+    observe(nowNs, open);
     if (check) {
       checkNext(nowNs);
     }
@@ -227,9 +232,9 @@ final class SlotTable {
   }
 
   /** Checks the processes whose socket was closed, and looks for stopped ones. */
-  void observe(long nowNs) {
+  void observe(long nowNs, boolean open) {
     for (SeatSlot slot : List.copyOf(attached)) {
-      slot.observe(nowNs, life);
+      slot.observe(nowNs, open, life);
       express.observed(slot, nowNs);
       if (slot.connection == null) {
         observeDisconnected(slot, nowNs);

@@ -30,6 +30,7 @@ class SeatSlotTest {
   private SeatSlot slot;
   private ProcessLife.State state = ProcessLife.State.ALIVE;
   private int asked;
+  private boolean open = true;
   private long nowNs = 1_000 * MS;
 
   private final class Kernel implements ProcessLife {
@@ -81,7 +82,7 @@ class SeatSlotTest {
   private void look() {
     readings.refresh(NUMBER);
     slot.refreshed();
-    slot.observe(nowNs, new Kernel());
+    slot.observe(nowNs, open, new Kernel());
   }
 
   /** Lets the seat look every millisecond, with or without a heartbeat of the process. */
@@ -140,6 +141,33 @@ class SeatSlotTest {
     quietFor(1);
     assertThat(slot.hasWork()).isFalse();
     assertThat(suspicions()).singleElement().asString().contains("sent no heartbeat for 60 ms");
+  }
+
+  @Test
+  void whoOnlyWaitsForItsGateShowsThatItLivesSeldom() {
+    open = false;
+    set(Slot.BUSY, 0);
+    set(Slot.WAITING, 1);
+    beatFor(1);
+    quietFor(20);
+    assertThat(asked).isZero();
+    state = ProcessLife.State.STOPPED;
+    quietFor(1);
+    assertThat(slot.hasWork()).isFalse();
+  }
+
+  @Test
+  void whoWasStoppedWhileItWaitedHoldsNobodyUpOnceItsGateOpens() {
+    open = false;
+    set(Slot.BUSY, 0);
+    set(Slot.WAITING, 1);
+    beatFor(1);
+    state = ProcessLife.State.STOPPED;
+    quietFor(8);
+    assertThat(slot.hasWork()).isTrue();
+    open = true;
+    quietFor(1);
+    assertThat(slot.hasWork()).isFalse();
   }
 
   @Test

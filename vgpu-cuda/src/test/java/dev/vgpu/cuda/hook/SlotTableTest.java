@@ -75,7 +75,7 @@ class SlotTableTest {
   private void passes(int milliseconds) {
     for (int i = 0; i < milliseconds; i++) {
       nowNs += MS;
-      slots.observe(nowNs);
+      slots.observe(nowNs, true);
     }
   }
 
