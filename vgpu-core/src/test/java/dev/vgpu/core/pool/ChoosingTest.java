@@ -130,6 +130,34 @@ class ChoosingTest {
   }
 
   @Test
+  void onlyTheNamedBackendServesEvenIfItCostsMore() {
+    GpuPool pool = open();
+    GpuPool client = open();
+    VirtualGpuRequest staged = request().backend("staged").build();
+    List<BackendChoice> all = client.explain(staged);
+    assertThat(choice(all, "staged").verdict()).isEqualTo(CHOSEN);
+    assertThat(choice(all, "fake").verdict()).isEqualTo(IMPOSSIBLE);
+    assertThat(choice(all, "in-process").reason()).isEqualTo("is not the named backend, staged");
+    VirtualGpu gpu = client.acquire(staged);
+    assertThat(backendOf(pool, gpu)).contains("staged");
+    assertThatThrownBy(() -> gpu.resize(request().backend("fake").build()))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("a resize keeps the GPUs, the name, the backend");
+    assertThatThrownBy(() -> client.acquire(request().backend("none").build()))
+        .isInstanceOf(VgpuException.class)
+        .isNotInstanceOf(GpuCapacityException.class)
+        .hasMessageContaining("fake is not the named backend, none");
+  }
+
+  @Test
+  void programsOfALeaseThatNamesTurnsInThisJvmAreRefused() {
+    VirtualGpu gpu = open().acquire(request().backend("in-process").build());
+    assertThatThrownBy(() -> gpu.start(new ProcessBuilder("true")))
+        .isInstanceOf(VgpuException.class)
+        .hasMessageContaining("chosen=in-process");
+  }
+
+  @Test
   void explanationSaysForEachWhyOrWhyNot() {
     List<BackendChoice> all = open().explain(exact());
     assertThat(all).map(BackendChoice::backend).containsExactly("in-process", "fake", "staged");
