@@ -158,6 +158,22 @@ class ChoosingTest {
   }
 
   @Test
+  void launcherStandsBeforeTheProgramsOwnCommand() throws Exception {
+    hook.launcher = List.of("/bin/sh", "-c", "echo \"$VGPU_LEASE\"; exec \"$@\"", "launcher");
+    try (VirtualGpu gpu = open().acquire(exact())) {
+      ProcessBuilder program = new ProcessBuilder("echo", "a  b");
+      for (int i = 0; i < 2; i++) { // the builder can be used again
+        Process process = gpu.start(program);
+        assertThat(process.inputReader().lines()).containsExactly(gpu.id(), "a  b");
+      }
+      assertThat(program.command()).containsExactly("echo", "a  b");
+      assertThatThrownBy(() -> gpu.start(new ProcessBuilder("no-such-program")))
+          .isInstanceOf(IOException.class)
+          .hasMessageContaining("no-such-program");
+    }
+  }
+
+  @Test
   void explanationSaysForEachWhyOrWhyNot() {
     List<BackendChoice> all = open().explain(exact());
     assertThat(all).map(BackendChoice::backend).containsExactly("in-process", "fake", "staged");

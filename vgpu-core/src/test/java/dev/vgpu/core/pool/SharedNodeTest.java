@@ -258,22 +258,6 @@ class SharedNodeTest {
   }
 
   @Test
-  void launcherStandsBeforeTheProgramsOwnCommand() throws Exception {
-    backend.launcher = List.of("/bin/sh", "-c", "echo \"$VGPU_LEASE\"; exec \"$@\"", "launcher");
-    try (VirtualGpu gpu = client.acquire(Pools.share(ONLINE, 50))) {
-      ProcessBuilder program = new ProcessBuilder("echo", "a  b");
-      for (int i = 0; i < 2; i++) { // the builder can be used again
-        Process process = gpu.start(program);
-        assertThat(process.inputReader().lines()).containsExactly(gpu.id(), "a  b");
-      }
-      assertThat(program.command()).containsExactly("echo", "a  b");
-      assertThatThrownBy(() -> gpu.start(new ProcessBuilder("no-such-program")))
-          .isInstanceOf(IOException.class)
-          .hasMessageContaining("no-such-program");
-    }
-  }
-
-  @Test
   void programThatHasNotAttachedYetKeepsTheLease() throws Exception {
     VirtualGpu gpu = client.acquire(Pools.share(ONLINE, 50));
     Process process = gpu.start(new ProcessBuilder("cat"));
