@@ -181,6 +181,7 @@ final class KmodEnforcement implements Enforcement {
 
   @Override
   public void close() {
+    ending.values().forEach(this::endIfEmpty); // those whose end has not been told yet
     tells.shutdown();
     leases.values().forEach(KmodLease::forget);
     try {

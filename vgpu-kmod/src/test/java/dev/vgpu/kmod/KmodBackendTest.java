@@ -25,6 +25,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.ServiceLoader;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -230,6 +231,20 @@ class KmodBackendTest {
   }
 
   @Test
+  void tenantWhoseLastProcessHasJustEndedGoesWithTheSeat() throws Exception {
+    CountDownLatch gone = new CountDownLatch(1);
+    Enforcement enforcement = backend.open(leases);
+    EnforcedLease lease =
+        enforcement.prepare("job-1", leases, new Gpu(), request(64), new Busy(gone));
+    Path processes = Files.writeString(cgroup().resolve("cgroup.procs"), "4711\n");
+    lease.close();
+    Files.writeString(processes, "");
+    enforcement.close();
+    assertThat(machine.tenants().exists("job-1")).isFalse();
+    gone.countDown();
+  }
+
+  @Test
   void launcherEntersTheCgroupAndBecomesTheProgram() throws Exception {
     try (Enforcement enforcement = backend.open(leases);
         EnforcedLease lease = prepare(enforcement)) {
@@ -403,6 +418,24 @@ class KmodBackendTest {
     @Override
     public String provider() {
       return "test";
+    }
+  }
+
+  /** A listener that does not return until the seat is gone. */
+  private record Busy(CountDownLatch gone) implements EnforcedLease.Listener {
+    @Override
+    public void wanted() {}
+
+    @Override
+    public void drained() {}
+
+    @Override
+    public void processes(int attached) {
+      try {
+        gone.await();
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 
