@@ -3,6 +3,8 @@
 
 # shellcheck source=build/debian.sh
 . "$ROOT/build/debian.sh"
+# shellcheck source=build/package.sh
+. "$ROOT/build/package.sh"
 
 KMOD_SOURCES=$ROOT/vgpu-kmod/src
 KMOD_WORK=$ROOT/target/kmod
@@ -12,7 +14,7 @@ kmod_help() {
   cat <<EOF2
 Usage: ./vgpu kmod build [--kernel RELEASE | --headers DIR]
        ./vgpu kmod interposer
-       ./vgpu kmod test [--storm SECONDS] [--cycles N] [--within SECONDS]
+       ./vgpu kmod test [--driver model|nvidia] [--storm SECONDS] [--cycles N] [--within SECONDS]
 
 build  compile vgpu_kmod.ko against a kernel's headers, into target/kmod/RELEASE
 interposer
@@ -22,6 +24,8 @@ test   start Debian's kernel in a virtual machine, with the module and a driver 
 
       --kernel RELEASE  The kernel whose headers are used. Default: the running one, $(uname -r).
       --headers DIR     The headers themselves.
+      --driver nvidia   Instead, NVIDIA's own open kernel module, unmodified, as far as it goes without a GPU. It is
+                        compiled once, from Debian's package.
       --storm SECONDS   How long processes allocate, free and die. Default: 5.
       --cycles N        How often the module is unloaded and loaded under load. Default: 5.
       --within SECONDS  The virtual machine is ended after so long. Default: 240.
@@ -173,43 +177,47 @@ kmod_interposer() {
 
 # ---- the virtual machine ----
 
-# Fetches Debian's kernel for virtual machines, its headers and busybox into a new directory of the cache. It is renamed
-# at the end, so what has the name is complete.
+# get_kernel NEW PLACE FLAVOUR [PACKAGE...]: fetches a kernel of Debian's, its headers, busybox and the packages into a
+# new directory of the cache. It is renamed to PLACE at the end, so what has the name is complete.
 get_kernel() {
-  local new=$1 kernel headers package
-  prepare_apt "$new/apt" && echo '== package lists' && apt-get -q update || return 1
-  kernel=$(package_behind linux-image-cloud-amd64) && headers=$(package_behind linux-headers-cloud-amd64) || return 1
+  local new=$1 place=$2 flavour=$3 kernel headers package
+  prepare_apt "$new/apt" && sed -i 's/ contrib$/& non-free/' "$new/apt/etc/sources.list" || return 1
+  echo '== package lists'
+  apt-get -q update || return 1
+  kernel=$(package_behind "linux-image-$flavour") && headers=$(package_behind "linux-headers-$flavour") || return 1
   echo '== downloading'
   # shellcheck disable=SC2046 # a list of words
-  (cd "$new" && apt-get -q download busybox-static "$kernel" "$headers" \
+  (cd "$new" && apt-get -q download busybox-static "$kernel" "$headers" "${@:4}" \
     $(apt-cache depends "$headers" | sed -n 's/^ *Depends: \(linux-\(headers\|kbuild\)-.*\)/\1/p')) || return 1
   echo '== unpacking'
   for package in "$new"/*.deb; do
     dpkg-deb --fsys-tarfile "$package" | tar -x --no-same-owner -C "$new" \
-      --wildcards --exclude='*/doc/*' --exclude='*/man/*' --exclude='*/modules/*/kernel/[!f]*' || return 1
+      --wildcards --exclude='*/doc/*' --exclude='*/man/*' --exclude='*/modules/*/kernel/[!fd]*' \
+      --exclude='*/kernel/drivers/[!g]*' --exclude='*/kernel/drivers/gpu/drm/*/*' || return 1
   done
   rm -rf "$new"/*.deb "$new/apt"
   mv "$new"/boot/vmlinuz-* "$new/vmlinuz" && mv "$new/usr/src/$headers" "$new/usr/src/headers" &&
-    sed -i "s|^include /|include $KMOD_CACHE/vm/|" "$new/usr/src/headers/Makefile" || return 1
-  mv -T "$new" "$KMOD_CACHE/vm" 2>/dev/null || [ -e "$KMOD_CACHE/vm" ] # another was faster
+    sed -i "s|^include /|include $KMOD_CACHE/$place/|" "$new/usr/src/headers/Makefile" || return 1
+  mv -T "$new" "$KMOD_CACHE/$place" 2>/dev/null || [ -e "$KMOD_CACHE/$place" ] # another was faster
 }
 
 # Prints the package that a package without content stands for.
 package_behind() {
-  apt-cache depends "$1" | sed -n 's/^ *Depends: \(linux-.*-cloud-.*\)/\1/p' | grep .
+  apt-cache depends "$1" | sed -n 's/^ *Depends: \(linux-.*-amd64\)$/\1/p' | grep .
 }
 
+# require_kernel PLACE FLAVOUR [PACKAGE...]
 require_kernel() {
   local new
-  [ -e "$KMOD_CACHE/vm" ] && return 0
+  [ -e "$KMOD_CACHE/$1" ] && return 0
   if ! command -v dpkg-deb >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1 || [ ! -r "$DEBIAN_KEYS" ]; then
     say "./vgpu kmod test needs Debian's apt-get, and its archive key (debian-archive-keyring)."
     return $EX_UNAVAILABLE
   fi
   mkdir -p "$KMOD_CACHE" && new=$(mktemp -d "$KMOD_CACHE/new.XXXXXX") || return 1
-  (run_logged "getting Debian's kernel" kmod_progress get_kernel "$new")
+  (run_logged "getting Debian's kernel" kmod_progress get_kernel "$new" "$@")
   rm -rf "$new"
-  [ ! -e "$KMOD_CACHE/vm" ] || return 0
+  [ ! -e "$KMOD_CACHE/$1" ] || return 0
   say "Debian's kernel could not be had; the end of $LOG:"
   tail -n 5 "$LOG" | sed 's/^/  /' >&2
   return $EX_UNAVAILABLE
@@ -221,9 +229,14 @@ compile_tenant() {
     "$KMOD_SOURCES/test/vm/$1.c" >>"$LOG" 2>&1
 }
 
-# Compiles the backend, and the program that tries it in the virtual machine; makes a runtime with little else.
+# Compiles the programs that try the backend in the virtual machine. Makes a runtime for them and for the command, which
+# has been built.
 compile_backend() {
   require_machine || return
+  IFS= read -r CLASSPATH_LINE <vgpu-cli/target/classpath.txt || {
+    say "vgpu-cli is not built"
+    return 1
+  }
   if ! maven 'compiling the backend' -Dvgpu.quick -Dmaven.test.skip=false -DskipTests -pl vgpu-kmod -am \
     test-compile; then
     say "the backend does not compile:"
@@ -236,46 +249,86 @@ compile_backend() {
     return $EX_UNAVAILABLE
   fi
   rm -rf "$KMOD_WORK/jre"
-  "$JDK/bin/jlink" --add-modules java.base --strip-debug --no-header-files --no-man-pages \
+  "$JDK/bin/jlink" --add-modules "$RUNTIME_MODULES" --strip-debug --no-header-files --no-man-pages \
     --output "$KMOD_WORK/jre" >>"$LOG" 2>&1
 }
 
-# Copies the runtime with the libraries that it needs of this system, and the backend's classes.
+# Copies the runtime with the libraries that it needs of this system, the command, and the programs that try it.
 copy_backend() {
-  local root=$1 library
-  mkdir -p "$root"/{app,tmp,lib64} && cp -r "$KMOD_WORK/jre" "$root/jre" &&
-    cp -r vgpu-api/target/classes "$root/app/api" && cp -r vgpu-kmod/target/classes "$root/app/kmod" &&
+  local root=$1 library jars
+  IFS=: read -r -a jars <<<"$CLASSPATH_LINE"
+  mkdir -p "$root"/{app/lib,tmp,lib64} && cp -r "$KMOD_WORK/jre" "$root/jre" && cp "${jars[@]}" "$root/app/lib" &&
     cp -r vgpu-kmod/target/test-classes "$root/app/tests" || return 1
-  for library in $(ldd "$KMOD_WORK"/jre/bin/java "$KMOD_WORK"/jre/lib/{server/libjvm,libjava,libnio,libnet}.so |
+  for library in $(find "$KMOD_WORK"/jre/{bin/java,lib/server/libjvm.so,lib/lib{java,nio,net}.so} \
+    vgpu-{cuda,emulator}/target/classes/META-INF/native -name java -o -name '*.so' -o -name '*.so.1' | xargs ldd |
     grep -o '/[^ ]*\.so[^ ]*' | sort -u); do
-    case $library in "$KMOD_WORK"/*) continue ;; esac
+    case $library in "$ROOT"/* | *:) continue ;; esac
     mkdir -p "$root${library%/*}" && cp -L "$library" "$root$library" || return 1
   done
 }
 
-# Makes the first file system of the virtual machine.
-make_initramfs() {
-  local root=$KMOD_WORK/root busybox=$KMOD_CACHE/vm/bin/busybox
+# Makes what every virtual machine's first file system has.
+begin_root() {
+  local root=$KMOD_WORK/root
   rm -rf "$root"
-  mkdir -p "$root"/{bin,modules,proc,sys,dev} && cp "$busybox" "$root/bin/busybox" || return 1
-  find "$KMOD_CACHE/vm/lib/modules" -name configfs.ko -exec cp {} "$root/modules" \; &&
-    cp "$KMOD_WORK/module/vgpu_kmod.ko" "$KMOD_WORK/driver/nvidia.ko" "$root/modules" &&
-    install -m 755 "$KMOD_SOURCES/test/vm/init" "$root/init" &&
-    compile_tenant client && compile_tenant hostile && copy_backend "$root" &&
-    (cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$KMOD_WORK/initramfs"
+  mkdir -p "$root"/{bin,modules,proc,sys,dev,tmp} && cp "$KMOD_PLACE/bin/busybox" "$root/bin/busybox" || return 1
+  find "$KMOD_PLACE/lib/modules" \( -name configfs.ko -o -name drm.ko \) -exec cp {} "$root/modules" \; &&
+    cp "$KMOD_WORK/module/vgpu_kmod.ko" "$root/modules" && cp "$KMOD_SOURCES/test/vm/functions" "$root" &&
+    install -m 755 "$KMOD_SOURCES/test/vm/$1" "$root/init"
+}
+
+pack_root() {
+  (cd "$KMOD_WORK/root" && find . | "$KMOD_PLACE/bin/busybox" cpio -o -H newc 2>/dev/null | gzip -1) \
+    >"$KMOD_WORK/initramfs"
+}
+
+# compile_helper <files...>: a module of the virtual machine, in $KMOD_WORK/driver.
+compile_helper() {
+  rm -rf "$KMOD_WORK/driver"
+  mkdir -p "$KMOD_WORK/driver" && cp "$KMOD_SOURCES/test/vm/Makefile" "$@" "$KMOD_WORK/driver" &&
+    compile_module "$KMOD_WORK/driver" KCFLAGS=-Werror "VGPU_DRIVER=$KMOD_DRIVER"
+}
+
+make_initramfs_of_model() {
+  begin_root init && cp "$KMOD_WORK/driver/nvidia.ko" "$KMOD_WORK/root/modules" &&
+    compile_tenant client && compile_tenant hostile && copy_backend "$KMOD_WORK/root" && pack_root
+}
+
+make_initramfs_of_nvidia() {
+  begin_root init-vendor && cp "$KMOD_WORK/driver/gpu.ko" "$KMOD_PLACE/nvidia.ko" "$KMOD_WORK/root/modules" &&
+    compile_tenant vendor && pack_root
+}
+
+# Compiles NVIDIA's open kernel module, once for each kernel in the cache.
+require_vendor() {
+  local source=$KMOD_WORK/vendor
+  [ ! -e "$KMOD_PLACE/nvidia.ko" ] || return 0
+  rm -rf "$source"
+  cp -r "$KMOD_PLACE"/usr/src/nvidia-current-open-* "$source" || return 1
+  if ! run_logged "compiling NVIDIA's module" kmod_progress env -u MAKEFLAGS make -C "$source" -j "$(nproc)" modules \
+    SYSSRC="$(echo "$KMOD_PLACE"/usr/src/linux-headers-*-common)" SYSOUT="$HEADERS" NV_KERNEL_MODULES=nvidia \
+    "${COMPILER[@]}"; then
+    say "NVIDIA's module does not compile; the log: $LOG"
+    return 1
+  fi
+  strip --strip-debug "$source/nvidia.ko" && mv "$source/nvidia.ko" "$KMOD_PLACE/nvidia.ko"
 }
 
 prepare_machine() {
+  local packages=(vm cloud-amd64)
   mkdir -p "$KMOD_WORK" || return 1
-  kmod_need qemu-system-x86_64 qemu-system-x86 && kmod_need make make && require_kernel || return
-  HEADERS=$KMOD_CACHE/vm/usr/src/headers
+  [ "$KMOD_DRIVER" = model ] || packages=(vendor amd64 nvidia-open-kernel-dkms)
+  kmod_need qemu-system-x86_64 qemu-system-x86 && kmod_need make make && require_kernel "${packages[@]}" || return
+  KMOD_PLACE=$KMOD_CACHE/${packages[0]}
+  HEADERS=$KMOD_PLACE/usr/src/headers
   find_kernel_compiler || return
   build_module "$KMOD_WORK/module" KCFLAGS=-Werror || return 1
-  rm -rf "$KMOD_WORK/driver"
-  mkdir -p "$KMOD_WORK/driver" && cp "$KMOD_SOURCES"/test/vm/{driver.c,Makefile} "$KMOD_SOURCES"/test/model/* \
-    "$KMOD_WORK/driver" && compile_module "$KMOD_WORK/driver" KCFLAGS=-Werror || return 1
-  compile_backend || return
-  make_initramfs && return 0
+  if [ "$KMOD_DRIVER" = model ]; then
+    compile_helper "$KMOD_SOURCES/test/vm/driver.c" "$KMOD_SOURCES"/test/model/* && compile_backend || return
+  else
+    compile_helper "$KMOD_SOURCES/test/vm/gpu.c" && require_vendor || return
+  fi
+  "make_initramfs_of_$KMOD_DRIVER" && return 0
   say "the virtual machine's files could not be made; the end of $LOG:"
   tail -n 8 "$LOG" | sed 's/^/  /' >&2
   return 1
@@ -284,9 +337,10 @@ prepare_machine() {
 # The kernel writes to the first serial line, the scenarios to the second, so that no line is torn. Allocations have red
 # zones, and are poisoned when they are freed.
 run_machine() {
-  local words='console=ttyS0 quiet loglevel=5 panic=-1 oops=panic slub_debug=FZP'
+  local words='console=ttyS0 quiet loglevel=5 panic=-1 oops=panic slub_debug=FZP rcupdate.rcu_cpu_stall_timeout=120'
   timeout --kill-after=10 "$KMOD_WITHIN" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 \
-    -m 768 -nodefaults -no-reboot -display none -kernel "$KMOD_CACHE/vm/vmlinuz" -initrd "$KMOD_WORK/initramfs" \
+    -m 1024 -nodefaults -no-reboot -display none -device edu \
+    -kernel "$KMOD_PLACE/vmlinuz" -initrd "$KMOD_WORK/initramfs" \
     -serial "file:$KMOD_WORK/kernel.log" -serial stdio \
     -append "$words vgpu_cycles=$KMOD_CYCLES vgpu_storm=$KMOD_STORM"
 }
@@ -313,6 +367,7 @@ report_machine() {
 # A stage that the gate can run.
 check_kmod() {
   KMOD_STORM=${KMOD_STORM:-5} KMOD_CYCLES=${KMOD_CYCLES:-5} KMOD_WITHIN=${KMOD_WITHIN:-240}
+  KMOD_DRIVER=${KMOD_DRIVER:-model}
   local LOG=$ROOT/target/vgpu-kmod.log
   if [ "$(uname -sm)" != 'Linux x86_64' ]; then
     say "./vgpu kmod test needs Linux on x86-64"
@@ -329,6 +384,11 @@ check_kmod() {
 kmod_test() {
   while [ $# -gt 0 ]; do
     case $1 in
+      --driver)
+        case ${2-} in model | nvidia) ;; *) die 2 "--driver is model or nvidia" ;; esac
+        KMOD_DRIVER=$2
+        shift
+        ;;
       --storm | --cycles | --within)
         case ${2-} in '' | *[!0-9]*) die 2 "$1 needs a number" ;; esac
         case $1 in
@@ -342,6 +402,8 @@ kmod_test() {
     esac
     shift
   done
+  prepare_command
+  cd "$ROOT" || exit 1
   lock_build
   check_kmod
 }

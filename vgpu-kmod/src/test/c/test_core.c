@@ -607,6 +607,29 @@ static void test_turns(void) {
   end();
 }
 
+/* Tenants share the engine by their weights; one that is stopped has none of it. */
+static void test_engine(void) {
+  begin(10 * MIB);
+  int theirs = bed_open(&other, 1);
+  uint32_t second = new_client(&other, theirs);
+  tenants[1]->weight = 75;
+  tenants[2]->weight = 25;
+  CHECK(do_alloc(&one, fd, a_group(client, 7), NULL) == RM_OK && schedule(&one, fd, client, 7, 1) == RM_OK);
+  CHECK(do_alloc(&other, theirs, a_group(second, 7), NULL) == RM_OK && schedule(&other, theirs, second, 7, 1) == RM_OK);
+  model_run(&rm, 1000000);
+  CHECK(rm.ran_us[1] + rm.ran_us[2] == 1000000 && rm.ran_us[1] > 740000 && rm.ran_us[1] < 760000);
+  tenants[2]->yields = 1;
+  book.held = 1;
+  CHECK(carry_turns_out() == 0);
+  uint64_t before = rm.ran_us[2];
+  model_run(&rm, 1000000);
+  CHECK(rm.ran_us[2] - before <= 256); /* the rest of its slice, since this test does not preempt */
+  before = rm.ran_us[2];
+  model_run(&rm, 1000000);
+  CHECK(rm.ran_us[2] == before);
+  end();
+}
+
 static void test_sizes_shown(void) {
   static const uint32_t LAYOUTS[] = {436, 444, 460, 1028};
   begin(1000 * MIB);
@@ -709,6 +732,7 @@ static const struct {
     {"filters", test_filters},
     {"weights", test_weights},
     {"turns", test_turns},
+    {"engine", test_engine},
     {"sizes-shown", test_sizes_shown},
     {"versions", test_versions},
     {"as-the-hook", test_as_the_hook},

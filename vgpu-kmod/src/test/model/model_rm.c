@@ -71,16 +71,16 @@ static struct model_object *find_client(const struct model_rm *rm, uint32_t hand
   return at;
 }
 
+/* The object of a client that follows one of its objects; NULL after the last. */
+static struct model_object *following(const struct model_object *client, struct model_object *at) {
+  if (at->child != NULL) return at->child;
+  while (at != client && at->next == NULL) at = at->parent;
+  return at == client ? NULL : at->next;
+}
+
 static struct model_object *find(struct model_object *client, uint32_t handle) {
   struct model_object *at = client;
-  while (at != NULL && at->handle != handle) {
-    if (at->child != NULL) {
-      at = at->child;
-      continue;
-    }
-    while (at != client && at->next == NULL) at = at->parent;
-    at = at == client ? NULL : at->next;
-  }
+  while (at != NULL && at->handle != handle) at = following(client, at);
   return at;
 }
 
@@ -106,6 +106,7 @@ static void destroy(struct model_rm *rm, struct model_object *object) {
     while (*link != at) link = &(*link)->next;
     *link = at->next;
     let_go(rm, at->block);
+    if (rm->running == at) rm->running = NULL;
     rm->drop(at);
     rm->objects--;
     if (above == NULL) return;
@@ -319,6 +320,7 @@ static uint32_t control(struct model_rm *rm, struct model_file *file, const stru
     case 0xa06c0105:
       if (object->class_number != 0xa06c || call->params_size != 8) return BAD_PARAMS;
       rm->preempted++;
+      if (rm->running == object) rm->left_us = 0;
       return OK;
     case 0xa06c0107: return object->class_number == 0xa06c && call->params_size == 4 ? OK : BAD_PARAMS;
     /* FIFO_DISABLE_CHANNELS succeeds whoever owns the channels. */
@@ -450,17 +452,39 @@ void model_close(struct model_rm *rm, struct model_file *file) {
 uint32_t model_scheduled(const struct model_rm *rm, uint32_t tag) {
   uint32_t count = 0;
   for (struct model_object *client = rm->clients; client != NULL; client = client->next) {
-    for (struct model_object *at = client; at != NULL && client->tag == tag;) {
+    for (struct model_object *at = client; at != NULL && client->tag == tag; at = following(client, at))
       count += at->scheduled != 0;
-      if (at->child != NULL) {
-        at = at->child;
-        continue;
-      }
-      while (at != client && at->next == NULL) at = at->parent;
-      at = at == client ? NULL : at->next;
-    }
   }
   return count;
+}
+
+/* The channel group whose turn it is after the running one; NULL: there is none. */
+static struct model_object *next_group(const struct model_rm *rm) {
+  struct model_object *first = NULL;
+  int passed = 0;
+  for (struct model_object *client = rm->clients; client != NULL; client = client->next) {
+    for (struct model_object *at = client; at != NULL; at = following(client, at)) {
+      if (at->scheduled && passed) return at;
+      if (at->scheduled && first == NULL) first = at;
+      passed |= at == rm->running;
+    }
+  }
+  return first;
+}
+
+void model_run(struct model_rm *rm, uint64_t us) {
+  while (us > 0) {
+    uint64_t runs;
+    if (rm->running == NULL || rm->left_us == 0) {
+      rm->running = next_group(rm);
+      if (rm->running == NULL) return;
+      rm->left_us = rm->running->timeslice_us;
+    }
+    runs = us < rm->left_us ? us : rm->left_us;
+    rm->ran_us[rm->running->client->tag] += runs;
+    rm->left_us -= runs;
+    us -= runs;
+  }
 }
 
 uint64_t model_timeslice(const struct model_rm *rm, uint32_t client, uint32_t group) {

@@ -34,6 +34,10 @@ struct model_rm {
   uint64_t calls;            /* received */
   uint64_t preempted;        /* channel groups */
   uint32_t refuses;          /* the number of GPFIFO_SCHEDULE calls to refuse from now on */
+  /* The engine. */
+  struct model_object *running; /* the channel group that has it */
+  uint64_t left_us;             /* of that group's time slice */
+  uint64_t ran_us[MODEL_TAGS];
 };
 
 struct model_file {
@@ -57,6 +61,11 @@ struct model_caller {
 long model_ioctl(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t word,
                  uint64_t argument);
 void model_close(struct model_rm *rm, struct model_file *file);
+/*
+ * Lets time pass. Channel groups always have work: those that may run have the engine in turn, each for its time slice.
+ * A group that is no longer allowed to run keeps the engine to the end of its slice, unless it is preempted.
+ */
+void model_run(struct model_rm *rm, uint64_t us);
 /* The number of channel groups of a tag's clients that may run. */
 uint32_t model_scheduled(const struct model_rm *rm, uint32_t tag);
 /* A channel group's time slice in us; 0: there is none. */

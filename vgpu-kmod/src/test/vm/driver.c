@@ -10,6 +10,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/kdev_t.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -48,6 +49,7 @@ struct opened {
 static DEFINE_MUTEX(lock);
 static struct model_rm rm;
 static u64 cgroups[MODEL_TAGS];	/* by tag */
+static ktime_t ran;		/* the engine has run until then */
 static struct file_operations nvidia_fops;
 
 static void *model_make(size_t size)
@@ -116,6 +118,15 @@ static u32 tag_of_current(void)
 	return tag;
 }
 
+/* The engine runs while nothing else happens. The caller holds the lock. */
+static void run_engine(void)
+{
+	s64 us = ktime_us_delta(ktime_get(), ran);
+
+	model_run(&rm, us);
+	ran = ktime_add_us(ran, us);
+}
+
 static long nvidia_ioctl(struct file *file, unsigned int word, unsigned long argument)
 {
 	struct opened *opened = file->private_data;
@@ -132,6 +143,7 @@ static long nvidia_ioctl(struct file *file, unsigned int word, unsigned long arg
 	if (slow_ms)
 		msleep(slow_ms);
 	mutex_lock(&lock);
+	run_engine();
 	rm.refuses = refuses;
 	caller.tag = tag_of_current();
 	result = model_ioctl(&rm, &opened->model, &caller, word, argument);
@@ -160,6 +172,7 @@ static int nvidia_release(struct inode *inode, struct file *file)
 	struct opened *opened = file->private_data;
 
 	mutex_lock(&lock);
+	run_engine();
 	model_close(&rm, &opened->model);
 	mutex_unlock(&lock);
 	if (opened->tied)
@@ -182,12 +195,14 @@ static int truth_show(struct seq_file *to, void *unused)
 	u32 tag;
 
 	mutex_lock(&lock);
+	run_engine();
 	seq_printf(to, "objects %llu\ntaken %llu\ncalls %llu\nown %d\n", rm.objects, rm.taken, rm.calls,
 		   nvidia_fops.unlocked_ioctl == nvidia_ioctl && nvidia_fops.compat_ioctl == nvidia_ioctl &&
 		   nvidia_fops.release == nvidia_release);
 	for (tag = 0; tag < MODEL_TAGS && cgroups[tag]; tag++)
-		seq_printf(to, "cgroup %llu %llu\nmost of %llu %llu\nrunning of %llu %u\n", cgroups[tag], rm.held[tag],
-			   cgroups[tag], rm.most[tag], cgroups[tag], model_scheduled(&rm, tag));
+		seq_printf(to, "cgroup %llu %llu\nmost of %llu %llu\nrunning of %llu %u\nran of %llu %llu\n",
+			   cgroups[tag], rm.held[tag], cgroups[tag], rm.most[tag], cgroups[tag],
+			   model_scheduled(&rm, tag), cgroups[tag], rm.ran_us[tag]);
 	mutex_unlock(&lock);
 	return 0;
 }
@@ -204,6 +219,7 @@ static int __init nvidia_begin(void)
 	rm.drop = model_drop;
 	rm.total = (u64)total_mib << 20;
 	rm.fb_info_size = 436;
+	ran = ktime_get();
 	if (!proc_create_single("nvidia_model", 0444, NULL, truth_show))
 		return -ENOMEM;
 	error = register_chrdev(MAJOR_NUMBER, "nvidia", &nvidia_fops);

@@ -27,6 +27,7 @@ public final class VirtualGpuRequest {
   private final @Nullable GpuId gpu;
   private final int gpuCount;
   private final Capabilities requires;
+  private final @Nullable String backend;
   private final FailureMode failureMode;
   private final MemoryMobility memoryMobility;
 
@@ -40,6 +41,7 @@ public final class VirtualGpuRequest {
     this.gpu = builder.gpu;
     this.gpuCount = builder.gpuCount;
     this.requires = builder.requires;
+    this.backend = builder.backend;
     this.failureMode = builder.failureMode;
     this.memoryMobility = builder.memoryMobility;
   }
@@ -61,6 +63,7 @@ public final class VirtualGpuRequest {
     builder.gpu = gpu;
     builder.gpuCount = gpuCount;
     builder.requires = requires;
+    builder.backend = backend;
     builder.failureMode = failureMode;
     builder.memoryMobility = memoryMobility;
     return builder;
@@ -111,6 +114,11 @@ public final class VirtualGpuRequest {
     return requires;
   }
 
+  /** {@return the only backend that may serve it; empty means any} */
+  public Optional<String> backend() {
+    return Optional.ofNullable(backend);
+  }
+
   /** {@return what happens if no backend has the demanded capabilities} */
   public FailureMode failureMode() {
     return failureMode;
@@ -135,6 +143,7 @@ public final class VirtualGpuRequest {
         + preemptionClass
         + (gpu == null ? "" : " gpu=" + gpu)
         + (gpuCount == 1 ? "" : " gpuCount=" + gpuCount)
+        + (backend == null ? "" : " backend=" + backend)
         + (memoryMobility == MemoryMobility.FIXED ? "" : " memoryMobility=" + memoryMobility);
   }
 
@@ -149,6 +158,7 @@ public final class VirtualGpuRequest {
     private @Nullable GpuId gpu;
     private int gpuCount = 1;
     private Capabilities requires = NOTHING;
+    private @Nullable String backend;
     private FailureMode failureMode = FailureMode.REFUSE;
     private MemoryMobility memoryMobility = MemoryMobility.FIXED;
 
@@ -354,6 +364,22 @@ public final class VirtualGpuRequest {
 
     private Builder andRequire(Capabilities.Builder more) {
       this.requires = requires.and(more.build());
+      return this;
+    }
+
+    /**
+     * Names the only backend that may serve the request, even if another one costs less. By default
+     * the pool chooses.
+     *
+     * @param backend the name of one of {@link GpuPool#backends()}
+     * @return this builder
+     * @throws IllegalArgumentException if no backend can have this name
+     */
+    public Builder backend(String backend) {
+      if (!NAME.matcher(requireNonNull(backend, "backend")).matches()) {
+        throw new IllegalArgumentException("not a backend's name: '" + backend + "'");
+      }
+      this.backend = backend;
       return this;
     }
 

@@ -24,6 +24,7 @@ class VirtualGpuRequestTest {
         .maxConcurrentCalls(4)
         .gpu(new GpuId("GPU-1"))
         .requires(Capabilities.builder().memory(Capabilities.Memory.EXACT).build())
+        .backend("kmod")
         .failureMode(FailureMode.OPEN)
         .build();
   }
@@ -124,6 +125,7 @@ class VirtualGpuRequestTest {
         .isThrownBy(() -> builder.preemptionClass(null))
         .withMessage("preemptionClass");
     assertThatNullPointerException().isThrownBy(() -> builder.gpu(null)).withMessage("gpu");
+    assertThatNullPointerException().isThrownBy(() -> builder.backend(null)).withMessage("backend");
     assertThatNullPointerException()
         .isThrownBy(() -> builder.requires(null))
         .withMessage("requires");
@@ -170,7 +172,8 @@ class VirtualGpuRequestTest {
   void textNamesWhatIsAsked() {
     assertThat(full())
         .hasToString(
-            "name=embed policy=FIXED_SHARE computePercent=30 memory=512MiB class=ONLINE gpu=GPU-1");
+            "name=embed policy=FIXED_SHARE computePercent=30 memory=512MiB class=ONLINE gpu=GPU-1"
+                + " backend=kmod");
     assertThat(builder.memory(MEMORY).build())
         .hasToString("name=vgpu policy=BEST_EFFORT memory=512MiB class=NEARLINE");
   }

@@ -184,6 +184,16 @@ public interface EnforcedLease extends AutoCloseable {
   Map<String, String> environment();
 
   /**
+   * {@return the words to put before a program's own command, so that it starts under this lease;
+   * empty if {@link #environment} is enough} They replace themselves by the program ({@code exec}),
+   * or end with 126 if it cannot be put under the lease. The variables of {@link #environment} are
+   * set for them too.
+   */
+  default List<String> launcher() {
+    return List.of();
+  }
+
+  /**
    * Checks, before a program is started, whether it can be put under this lease at all. A missing
    * program is no error here; starting it will fail.
    *

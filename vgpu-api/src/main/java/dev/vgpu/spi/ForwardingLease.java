@@ -123,6 +123,11 @@ public abstract class ForwardingLease implements EnforcedLease {
   }
 
   @Override
+  public List<String> launcher() {
+    return beneath.launcher();
+  }
+
+  @Override
   public void check(Path executable) {
     beneath.check(executable);
   }

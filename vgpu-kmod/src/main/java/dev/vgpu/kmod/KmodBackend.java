@@ -33,7 +33,7 @@ public final class KmodBackend implements EnforcementBackend {
   private static final Capabilities CAPABILITIES =
       Capabilities.builder()
           .memory(Capabilities.Memory.EXACT)
-          .worksFor(Capabilities.Scope.THIS_JVM)
+          .worksFor(Capabilities.Scope.THIS_JVM, Capabilities.Scope.PROCESS)
           .build();
 
   private final Machine machine;

@@ -133,21 +133,25 @@ final class KmodEnforcement implements Enforcement {
   }
 
   private void endIfEmpty(KmodLease lease) {
-    if (lease.processes().isEmpty() && ending.remove(lease.tenant(), lease)) {
+    if (lease.processes().isEmpty()
+        && remove(lease.tenant(), lease.cgroup())
+        && ending.remove(lease.tenant(), lease)) {
       leases.values().remove(lease);
       lease.forget();
-      remove(lease.tenant(), lease.cgroup());
     }
   }
 
-  /** Removes the tenant, then the cgroup. */
-  private void remove(String tenant, Path cgroup) {
+  /**
+   * Removes the cgroup, then the tenant: a process that enters the cgroup meanwhile keeps both, and
+   * their limit of 0, until it ends. The seat's next holder removes what stayed.
+   */
+  private boolean remove(String tenant, Path cgroup) {
     try {
+      machine.removeCgroup(cgroup);
       tenants.remove(tenant);
-      Files.deleteIfExists(cgroup);
+      return true;
     } catch (IOException e) {
-      // A cgroup that a process has entered stays. The seat's next holder removes a tenant that
-      // stayed.
+      return false;
     }
   }
 
@@ -177,6 +181,7 @@ final class KmodEnforcement implements Enforcement {
 
   @Override
   public void close() {
+    ending.values().forEach(this::endIfEmpty); // those whose end has not been told yet
     tells.shutdown();
     leases.values().forEach(KmodLease::forget);
     try {

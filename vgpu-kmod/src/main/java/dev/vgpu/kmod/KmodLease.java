@@ -19,6 +19,10 @@ import java.util.Optional;
 final class KmodLease implements EnforcedLease {
   private static final String LIMIT = "limit";
 
+  /** The shell enters the cgroup, and becomes the program. 0 stands for the writer. */
+  private static final String ENTER =
+      "echo 0 >\"$" + KmodBackend.CGROUP + "/cgroup.procs\" || exit 126; exec \"$@\"";
+
   private final KmodEnforcement enforcement;
   private final Tenants tenants;
   private final String tenant;
@@ -124,13 +128,8 @@ final class KmodLease implements EnforcedLease {
   }
 
   @Override
-  public void check(Path executable) {
-    throw new VgpuException(
-        "kmod cannot start programs under a virtual GPU, since a program has to be in the lease's"
-            + " cgroup before it starts: attach this JVM, whose programs are then in it too; or"
-            + " have a shell write its number to $"
-            + KmodBackend.CGROUP
-            + "/cgroup.procs and exec the program");
+  public List<String> launcher() {
+    return List.of("/bin/sh", "-c", ENTER, "vgpu");
   }
 
   @Override

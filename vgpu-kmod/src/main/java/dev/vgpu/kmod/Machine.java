@@ -4,10 +4,13 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.io.Closeable;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /** The kernel's interfaces that the backend uses on this machine. Immutable. */
 class Machine {
@@ -162,14 +165,40 @@ class Machine {
     }
   }
 
-  /** {@return a cgroup's processes; none if the cgroup is gone} */
+  /** {@return the processes of a cgroup and of those below it; none if it is gone} */
   static List<Long> processes(Path cgroup) {
-    try {
-      return Files.readAllLines(cgroup.resolve("cgroup.procs"), UTF_8).stream()
-          .map(Long::valueOf)
-          .toList();
-    } catch (IOException e) {
-      return List.of(); // the cgroup is gone, or is being removed
+    List<Long> found = new ArrayList<>();
+    for (Path each : tree(cgroup)) {
+      try {
+        Files.readAllLines(each.resolve("cgroup.procs"), UTF_8)
+            .forEach(line -> found.add(Long.valueOf(line)));
+      } catch (IOException e) {
+        // It is gone, or being removed.
+      }
     }
+    return List.copyOf(found);
+  }
+
+  /** {@return a cgroup, then those below it, each before its own} */
+  private static List<Path> tree(Path cgroup) {
+    try (Stream<Path> found =
+        Files.find(cgroup, Integer.MAX_VALUE, (path, is) -> is.isDirectory())) {
+      return found.toList();
+    } catch (IOException | UncheckedIOException e) {
+      return List.of(cgroup); // gone, or one below was removed meanwhile
+    }
+  }
+
+  /** Removes a cgroup and those below it; the kernel refuses that while one has a process. */
+  void removeCgroup(Path cgroup) throws IOException {
+    List<Path> found = tree(cgroup);
+    for (int i = found.size() - 1; i >= 0; i--) {
+      rmdir(found.get(i));
+    }
+  }
+
+  /** Removes one cgroup. Its files go with it. */
+  void rmdir(Path cgroup) throws IOException {
+    Files.deleteIfExists(cgroup);
   }
 }

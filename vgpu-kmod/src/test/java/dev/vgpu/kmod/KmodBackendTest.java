@@ -16,14 +16,19 @@ import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
 import java.io.Closeable;
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.ServiceLoader;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -40,6 +45,7 @@ class KmodBackendTest {
 
   private final BlockingQueue<Integer> told = new LinkedBlockingQueue<>();
   private final BlockingQueue<String> removed = new LinkedBlockingQueue<>();
+  private Consumer<Path> entering = processes -> {};
   private Machine machine;
   private KmodBackend backend;
 
@@ -83,6 +89,18 @@ class KmodBackendTest {
           Closeable events(Path cgroup) throws IOException {
             Files.writeString(cgroup.resolve("cgroup.events"), "populated 0\n");
             return super.events(cgroup);
+          }
+
+          @Override
+          void rmdir(Path cgroup) throws IOException {
+            Path processes = cgroup.resolve("cgroup.procs");
+            entering.accept(processes);
+            if (Files.exists(processes) && Files.size(processes) > 0) {
+              throw new FileSystemException(cgroup.toString(), null, "Device or resource busy");
+            }
+            Files.deleteIfExists(processes);
+            Files.deleteIfExists(cgroup.resolve("cgroup.events"));
+            super.rmdir(cgroup);
           }
         };
     backend = new KmodBackend(machine);
@@ -144,9 +162,6 @@ class KmodBackendTest {
       assertThat(lease.deniedAllocations()).isEqualTo(2);
       assertThat(lease.environment()).containsEntry(KmodBackend.CGROUP, cgroup().toString());
       assertThat(lease.impaired()).isEmpty();
-      assertThatThrownBy(() -> lease.check(Path.of("true")))
-          .isInstanceOf(VgpuException.class)
-          .hasMessageContaining("attach this JVM");
     }
     assertThat(machine.tenants().exists("job-1")).isFalse();
   }
@@ -176,6 +191,82 @@ class KmodBackendTest {
       Files.writeString(processes, "");
       assertThat(removed.poll(30, TimeUnit.SECONDS)).isEqualTo("job-1");
     }
+  }
+
+  @Test
+  void processBelowTheLeasesCgroupKeepsItsTenant() throws Exception {
+    try (Enforcement enforcement = backend.open(leases)) {
+      EnforcedLease lease = prepare(enforcement);
+      Path below = Files.createDirectories(cgroup().resolve("container"));
+      Path processes = Files.writeString(below.resolve("cgroup.procs"), "4711\n");
+      assertThat(lease.processes()).containsExactly(4711L);
+      lease.close();
+      assertThat(machine.tenants().exists("job-1")).isTrue();
+      Files.writeString(processes, "");
+      Files.writeString(cgroup().resolve("cgroup.events"), "populated 0\n");
+      assertThat(removed.poll(30, TimeUnit.SECONDS)).isEqualTo("job-1");
+      assertThat(cgroup()).doesNotExist();
+    }
+  }
+
+  @Test
+  void processThatEntersAtTheEndKeepsItsTenant() throws Exception {
+    try (Enforcement enforcement = backend.open(leases)) {
+      EnforcedLease lease = prepare(enforcement);
+      entering = processes -> write(processes, "4711\n");
+      lease.close();
+      assertThat(tenant("limit")).isEqualTo("0");
+      entering = processes -> {};
+      write(cgroup().resolve("cgroup.procs"), "");
+      assertThat(removed.poll(30, TimeUnit.SECONDS)).isEqualTo("job-1");
+    }
+  }
+
+  private static void write(Path file, String text) {
+    try {
+      Files.writeString(file, text);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  @Test
+  void tenantWhoseLastProcessHasJustEndedGoesWithTheSeat() throws Exception {
+    CountDownLatch gone = new CountDownLatch(1);
+    Enforcement enforcement = backend.open(leases);
+    EnforcedLease lease =
+        enforcement.prepare("job-1", leases, new Gpu(), request(64), new Busy(gone));
+    Path processes = Files.writeString(cgroup().resolve("cgroup.procs"), "4711\n");
+    lease.close();
+    Files.writeString(processes, "");
+    enforcement.close();
+    assertThat(machine.tenants().exists("job-1")).isFalse();
+    gone.countDown();
+  }
+
+  @Test
+  void launcherEntersTheCgroupAndBecomesTheProgram() throws Exception {
+    try (Enforcement enforcement = backend.open(leases);
+        EnforcedLease lease = prepare(enforcement)) {
+      Path processes = Files.writeString(cgroup().resolve("cgroup.procs"), "");
+      Process program = launched(lease, "echo", "a  b", "$HOME");
+      assertThat(new String(program.getInputStream().readAllBytes(), UTF_8))
+          .isEqualTo("a  b $HOME\n");
+      assertThat(program.waitFor()).isZero();
+      assertThat(processes).hasContent("0");
+      Files.delete(processes);
+      Files.createDirectory(processes); // cannot be written
+      assertThat(launched(lease, "echo").waitFor()).isEqualTo(126);
+      Files.delete(processes);
+    }
+  }
+
+  private static Process launched(EnforcedLease lease, String... program) throws IOException {
+    List<String> words = new ArrayList<>(lease.launcher());
+    words.addAll(List.of(program));
+    ProcessBuilder builder = new ProcessBuilder(words);
+    builder.environment().putAll(lease.environment());
+    return builder.start();
   }
 
   @Test
@@ -327,6 +418,24 @@ class KmodBackendTest {
     @Override
     public String provider() {
       return "test";
+    }
+  }
+
+  /** A listener that does not return until the seat is gone. */
+  private record Busy(CountDownLatch gone) implements EnforcedLease.Listener {
+    @Override
+    public void wanted() {}
+
+    @Override
+    public void drained() {}
+
+    @Override
+    public void processes(int attached) {
+      try {
+        gone.await();
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 

@@ -117,6 +117,15 @@ public final class RunCommand implements Callable<Integer> {
   @Mixin private final RequiredOptions required = new RequiredOptions();
 
   @Option(
+      names = "--backend",
+      paramLabel = "NAME",
+      description =
+          "The only way to share the GPU that may serve it, as 'vgpu doctor' names it, even without"
+              + " turns. kmod: the kernel module, which also reaches static programs. Default: the"
+              + " cheapest that keeps quota and share.")
+  private @Nullable String backend;
+
+  @Option(
       names = "--explain",
       description =
           "Do not run it: say for each GPU and each way to share it whether it would be chosen, or"
@@ -194,12 +203,13 @@ public final class RunCommand implements Callable<Integer> {
               .failureMode(onFailure)
               .memoryMobility(movable ? MemoryMobility.MOVABLE : MemoryMobility.FIXED)
               .gpuCount(gpus)
-              .requires(
-                  Capabilities.builder()
-                      .memory(Capabilities.Memory.EXACT)
-                      .compute(Capabilities.Compute.TURNS)
-                      .worksFor(Capabilities.Scope.PROCESS)
-                      .build());
+              .require(Capabilities.Memory.EXACT)
+              .require(Capabilities.Scope.PROCESS);
+      if (backend == null) {
+        builder.require(Capabilities.Compute.TURNS);
+      } else {
+        builder.backend(backend);
+      }
       share.addTo(builder);
       required.addTo(builder);
       builder.build();

@@ -100,6 +100,18 @@ class RunCommandTest {
         .containsExactlyInAnyOrder(Capabilities.Scope.PROCESS, Capabilities.Scope.CONTAINER);
   }
 
+  @Test
+  void namedBackendNeedsNoTurns() throws Exception {
+    starts(0);
+    assertThat(run("--memory=1GiB", "--backend=kmod", "true")).isZero();
+    VirtualGpuRequest request = acquired();
+    assertThat(request.backend()).hasValue("kmod");
+    assertThat(request.requires().compute()).isEqualTo(Capabilities.Compute.NONE);
+    assertThat(request.requires().memory()).isEqualTo(Capabilities.Memory.EXACT);
+    assertThat(request.requires().worksFor()).containsExactly(Capabilities.Scope.PROCESS);
+    assertThat(run("--memory=1GiB", "--backend=a b", "true")).isEqualTo(2);
+  }
+
   /** A pool's answer for a backend. */
   private record Choice(
       GpuId gpu,

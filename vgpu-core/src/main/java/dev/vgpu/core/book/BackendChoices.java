@@ -122,7 +122,8 @@ public final class BackendChoices {
 
   private static Candidate inProcess(GpuSlot slot, VirtualGpuRequest request) {
     Capabilities can = InProcessBackend.CAPABILITIES;
-    Optional<String> unusable = slot.gpu.unusableAsWhole();
+    Optional<String> unusable =
+        unnamed(InProcessBackend.NAME, request).or(slot.gpu::unusableAsWhole);
     if (unusable.isPresent()) {
       return new Candidate(null, Verdict.IMPOSSIBLE, unusable.get(), 0, Optional.of(can));
     }
@@ -130,7 +131,8 @@ public final class BackendChoices {
   }
 
   private Candidate candidate(EnforcementBackend backend, GpuSlot slot, VirtualGpuRequest request) {
-    Optional<String> obstacle = obstacle(backend, slot.gpu);
+    Optional<String> obstacle =
+        unnamed(backend.name(), request).or(() -> obstacle(backend, slot.gpu));
     if (obstacle.isPresent()) {
       return new Candidate(backend, Verdict.IMPOSSIBLE, obstacle.get(), 0, Optional.empty());
     }
@@ -148,6 +150,14 @@ public final class BackendChoices {
     return later.isEmpty()
         ? judged
         : new Candidate(backend, Verdict.NOT_NOW, later.get(), judged.lacks, judged.capabilities);
+  }
+
+  /** Why a backend may not serve a request that names another one; empty if it may. */
+  private static Optional<String> unnamed(String backend, VirtualGpuRequest request) {
+    return request
+        .backend()
+        .filter(named -> !named.equals(backend))
+        .map(named -> "is not the named backend, " + named);
   }
 
   /** Why a backend does not work on a GPU for any request; empty if it does. */
@@ -208,7 +218,8 @@ public final class BackendChoices {
    * the cheapest of those that lack the least.
    */
   EnforcementBackend forPrograms(Booking booking) {
-    String name = booking.backend != null ? booking.backend : booking.chosen;
+    String chosen = booking.backend != null ? booking.backend : booking.chosen;
+    String name = chosen != null ? chosen : booking.request().backend().orElse(null);
     List<String> reasons = new ArrayList<>();
     List<Candidate> found = new ArrayList<>();
     for (EnforcementBackend backend : enforcements.backends()) {

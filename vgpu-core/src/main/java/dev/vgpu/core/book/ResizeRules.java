@@ -26,9 +26,10 @@ public final class ResizeRules {
         || asked.gpuCount() != before.gpuCount()
         || !asked.name().equals(before.name())
         || !asked.requires().equals(before.requires())
+        || !asked.backend().equals(before.backend())
         || asked.failureMode() != before.failureMode()) {
       throw new IllegalArgumentException(
-          "a resize keeps the GPUs, the name and the demanded capabilities: id="
+          "a resize keeps the GPUs, the name, the backend and the demanded capabilities: id="
               + id
               + " holds "
               + before

@@ -7,17 +7,20 @@ import java.util.Map;
  * What is needed to run a program under a lease.
  *
  * @param variables environment variables; references in them are not resolved yet
+ * @param launcher the words to put before a program's own command; usually none
  * @param backends the names of the backends that enforce the lease, each built on the one before
  */
-public record ProgramTerms(Map<String, String> variables, List<String> backends) {
-  /** Copies both collections. */
+public record ProgramTerms(
+    Map<String, String> variables, List<String> launcher, List<String> backends) {
+  /** Copies the collections. */
   public ProgramTerms {
     variables = Map.copyOf(variables);
+    launcher = List.copyOf(launcher);
     backends = List.copyOf(backends);
   }
 
   /** {@return these terms with other variables} */
   public ProgramTerms with(Map<String, String> replaced) {
-    return new ProgramTerms(replaced, backends);
+    return new ProgramTerms(replaced, launcher, backends);
   }
 }

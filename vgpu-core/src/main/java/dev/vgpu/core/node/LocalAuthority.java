@@ -245,7 +245,8 @@ public final class LocalAuthority implements Authority {
     Map<String, String> variables = new LinkedHashMap<>();
     variables.putAll(discovery.environment(booking.gpus()));
     variables.putAll(enforced.environment());
-    return new ProgramTerms(variables, enforcements.stack(String.valueOf(booking.backend)));
+    return new ProgramTerms(
+        variables, enforced.launcher(), enforcements.stack(String.valueOf(booking.backend)));
   }
 
   /** Takes over what an earlier holder of the seat had prepared for programs. */

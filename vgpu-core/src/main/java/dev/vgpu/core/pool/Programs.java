@@ -13,6 +13,7 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -61,10 +62,12 @@ final class Programs {
   Process start(ProcessBuilder program) throws IOException {
     checkOpen();
     Map<String, String> variables = Map.of();
+    List<String> launcher = List.of();
+    Optional<Path> path = path(program);
     try {
-      Optional<Path> path = path(program);
-      variables =
-          lease.node().askUninterruptibly(decides -> decides.terms(lease, path)).variables();
+      ProgramTerms terms = lease.node().askUninterruptibly(decides -> decides.terms(lease, path));
+      variables = terms.variables();
+      launcher = terms.launcher();
       lease.markEnforced();
     } catch (GpuCapacityException e) {
       throw e; // held back: must not run outside the lease, whatever the failure mode
@@ -75,7 +78,7 @@ final class Programs {
       log.warn("a program is started without its virtual GPU: id={}", lease.id, e);
     }
     program.environment().putAll(substituted(variables, program.environment()));
-    Process process = program.start();
+    Process process = launcher.isEmpty() ? program.start() : launched(program, launcher, path);
     ProcessIdentity identity = ProcessIdentity.of(process);
     Lease ignored =
         lease
@@ -86,6 +89,23 @@ final class Programs {
                   return lease;
                 });
     return process;
+  }
+
+  /** Starts a program by a launcher. The caller's builder keeps its command. */
+  private static Process launched(
+      ProcessBuilder program, List<String> launcher, Optional<Path> path) throws IOException {
+    List<String> own = program.command();
+    Path file =
+        path.filter(Files::isExecutable)
+            .orElseThrow(() -> new IOException("cannot run this program: " + own));
+    List<String> words = new ArrayList<>(launcher);
+    words.add(file.toString());
+    words.addAll(own.subList(1, own.size()));
+    try {
+      return program.command(words).start();
+    } finally {
+      program.command(own);
+    }
   }
 
   void attachThisJvm(List<EnforcementBackend> backends) {

@@ -183,9 +183,14 @@ record Operation<Q, A>(
           new Codec<>(
               (message, terms) -> {
                 message.with("env.", terms.variables());
+                put(message, "launcher.", terms.launcher());
                 put(message, "backend.", terms.backends());
               },
-              message -> new ProgramTerms(message.under("env."), texts(message, "backend."))),
+              message ->
+                  new ProgramTerms(
+                      message.under("env."),
+                      texts(message, "launcher."),
+                      texts(message, "backend."))),
           (client, program) ->
               client.authority().terms(client.lease(program.lease).booking(), program.file));
 

@@ -38,6 +38,7 @@ public final class RequestValues {
     if (request.gpuCount() > 1) {
       values.put("gpus", "" + request.gpuCount());
     }
+    request.backend().ifPresent(backend -> values.put("backend", backend));
     values.put("failure", request.failureMode().name());
     if (request.memoryMobility() != MemoryMobility.FIXED) {
       values.put("mobility", request.memoryMobility().name());
@@ -102,6 +103,10 @@ public final class RequestValues {
       String gpu = values.get("gpu");
       if (gpu != null) {
         builder.gpu(new GpuId(gpu));
+      }
+      String backend = values.get("backend");
+      if (backend != null) {
+        builder.backend(backend);
       }
       builder.gpuCount(Integer.parseInt(values.getOrDefault("gpus", "1")));
       builder.memoryMobility(

@@ -130,6 +130,50 @@ class ChoosingTest {
   }
 
   @Test
+  void onlyTheNamedBackendServesEvenIfItCostsMore() {
+    GpuPool pool = open();
+    GpuPool client = open();
+    VirtualGpuRequest staged = request().backend("staged").build();
+    List<BackendChoice> all = client.explain(staged);
+    assertThat(choice(all, "staged").verdict()).isEqualTo(CHOSEN);
+    assertThat(choice(all, "fake").verdict()).isEqualTo(IMPOSSIBLE);
+    assertThat(choice(all, "in-process").reason()).isEqualTo("is not the named backend, staged");
+    VirtualGpu gpu = client.acquire(staged);
+    assertThat(backendOf(pool, gpu)).contains("staged");
+    assertThatThrownBy(() -> gpu.resize(request().backend("fake").build()))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("a resize keeps the GPUs, the name, the backend");
+    assertThatThrownBy(() -> client.acquire(request().backend("none").build()))
+        .isInstanceOf(VgpuException.class)
+        .isNotInstanceOf(GpuCapacityException.class)
+        .hasMessageContaining("fake is not the named backend, none");
+  }
+
+  @Test
+  void programsOfALeaseThatNamesTurnsInThisJvmAreRefused() {
+    VirtualGpu gpu = open().acquire(request().backend("in-process").build());
+    assertThatThrownBy(() -> gpu.start(new ProcessBuilder("true")))
+        .isInstanceOf(VgpuException.class)
+        .hasMessageContaining("chosen=in-process");
+  }
+
+  @Test
+  void launcherStandsBeforeTheProgramsOwnCommand() throws Exception {
+    hook.launcher = List.of("/bin/sh", "-c", "echo \"$VGPU_LEASE\"; exec \"$@\"", "launcher");
+    try (VirtualGpu gpu = open().acquire(exact())) {
+      ProcessBuilder program = new ProcessBuilder("echo", "a  b");
+      for (int i = 0; i < 2; i++) { // the builder can be used again
+        Process process = gpu.start(program);
+        assertThat(process.inputReader().lines()).containsExactly(gpu.id(), "a  b");
+      }
+      assertThat(program.command()).containsExactly("echo", "a  b");
+      assertThatThrownBy(() -> gpu.start(new ProcessBuilder("no-such-program")))
+          .isInstanceOf(IOException.class)
+          .hasMessageContaining("no-such-program");
+    }
+  }
+
+  @Test
   void explanationSaysForEachWhyOrWhyNot() {
     List<BackendChoice> all = open().explain(exact());
     assertThat(all).map(BackendChoice::backend).containsExactly("in-process", "fake", "staged");

@@ -47,6 +47,8 @@ public final class FakeBackend implements EnforcementBackend {
 
   public volatile boolean hangs;
 
+  volatile List<String> launcher = List.of();
+
   /** Runs when a holder of the seat closes the backend, before it is closed. */
   volatile Runnable beforeClose = () -> {};
 
@@ -105,6 +107,7 @@ public final class FakeBackend implements EnforcementBackend {
             id,
             (key, before) -> {
               FakeLease lease = new FakeLease(id, listener);
+              lease.launcher = launcher;
               if (before != null) {
                 lease.pids.addAll(before.pids); // they have attached to the new seat
                 lease.gpuTimeNs = before.gpuTimeNs;
@@ -162,6 +165,7 @@ public final class FakeBackend implements EnforcementBackend {
     volatile long gpuTimeNs;
     volatile long usedBytes;
     volatile int permille;
+    volatile List<String> launcher = List.of();
     volatile LongSupplier passedThrough = () -> 0;
     volatile Supplier<List<Long>> visible = this::processes;
 
@@ -246,6 +250,11 @@ public final class FakeBackend implements EnforcementBackend {
       }
       permille = entitledPermille;
       return true;
+    }
+
+    @Override
+    public List<String> launcher() {
+      return launcher;
     }
 
     @Override

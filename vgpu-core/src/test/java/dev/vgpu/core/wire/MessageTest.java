@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 
 class MessageTest {
   private static final VirtualGpuRequest REQUEST =
-      VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(1)).build();
+      VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(1)).backend("kmod").build();
   private static final UsageReading USAGE =
       new UsageReading(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, OptionalDouble.of(1.25));
 

@@ -175,6 +175,8 @@ public final class MpsBackend implements EnforcementBackend {
     return Optional.of(
         Capabilities.builder()
             .memory(Capabilities.Memory.EXACT)
+            // Turns are enforced inside a program. The kernel sees only the daemon's allocations.
+            .compute(Capabilities.Compute.TURNS)
             .worksFor(Capabilities.Scope.PROCESS)
             .build());
   }
