@@ -12,6 +12,10 @@ module dev.vgpu {
       dev.vgpu.cuda,
       dev.vgpu.emulator,
       dev.vgpu.nvml;
+  // Learns the memory of models; not part of the API. The jars' names are those of their modules.
+  exports dev.vgpu.memory to
+      vgpu.djl,
+      vgpu.onnxruntime;
 
   uses dev.vgpu.spi.GpuPoolProvider;
 }

@@ -148,6 +148,16 @@ public final class CommandNode implements AutoCloseable {
     return java(variables, "dev.vgpu.cli.VgpuCommand", arguments);
   }
 
+  /** Starts {@code vgpu} with these arguments; its process may have so many files open. */
+  public Command vgpuWithFiles(int files, String... arguments) throws IOException {
+    List<String> command =
+        new ArrayList<>(List.of("sh", "-c", "ulimit -n " + files + " && exec \"$@\"", "sh"));
+    command.addAll(javaCommand());
+    command.add("dev.vgpu.cli.VgpuCommand");
+    command.addAll(List.of(arguments));
+    return start(command, List.of());
+  }
+
   /** Starts {@code vgpu run} with options, then a program. */
   public Command run(String terms, String... program) throws IOException {
     List<String> arguments = new ArrayList<>(List.of("run"));
@@ -173,6 +183,10 @@ public final class CommandNode implements AutoCloseable {
     List<String> command = new ArrayList<>(javaCommand());
     command.add(mainClass);
     command.addAll(List.of(arguments));
+    return start(command, variables);
+  }
+
+  private Command start(List<String> command, List<String> variables) throws IOException {
     Command started = new Command(new ProcessBuilder(command), commands.size(), variables);
     commands.add(started);
     return started;

@@ -1,6 +1,7 @@
 package dev.vgpu.djl;
 
 import static java.util.Objects.requireNonNull;
+import static java.util.Objects.requireNonNullElse;
 
 import ai.djl.MalformedModelException;
 import ai.djl.repository.zoo.Criteria;
@@ -8,11 +9,10 @@ import ai.djl.repository.zoo.ModelNotFoundException;
 import ai.djl.repository.zoo.ZooModel;
 import dev.vgpu.CallOptions;
 import dev.vgpu.GpuCapacityException;
-import dev.vgpu.MemoryReservation;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.memory.ModelWeights;
 import java.io.IOException;
-import java.util.List;
 
 /**
  * Puts Deep Java Library models under a virtual GPU. Code that uses the model does not change: each
@@ -23,6 +23,11 @@ import java.util.List;
  * translator's work, because an engine with its own queues finishes only when the output is read. A
  * call is not cancelled: more urgent tenants wait until the prediction ends. So offline work should
  * predict in small batches.
+ *
+ * <p>Callers need not state memory. The first prediction of a number of inputs gets all of the
+ * quota that the models leave, and its peak is measured. Later ones state that peak, and run
+ * concurrently as far as they fit. If the translator yields larger shapes than were measured, the
+ * prediction is begun again as a first one: its translator's input is processed twice.
  *
  * <p>For CUDA, call {@link VirtualGpu#attachThisJvm()} before DJL loads its engine.
  */
@@ -35,7 +40,7 @@ public final class VgpuDjl {
    * @param gpu the virtual GPU of the model's predictions; not closed with the model
    * @param criteria which model, and its types
    * @param weights the part of the quota that the loaded model holds until it is closed; above 0
-   * @param options of each prediction: the memory that it needs at its peak, how long it waits
+   * @param options of each prediction: how long it waits; memory stated here is not learnt
    * @return the model, to be used like any other
    * @throws GpuCapacityException if the weights do not fit what is left of the quota
    * @throws IOException if the model cannot be read
@@ -48,12 +53,13 @@ public final class VgpuDjl {
       throws IOException, ModelNotFoundException, MalformedModelException, InterruptedException {
     requireNonNull(options, "options");
     criteria.downloadModel();
-    MemoryReservation reservation =
-        gpu.tryReserve(weights).orElseThrow(() -> refusal(gpu, weights));
+    ModelWeights held =
+        new ModelWeights(gpu, requireNonNullElse(criteria.getModelName(), "unnamed"));
     try {
-      return new VgpuModel<>(gpu, loaded(gpu, criteria), options, reservation::close);
+      held.reserve(weights.bytes());
+      return new VgpuModel<>(gpu, loaded(gpu, criteria), options, held);
     } catch (Throwable e) {
-      reservation.close();
+      held.close();
       throw e;
     }
   }
@@ -73,30 +79,17 @@ public final class VgpuDjl {
     }
   }
 
-  private static GpuCapacityException refusal(VirtualGpu gpu, MemorySize weights) {
-    return new GpuCapacityException(
-        "a model does not fit what is left of its quota: weights="
-            + weights
-            + " reserved="
-            + gpu.usage().memoryReserved()
-            + " quota="
-            + gpu.request().memory()
-            + " virtualGpu="
-            + gpu.id(),
-        List.of());
-  }
-
   /**
    * Puts a loaded model under a virtual GPU.
    *
    * @param gpu the virtual GPU of its predictions; not closed with the model
    * @param model closed with the result
-   * @param options of each prediction: the memory that it needs at its peak, how long it waits
+   * @param options of each prediction: how long it waits; memory stated here is not learnt
    * @return the model to use from now on
    */
   public static <I, O> ZooModel<I, O> model(
       VirtualGpu gpu, ZooModel<I, O> model, CallOptions options) {
-    return new VgpuModel<>(
-        requireNonNull(gpu, "gpu"), model, requireNonNull(options, "options"), () -> {});
+    requireNonNull(options, "options");
+    return new VgpuModel<>(gpu, model, options, new ModelWeights(gpu, model.getName()));
   }
 }

@@ -7,48 +7,43 @@ import ai.djl.inference.streaming.StreamingTranslator;
 import ai.djl.metric.Metrics;
 import ai.djl.translate.TranslateException;
 import ai.djl.translate.Translator;
-import dev.vgpu.CallOptions;
-import dev.vgpu.VirtualGpu;
 import java.util.List;
 import java.util.concurrent.Callable;
 
 /** Runs each prediction of the engine's predictor in a call. */
 final class VgpuPredictor<I, O> extends Predictor<I, O> {
-  private final VirtualGpu gpu;
+  private final LearntMemory memory;
   private final Predictor<I, O> predictor;
-  private final CallOptions options;
 
   VgpuPredictor(
-      VirtualGpu gpu,
+      LearntMemory memory,
       Model model,
       Translator<I, O> translator,
       Device device,
-      Predictor<I, O> predictor,
-      CallOptions options) {
+      Predictor<I, O> predictor) {
     super(model, translator, device, false);
-    this.gpu = gpu;
+    this.memory = memory;
     this.predictor = predictor;
-    this.options = options;
   }
 
   @Override
   public O predict(I input) throws TranslateException {
-    return call(() -> predictor.predict(input));
+    return call(() -> predictor.predict(input), 1);
   }
 
   @Override
   public List<O> batchPredict(List<I> inputs) throws TranslateException {
-    return call(() -> predictor.batchPredict(inputs));
+    return call(() -> predictor.batchPredict(inputs), inputs.size());
   }
 
-  private <T> T call(Callable<T> prediction) throws TranslateException {
+  private <T> T call(Callable<T> prediction, int inputs) throws TranslateException {
     try {
-      return gpu.call(prediction, options);
+      return memory.call(prediction, inputs);
     } catch (TranslateException | RuntimeException e) {
       throw e;
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw new TranslateException("interrupted while waiting: virtualGpu=" + gpu.id(), e);
+      throw new TranslateException("interrupted while waiting: virtualGpu=" + memory.gpu().id(), e);
     } catch (Exception e) {
       throw new TranslateException(e);
     }
@@ -63,7 +58,7 @@ final class VgpuPredictor<I, O> extends Predictor<I, O> {
   @Override
   public StreamingTranslator.StreamOutput<O> streamingPredict(I input) {
     throw new UnsupportedOperationException(
-        "a stream's work would go on after its call: virtualGpu=" + gpu.id());
+        "a stream's work would go on after its call: virtualGpu=" + memory.gpu().id());
   }
 
   @Override

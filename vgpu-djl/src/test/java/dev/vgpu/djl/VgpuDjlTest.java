@@ -27,6 +27,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -81,6 +82,30 @@ class VgpuDjlTest {
     @Override
     public Batchifier getBatchifier() {
       return Batchifier.STACK;
+    }
+  }
+
+  /** Sums many rows of one input; notes what its virtual GPU has reserved in the call. */
+  private final class Rows implements Translator<float[], Float> {
+    final List<MemorySize> reserved = new ArrayList<>();
+
+    @Override
+    public NDList processInput(TranslatorContext context, float[] values) {
+      if (values.length % 3 != 0) {
+        throw new IllegalArgumentException("not whole rows");
+      }
+      return new NDList(context.getNDManager().create(values, new Shape(values.length / 3, 3)));
+    }
+
+    @Override
+    public Float processOutput(TranslatorContext context, NDList output) {
+      reserved.add(gpu.usage().memoryReserved());
+      return output.singletonOrThrow().toFloatArray()[0];
+    }
+
+    @Override
+    public Batchifier getBatchifier() {
+      return null;
     }
   }
 
@@ -197,6 +222,66 @@ class VgpuDjlTest {
       assertThat(gpu.usage().calls()).isZero();
       assertThat(predictor.predict(new float[] {1, 1, 1})).isEqualTo(3f);
       assertThat(gpu.usage().calls()).isEqualTo(1);
+    }
+  }
+
+  @Test
+  void theFirstPredictionHasTheQuotaAndLaterOnesTheirPeak() throws Exception {
+    Rows rows = new Rows();
+    try (ZooModel<float[], Float> model = load(CallOptions.defaults());
+        Predictor<float[], Float> predictor = model.newPredictor(rows)) {
+      predictor.predict(new float[3000]);
+      predictor.predict(new float[3000]);
+      predictor.predict(new float[300]);
+      assertThat(rows.reserved).hasSize(3);
+      assertThat(rows.reserved.get(0)).isEqualTo(QUOTA);
+      assertThat(rows.reserved.get(1)).isBetween(WEIGHTS.plus(MemorySize.ofBytes(12_000)), QUOTA);
+      assertThat(rows.reserved.get(1)).isNotEqualTo(QUOTA);
+      assertThat(rows.reserved.get(2)).isEqualTo(rows.reserved.get(1));
+    }
+  }
+
+  /** The first attempt at it ends before the engine's work, and is a call of its own. */
+  @Test
+  void aLargerInputIsBegunAgainWithTheQuota() throws Exception {
+    Rows rows = new Rows();
+    try (ZooModel<float[], Float> model = load(CallOptions.defaults());
+        Predictor<float[], Float> predictor = model.newPredictor(rows)) {
+      predictor.predict(new float[300]);
+      long calls = gpu.usage().calls();
+      float[] large = new float[3000];
+      large[0] = 7;
+      assertThat(predictor.predict(large)).isEqualTo(7f);
+      assertThat(gpu.usage().calls()).isEqualTo(calls + 2);
+      assertThat(rows.reserved).last().isEqualTo(QUOTA);
+      predictor.predict(large);
+      assertThat(gpu.usage().calls()).isEqualTo(calls + 3);
+      assertThat(rows.reserved).last().isNotEqualTo(QUOTA);
+    }
+  }
+
+  @Test
+  void aMeasuredBatchCoversSmallerOnes() throws Exception {
+    try (ZooModel<float[], Float> model = load(CallOptions.defaults());
+        Predictor<float[], Float> predictor = model.newPredictor()) {
+      float[] row = {1, 2, 3};
+      predictor.batchPredict(List.of(row, row, row));
+      long calls = gpu.usage().calls();
+      assertThat(predictor.batchPredict(List.of(row, row))).containsExactly(6f, 6f);
+      assertThat(gpu.usage().calls()).isEqualTo(calls + 1);
+    }
+  }
+
+  @Test
+  void anErrorOfATranslatorIsTheCallers() throws Exception {
+    try (ZooModel<float[], Float> model = load(CallOptions.defaults());
+        Predictor<float[], Float> predictor = model.newPredictor(new Rows())) {
+      predictor.predict(new float[3]);
+      long calls = gpu.usage().calls();
+      assertThatThrownBy(() -> predictor.predict(new float[4]))
+          .isInstanceOf(TranslateException.class)
+          .hasStackTraceContaining("not whole rows");
+      assertThat(gpu.usage().calls()).isEqualTo(calls + 1);
     }
   }
 

@@ -10,6 +10,7 @@ import ai.onnxruntime.providers.OrtCUDAProviderOptions;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.memory.MemoryMeter;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -85,8 +86,7 @@ public final class VgpuOrt {
       String what)
       throws OrtException, InterruptedException {
     configure(requireNonNull(gpu, "gpu"), requireNonNull(options, "options"));
-    MemoryMeter meter =
-        usesCuda(gpu) ? new AttachedMemoryMeter(gpu) : ResidentMemoryMeter.ofThisProcess();
+    MemoryMeter meter = usesCuda(gpu) ? MemoryMeter.ofAttached(gpu) : MemoryMeter.ofThisProcess();
     return VgpuSession.load(gpu, meter, Math.max(1, modelBytes), loader, what);
   }
 

@@ -10,6 +10,10 @@ import dev.vgpu.GpuTimeoutException;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.memory.MemoryMeter;
+import dev.vgpu.memory.ModelWeights;
+import dev.vgpu.memory.PeakMemory;
+import dev.vgpu.memory.Shapes;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -130,7 +134,7 @@ public final class VgpuSession implements AutoCloseable {
     if (options.memory().bytes() > 0) {
       return runOnce(inputs, outputs, options);
     }
-    Shapes shapes = Shapes.of(inputs);
+    Shapes shapes = Tensors.shapes(inputs);
     CallOptions known = peaks.find(shapes);
     if (known == null) {
       return runAndLearn(inputs, outputs, options, shapes);
@@ -167,7 +171,7 @@ public final class VgpuSession implements AutoCloseable {
           synchronized (measuring) {
             meter.begin();
             OrtSession.Result result = runInside(inputs, outputs, set);
-            long bytes = Math.max(meter.peakBytes(), Shapes.bytes(inputs));
+            long bytes = Math.max(meter.peakBytes(), Tensors.bytes(inputs));
             peaks.learn(shapes, Math.max(1, bytes), most);
             return result;
           }
@@ -232,7 +236,7 @@ public final class VgpuSession implements AutoCloseable {
    * @param inputs only their shapes count
    */
   public Optional<MemorySize> peakMemory(Map<String, ? extends OnnxTensorLike> inputs) {
-    return Optional.ofNullable(peaks.find(Shapes.of(inputs))).map(CallOptions::memory);
+    return Optional.ofNullable(peaks.find(Tensors.shapes(inputs))).map(CallOptions::memory);
   }
 
   /**

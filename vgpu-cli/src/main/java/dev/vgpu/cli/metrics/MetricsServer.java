@@ -5,43 +5,36 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import dev.vgpu.GpuPool;
+import dev.vgpu.cli.http.RequestThreads;
 import dev.vgpu.micrometer.VgpuMetrics;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.util.Set;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Serves a pool's meters at {@code /metrics} in Prometheus' text format. Two threads answer;
- * further requests queue. On the loopback interface, a request's host must be a local name.
- * Otherwise a page in a browser could read the meters through a name of its own (DNS rebinding).
+ * Serves a pool's meters at {@code /metrics} in Prometheus' text format. On the loopback interface,
+ * a request's host must be a local name. Otherwise a page in a browser could read the meters
+ * through a name of its own (DNS rebinding).
  */
 public final class MetricsServer implements AutoCloseable {
   private static final String FORMAT = "text/plain; version=0.0.4; charset=utf-8";
   private static final Set<String> LOCAL = Set.of("localhost", "127.0.0.1", "[::1]");
-  private static final int THREADS = 2;
 
   private final HttpServer server;
-  private final ExecutorService threads;
+  private final RequestThreads threads = new RequestThreads("vgpu-metrics");
   private final PrometheusMeterRegistry registry;
   private final VgpuMetrics metrics;
+  private final AtomicLong scrapes = new AtomicLong();
+  private String last = "";
 
   private MetricsServer(HttpServer server, GpuPool pool) {
     this.server = server;
     this.registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     this.metrics = new VgpuMetrics(pool);
-    this.threads =
-        Executors.newFixedThreadPool(
-            THREADS,
-            work -> {
-              Thread thread = new Thread(work, "vgpu-metrics");
-              thread.setDaemon(true);
-              return thread;
-            });
   }
 
   /**
@@ -53,21 +46,13 @@ public final class MetricsServer implements AutoCloseable {
    * @throws IOException if the address cannot be listened on
    */
   public static MetricsServer open(GpuPool pool, InetSocketAddress address) throws IOException {
-    limit("sun.net.httpserver.maxReqTime");
-    limit("sun.net.httpserver.maxRspTime");
-    MetricsServer opened = new MetricsServer(HttpServer.create(address, 0), pool);
+    MetricsServer opened =
+        new MetricsServer(HttpServer.create(address, RequestThreads.BACKLOG), pool);
     opened.metrics.bindTo(opened.registry);
     opened.server.setExecutor(opened.threads);
     opened.server.createContext("/", opened::answer);
     opened.server.start();
     return opened;
-  }
-
-  /** In seconds. Without it, a client that neither sends nor reads blocks a thread for ever. */
-  private static void limit(String property) {
-    if (System.getProperty(property) == null) {
-      System.setProperty(property, "10");
-    }
   }
 
   /** {@return the address on which the server listens} */
@@ -85,8 +70,20 @@ public final class MetricsServer implements AutoCloseable {
         exchange.getResponseHeaders().set("Allow", "GET");
         send(exchange, 405, "text/plain", "only GET\n");
       } else {
-        send(exchange, 200, FORMAT, registry.scrape());
+        send(exchange, 200, FORMAT, scrape());
       }
+    }
+  }
+
+  /** Requests that come at once share an answer; none gets one older than its request. */
+  private String scrape() {
+    long before = scrapes.get();
+    synchronized (scrapes) {
+      if (scrapes.get() == before) {
+        scrapes.incrementAndGet();
+        last = registry.scrape();
+      }
+      return last;
     }
   }
 
@@ -108,7 +105,7 @@ public final class MetricsServer implements AutoCloseable {
   @Override
   public void close() {
     server.stop(0);
-    threads.shutdownNow();
+    threads.close();
     metrics.close();
     registry.close();
   }

@@ -1,5 +1,6 @@
 package dev.vgpu.cli.serve;
 
+import com.sun.management.UnixOperatingSystemMXBean;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.cli.command.CliContext;
@@ -7,6 +8,7 @@ import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.machine.RunDirectory;
 import dev.vgpu.cli.metrics.MetricsServer;
 import dev.vgpu.cli.process.EndSignal;
+import java.lang.management.ManagementFactory;
 import java.net.InetSocketAddress;
 import java.util.OptionalLong;
 import java.util.concurrent.Callable;
@@ -33,6 +35,7 @@ import picocli.CommandLine.Mixin;
     })
 public final class ServeCommand implements Callable<Integer> {
   private static final long LOOK_AGAIN_MS = 500;
+  private static final String MOST_CONNECTIONS = "jdk.httpserver.maxConnections";
 
   private final CliContext context;
   @Mixin private final GpuSettingsOptions settings = new GpuSettingsOptions();
@@ -50,6 +53,7 @@ public final class ServeCommand implements Callable<Integer> {
     for (EndSignal signal : EndSignal.values()) {
       signal.handle(end::countDown);
     }
+    limitConnections();
     RunDirectory directory = RunDirectory.of(context.environment());
     try (GpuPool pool = open();
         MetricsServer scraped = metrics.open(pool);
@@ -70,6 +74,16 @@ public final class ServeCommand implements Callable<Integer> {
       }
     }
     return 0;
+  }
+
+  /** Each listener gets a quarter of the file descriptors, so that half is left for the seat. */
+  private static void limitConnections() {
+    if (System.getProperty(MOST_CONNECTIONS) == null
+        && ManagementFactory.getOperatingSystemMXBean()
+            instanceof UnixOperatingSystemMXBean system) {
+      long most = Math.min(system.getMaxFileDescriptorCount() / 4, Integer.MAX_VALUE);
+      System.setProperty(MOST_CONNECTIONS, Long.toString(most));
+    }
   }
 
   private GpuPool open() {

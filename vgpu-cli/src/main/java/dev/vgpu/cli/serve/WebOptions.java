@@ -70,7 +70,6 @@ final class WebOptions {
     if (address == null) {
       return serving(Optional.empty(), () -> {});
     }
-    limitRequests();
     Optional<Token> token = token(address);
     MigTree mig = new MigTree(RunDirectory.of(context.environment()).path());
     try {
@@ -110,13 +109,6 @@ final class WebOptions {
         close.run();
       }
     };
-  }
-
-  /** Limits how long a slow or incomplete request may occupy its thread. */
-  private static void limitRequests() {
-    if (System.getProperty("sun.net.httpserver.maxReqTime") == null) {
-      System.setProperty("sun.net.httpserver.maxReqTime", "10");
-    }
   }
 
   private Optional<Token> token(WebAddress where) throws UserException {

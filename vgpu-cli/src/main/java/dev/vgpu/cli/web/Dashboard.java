@@ -4,17 +4,15 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.sun.net.httpserver.HttpServer;
 import dev.vgpu.GpuPool;
+import dev.vgpu.cli.http.RequestThreads;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.time.InstantSource;
 import java.util.Optional;
-import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
-import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 import org.slf4j.Logger;
@@ -26,7 +24,6 @@ import org.slf4j.LoggerFactory;
  */
 public final class Dashboard implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Dashboard.class);
-  private static final int WORKERS = 8;
   private static final int LOOKS_BETWEEN_READINGS = 5;
 
   /**
@@ -73,22 +70,26 @@ public final class Dashboard implements AutoCloseable {
   private final Board board;
   private final Viewers viewers;
   private final HttpServer server;
-  private final ExecutorService workers;
+  private final RequestThreads workers;
   private final ScheduledExecutorService looks;
   private int looksUntilReading;
 
   private Dashboard(GpuPool pool, Options options, LongSupplier nowNs, InstantSource wall)
       throws IOException {
     WebAddress wanted = options.address();
-    server = HttpServer.create(new InetSocketAddress(wanted.host(), wanted.port()), 0);
+    server =
+        HttpServer.create(
+            new InetSocketAddress(wanted.host(), wanted.port()), RequestThreads.BACKLOG);
     address = new WebAddress(wanted.host(), server.getAddress().getPort());
     board = new Board(pool, nowNs, wall, options.mig());
     viewers = new Viewers(options.mostViewers());
-    workers = Executors.newFixedThreadPool(WORKERS, threads("vgpu-web"));
-    looks = Executors.newSingleThreadScheduledExecutor(threads("vgpu-web-look"));
+    workers = new RequestThreads("vgpu-web");
+    looks = Executors.newSingleThreadScheduledExecutor(RequestThreads.daemons("vgpu-web-look"));
     server.setExecutor(workers);
     server.createContext(
-        "/", new Pages(address, options.token(), board, viewers, threads("vgpu-web-viewer")));
+        "/",
+        new Pages(
+            address, options.token(), board, viewers, RequestThreads.daemons("vgpu-web-viewer")));
   }
 
   /**
@@ -113,15 +114,6 @@ public final class Dashboard implements AutoCloseable {
   @SuppressWarnings("FutureReturnValueIgnored") // look() throws nothing
   private void begin(long intervalNs) {
     looks.scheduleAtFixedRate(this::look, intervalNs, intervalNs, TimeUnit.NANOSECONDS);
-  }
-
-  private static ThreadFactory threads(String name) {
-    AtomicInteger number = new AtomicInteger();
-    return task -> {
-      Thread thread = new Thread(task, name + "-" + number.incrementAndGet());
-      thread.setDaemon(true);
-      return thread;
-    };
   }
 
   /** Logs a look that fails; the next one happens all the same. */
@@ -153,7 +145,7 @@ public final class Dashboard implements AutoCloseable {
     looks.shutdownNow();
     viewers.close();
     server.stop(0);
-    workers.shutdownNow();
+    workers.close();
     board.close();
   }
 }

@@ -1,6 +1,6 @@
 /**
  * The dashboard: a page that shows which tenants use the GPUs, and why tenants wait. Uses only the
- * public API of vgpu and JSON; the clock is passed in.
+ * public API of vgpu, JSON and {@code dev.vgpu.cli.http}; the clock is passed in.
  */
 @NullMarked
 package dev.vgpu.cli.web;

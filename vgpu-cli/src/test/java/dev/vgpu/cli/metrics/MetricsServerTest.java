@@ -16,6 +16,7 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -106,6 +107,31 @@ class MetricsServerTest {
     }
 
     assertThat(answers).allSatisfy(answer -> assertThat(answer.join().statusCode()).isEqualTo(200));
+  }
+
+  @Test
+  void requestsThatNeverEndHoldUpNoScrape() throws Exception {
+    List<Socket> half = new ArrayList<>();
+    try {
+      for (int i = 0; i < 200; i++) {
+        Socket socket = new Socket(server.address().getAddress(), server.address().getPort());
+        half.add(socket);
+        socket.getOutputStream().write("GET /metrics HTTP/1.1\r\nHo".getBytes(US_ASCII));
+      }
+      HttpRequest.Builder patient = request("/metrics").timeout(Duration.ofSeconds(60));
+      assertThat(send(patient).statusCode()).isEqualTo(200);
+    } finally {
+      for (Socket socket : half) {
+        socket.close();
+      }
+    }
+  }
+
+  /** A limit there would also end the dashboard's stream of events, in the same JVM. */
+  @Test
+  void otherServersOfTheProcessKeepTheirLimits() {
+    assertThat(System.getProperties().stringPropertyNames())
+        .doesNotContain("sun.net.httpserver.maxReqTime", "sun.net.httpserver.maxRspTime");
   }
 
   @Test

@@ -78,9 +78,9 @@ public final class DjlScores {
             .optTranslator(new RowTranslator())
             .build();
     MemorySize weights = MemorySize.ofBytes(Files.size(file));
-    CallOptions peak = CallOptions.ofMemory(MemorySize.ofMebibytes(64));
     try (VirtualGpu gpu = pool.acquire(REQUEST);
-        ZooModel<float[], float[]> model = VgpuDjl.load(gpu, criteria, weights, peak);
+        ZooModel<float[], float[]> model =
+            VgpuDjl.load(gpu, criteria, weights, CallOptions.defaults());
         Predictor<float[], float[]> predictor = model.newPredictor()) {
       return predictor.batchPredict(rows); // one call of the virtual GPU
     }

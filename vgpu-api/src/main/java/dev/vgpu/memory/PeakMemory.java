@@ -1,4 +1,4 @@
-package dev.vgpu.onnxruntime;
+package dev.vgpu.memory;
 
 import dev.vgpu.CallOptions;
 import dev.vgpu.MemorySize;
@@ -7,10 +7,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The peak memory of a session's runs, by the shapes of their inputs. For unknown shapes, the least
+ * The peak memory of a model's runs, by the shapes of their inputs. For unknown shapes, the least
  * peak of the known shapes that contain them applies. Safe for use by several threads.
  */
-final class PeakMemory {
+public final class PeakMemory {
   /** No more shapes than this are kept: shapes within known ones need no entry. */
   static final int MOST_SHAPES = 512;
 
@@ -19,8 +19,11 @@ final class PeakMemory {
 
   private final Map<Shapes, CallOptions> known = new ConcurrentHashMap<>();
 
+  /** Creates one that knows no shapes. */
+  public PeakMemory() {}
+
   /** {@return options with the memory that a run of these shapes needs; null if not known} */
-  @Nullable CallOptions find(Shapes shapes) {
+  public @Nullable CallOptions find(Shapes shapes) {
     CallOptions exact = known.get(shapes);
     return exact == null ? findAmongLarger(shapes) : exact;
   }
@@ -42,10 +45,11 @@ final class PeakMemory {
   /**
    * Records a measured peak. It is at least the known peak of any shapes within these.
    *
+   * @param shapes of the run's inputs
    * @param measuredBytes the measured peak; above 0
    * @param mostBytes what the quota leaves for a call
    */
-  void learn(Shapes shapes, long measuredBytes, long mostBytes) {
+  public void learn(Shapes shapes, long measuredBytes, long mostBytes) {
     long bytes = measuredBytes * MARGIN_PERCENT / 100;
     for (Map.Entry<Shapes, CallOptions> entry : known.entrySet()) {
       if (entry.getKey().isWithin(shapes)) {

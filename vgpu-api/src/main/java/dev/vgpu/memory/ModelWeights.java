@@ -1,4 +1,4 @@
-package dev.vgpu.onnxruntime;
+package dev.vgpu.memory;
 
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.MemoryReservation;
@@ -11,8 +11,8 @@ import java.util.Map;
 import java.util.WeakHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** The part of a quota held by one session's weights, and by those of all sessions together. */
-final class ModelWeights implements AutoCloseable {
+/** The part of a quota held by one model's weights, and by those of all models together. */
+public final class ModelWeights implements AutoCloseable {
   private static final Map<VirtualGpu, AtomicLong> HELD =
       Collections.synchronizedMap(new WeakHashMap<>());
 
@@ -21,7 +21,13 @@ final class ModelWeights implements AutoCloseable {
   private final AtomicLong held;
   private final List<MemoryReservation> reservations = new ArrayList<>(); // guarded by this
 
-  ModelWeights(VirtualGpu gpu, String model) {
+  /**
+   * Creates weights that hold nothing yet.
+   *
+   * @param gpu the virtual GPU with the quota
+   * @param model the model's name in messages
+   */
+  public ModelWeights(VirtualGpu gpu, String model) {
     this.gpu = gpu;
     this.model = model;
     this.held = HELD.computeIfAbsent(gpu, unused -> new AtomicLong());
@@ -30,9 +36,10 @@ final class ModelWeights implements AutoCloseable {
   /**
    * Reserves more of the quota.
    *
+   * @param bytes how much; above 0
    * @throws GpuCapacityException if that much is not left
    */
-  synchronized void reserve(long bytes) {
+  public synchronized void reserve(long bytes) {
     MemorySize size = MemorySize.ofBytes(bytes);
     reservations.add(gpu.tryReserve(size).orElseThrow(() -> refusal(size)));
     held.addAndGet(bytes);
@@ -53,8 +60,8 @@ final class ModelWeights implements AutoCloseable {
         List.of());
   }
 
-  /** {@return the bytes of the quota that no session's weights hold; at least 1} */
-  long leftForCalls() {
+  /** {@return the bytes of the quota that no model's weights hold; at least 1} */
+  public long leftForCalls() {
     return Math.max(1, gpu.request().memory().bytes() - held.get());
   }
 

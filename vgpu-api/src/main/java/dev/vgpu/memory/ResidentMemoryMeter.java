@@ -1,4 +1,4 @@
-package dev.vgpu.onnxruntime;
+package dev.vgpu.memory;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -18,10 +18,6 @@ final class ResidentMemoryMeter implements MemoryMeter {
   ResidentMemoryMeter(Path status, Path clearRefs) {
     this.status = status;
     this.clearRefs = clearRefs;
-  }
-
-  static ResidentMemoryMeter ofThisProcess() {
-    return new ResidentMemoryMeter(Path.of("/proc/self/status"), Path.of("/proc/self/clear_refs"));
   }
 
   @Override

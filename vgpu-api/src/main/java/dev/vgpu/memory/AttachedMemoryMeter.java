@@ -1,9 +1,9 @@
-package dev.vgpu.onnxruntime;
+package dev.vgpu.memory;
 
 import dev.vgpu.VirtualGpu;
 
 /**
- * Measures by the allocations that the virtual GPU counts for this JVM. ONNX Runtime's arena keeps
+ * Measures by the allocations that the virtual GPU counts for this JVM. The engine's arena keeps
  * the memory that a run took. So the memory that the JVM holds after a run, without the weights, is
  * at least the run's peak.
  */
