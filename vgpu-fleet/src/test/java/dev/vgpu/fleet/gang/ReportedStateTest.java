@@ -62,6 +62,19 @@ class ReportedStateTest {
     assertThat(queue.running()).isEmpty();
   }
 
+  /** A 1g.5gb instance of a card of 40 GiB has 5 GiB. */
+  @Test
+  void aReportedInstanceIsAsLargeAsItsRequest() {
+    Fleet mixed = SmallFleets.mixed();
+    Request.Builder request = Request.builder("small").migInstance(SmallFleets.CUT_1G.profile());
+    Request tooLarge = request.memory(MemorySize.ofGibibytes(6)).build();
+    assertThatThrownBy(() -> mixed.adopt(new Placement(tooLarge, 4, List.of(0), 0)))
+        .hasMessageContaining("no room");
+    assertThat(mixed.placements()).isEmpty();
+    mixed.adopt(new Placement(request.memory(MemorySize.ofGibibytes(5)).build(), 4, List.of(0), 0));
+    SmallFleets.check(mixed);
+  }
+
   @Test
   void whoGivesItsPlaceBackIsBeforeLaterOnes() {
     add("first", 4, NEVER);
