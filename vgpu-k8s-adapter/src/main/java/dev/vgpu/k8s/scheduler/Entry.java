@@ -1,5 +1,6 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.fleet.model.NodeState;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.k8s.names.PodRequest;
 import io.fabric8.kubernetes.api.model.Pod;
@@ -49,7 +50,18 @@ final class Entry {
   }
 
   Request onFleet(Set<String> allowed) {
-    HostDemand host = HostDemand.of(pod);
+    return onFleet(allowed, HostDemand.of(pod));
+  }
+
+  /**
+   * {@return the request of a pod that runs on a node} It counts there whatever its processors and
+   * host memory are, with the part of them that is free.
+   */
+  Request onNode(NodeState free) {
+    return onFleet(Set.of(), HostDemand.of(pod).atMost(free));
+  }
+
+  private Request onFleet(Set<String> allowed, HostDemand host) {
     return request
         .map(one -> one.onFleet(uid(), host.cpuMillis(), host.memory(), allowed))
         .orElseGet(

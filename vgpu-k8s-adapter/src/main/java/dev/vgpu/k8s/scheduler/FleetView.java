@@ -1,6 +1,5 @@
 package dev.vgpu.k8s.scheduler;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.gang.FleetQueue;
 import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.fleet.model.Fleet;
@@ -119,10 +118,6 @@ final class FleetView {
   /** {@return the free processors and host memory of a node; empty if there is no such node} */
   Optional<NodeState> state(String nodeName) {
     return Optional.ofNullable(numbers.get(nodeName)).map(fleet::state);
-  }
-
-  static MemorySize hostMemory(NodeState state) {
-    return MemorySize.ofMebibytes(state.hostMebibytes());
   }
 
   /**

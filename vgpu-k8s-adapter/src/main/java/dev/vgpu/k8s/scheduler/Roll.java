@@ -152,7 +152,7 @@ final class Roll {
   /** Counts a pod that runs on a node: on its own GPUs if they are known, otherwise on any. */
   void adoptAlone(Entry entry, double nowS) {
     String node = entry.pod().getSpec().getNodeName();
-    Request request = entry.onFleet(Set.of());
+    Request request = view.state(node).map(entry::onNode).orElseGet(() -> entry.onFleet(Set.of()));
     Terms terms =
         Terms.of(
             entry.uid(),
