@@ -198,16 +198,40 @@ public final class FleetQueue {
   }
 
   /**
-   * Replaces the request of a member of a waiting gang. If no such gang waits, has no effect.
+   * Replaces the request of a member of a waiting gang. If no such gang waits, has no effect. If
+   * the new request may not use the gang's reserved place, the gang gets another one.
    *
    * @param gang the gang's name
    * @param member the new request, under the same name
    */
   public void change(String gang, Request member) {
     Gang found = known.get(gang);
-    if (found != null && !running.containsKey(gang)) {
-      found.members().replaceAll(one -> one.name().equals(member.name()) ? member : one);
+    if (found == null || running.containsKey(gang)) {
+      return;
     }
+    Reservation held = reservation;
+    boolean isStale =
+        held != null
+            && held.gang().equals(gang)
+            && found.members().stream()
+                .anyMatch(one -> one.name().equals(member.name()) && isStale(held, one, member));
+    found.members().replaceAll(one -> one.name().equals(member.name()) ? member : one);
+    if (isStale) {
+      reservation = null;
+    }
+  }
+
+  /**
+   * {@return whether a reservation was made for a request, and may not serve the new one} It is
+   * kept wherever possible: if it were made anew each time, the wait would have no bound.
+   */
+  private boolean isStale(Reservation held, Request before, Request now) {
+    return !before.shape().equals(now.shape())
+        || !before.sameNodeAs().equals(now.sameNodeAs())
+        || !before.spread().equals(now.spread())
+        || held.nodes().stream()
+            .map(node -> fleet.nodes().get(node).name())
+            .anyMatch(name -> before.allows(name) && !now.allows(name));
   }
 
   /** {@return the reservation for the first gang that does not fit} */

@@ -13,7 +13,6 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.IntPredicate;
 
@@ -104,10 +103,9 @@ final class Trial {
   }
 
   private IntPredicate restricted(Request member, IntPredicate allowed) {
-    Set<String> names = member.nodes();
-    return names.isEmpty()
+    return member.nodes().isEmpty()
         ? allowed
-        : node -> names.contains(fleet.nodes().get(node).name()) && allowed.test(node);
+        : node -> member.allows(fleet.nodes().get(node).name()) && allowed.test(node);
   }
 
   /** {@return whether a node has room for a request and for all that depend on it} */

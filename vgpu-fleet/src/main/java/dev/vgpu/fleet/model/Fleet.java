@@ -212,8 +212,8 @@ public final class Fleet {
    * Adds a placement that exists already, as reported by the caller.
    *
    * @param placement the placement, which is checked
-   * @throws IllegalArgumentException if the node has no such GPUs, the number of GPUs differs from
-   *     the request's, the name is placed already, or it does not fit there
+   * @throws IllegalArgumentException if the node has no such GPUs or MIG instance, the number of
+   *     GPUs differs from the request's, the name is placed already, or it does not fit there
    */
   public void adopt(Placement placement) {
     Request request = placement.request();
@@ -235,6 +235,7 @@ public final class Fleet {
                 || kinds[node]
                     .cut(shape.migProfile())
                     .filter(cut -> cut.starts().contains(placement.migStart()))
+                    .filter(cut -> shape.memoryMebibytes() <= kinds[node].mebibytesOf(cut))
                     .isPresent());
     if (!isKnown || !hasRoom(placement)) {
       throw new IllegalArgumentException(

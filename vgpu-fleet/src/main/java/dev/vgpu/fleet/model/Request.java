@@ -94,6 +94,15 @@ public final class Request {
     return nodes;
   }
 
+  /**
+   * {@return whether a node is allowed}
+   *
+   * @param node the node's name
+   */
+  public boolean allows(String node) {
+    return nodes.isEmpty() || nodes.contains(node);
+  }
+
   @Override
   public String toString() {
     return name + " " + shape;

@@ -62,6 +62,19 @@ class ReportedStateTest {
     assertThat(queue.running()).isEmpty();
   }
 
+  /** A 1g.5gb instance of a card of 40 GiB has 5 GiB. */
+  @Test
+  void aReportedInstanceIsAsLargeAsItsRequest() {
+    Fleet mixed = SmallFleets.mixed();
+    Request.Builder request = Request.builder("small").migInstance(SmallFleets.CUT_1G.profile());
+    Request tooLarge = request.memory(MemorySize.ofGibibytes(6)).build();
+    assertThatThrownBy(() -> mixed.adopt(new Placement(tooLarge, 4, List.of(0), 0)))
+        .hasMessageContaining("no room");
+    assertThat(mixed.placements()).isEmpty();
+    mixed.adopt(new Placement(request.memory(MemorySize.ofGibibytes(5)).build(), 4, List.of(0), 0));
+    SmallFleets.check(mixed);
+  }
+
   @Test
   void whoGivesItsPlaceBackIsBeforeLaterOnes() {
     add("first", 4, NEVER);
@@ -112,6 +125,36 @@ class ReportedStateTest {
         Request.builder("named").wholeGpus(1).nodes(Set.of("node-1")).build());
     queue.decide(0);
     assertThat(fleet.placement("named").orElseThrow().node()).isEqualTo(1);
+  }
+
+  /** Otherwise others take the nodes that it needs, and stay off nodes that it may not use. */
+  @Test
+  void aReservationFollowsItsRequest() {
+    queue.adopt(Terms.of("left", 1, NEARLINE, 50), List.of(at("left", 0, 0)), 0);
+    queue.adopt(Terms.of("right", 2, NEARLINE, 90), List.of(at("a", 1, 0), at("b", 1, 1)), 0);
+    Request pair = Request.builder("pair").wholeGpus(2).build();
+    queue.add(Terms.of("pair", 1, NEARLINE, NEVER), pair);
+    assertThat(queue.decide(1)).isEmpty();
+    assertThat(queue.reservation().orElseThrow().nodes()).containsExactly(0);
+    queue.change("pair", Request.builder("pair").wholeGpus(2).nodes(Set.of("node-1")).build());
+    assertThat(queue.decide(2)).isEmpty();
+    assertThat(queue.reservation().orElseThrow().nodes()).containsExactly(1);
+    add("small", 1, NEVER);
+    assertThat(queue.decide(3)).hasSize(1);
+    assertThat(fleet.placement("small-0").orElseThrow().node()).isZero();
+  }
+
+  /** Otherwise gangs that run longer than expected could delay it without bound. */
+  @Test
+  void aReservationStaysWhileItsNodesMayBeUsed() {
+    queue.adopt(Terms.of("left", 1, NEARLINE, 50), List.of(at("left", 0, 0)), 0);
+    queue.adopt(Terms.of("right", 1, NEARLINE, 90), List.of(at("right", 1, 0)), 0);
+    queue.add(Terms.of("pair", 1, NEARLINE, NEVER), Request.builder("pair").wholeGpus(2).build());
+    assertThat(queue.decide(1)).isEmpty();
+    Reservation held = queue.reservation().orElseThrow();
+    queue.change("pair", Request.builder("pair").wholeGpus(2).nodes(Set.of("node-0")).build());
+    assertThat(queue.decide(60)).isEmpty();
+    assertThat(queue.reservation().orElseThrow()).isSameAs(held);
   }
 
   @Test

@@ -9,7 +9,7 @@ import java.util.Optional;
 /** gpu-manager: 100 cores are one GPU; memory is in units of 256 MiB. */
 final class GpuManagerWords implements Vocabulary {
   static final int WHOLE = 100;
-  private static final String CORE = "tencent.com/vcuda-core";
+  static final String CORE = "tencent.com/vcuda-core";
   private static final String MEMORY = "tencent.com/vcuda-memory";
   private static final String LIMIT = "tencent.com/vcuda-core-limit";
   private static final int MOST = 6400;

@@ -8,7 +8,7 @@ import java.util.Optional;
 
 /** gpushare: memory in GiB, in equal parts over several GPUs; its later form has a share. */
 final class GpushareWords implements Vocabulary {
-  private static final String MEMORY = "aliyun.com/gpu-mem";
+  static final String MEMORY = "aliyun.com/gpu-mem";
   private static final String COUNT = "aliyun.com/gpu-count";
   private static final String CORE = "aliyun.com/gpu-core.percentage";
 

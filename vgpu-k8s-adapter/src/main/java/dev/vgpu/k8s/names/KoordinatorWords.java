@@ -9,9 +9,9 @@ import java.util.Set;
 
 /** Koordinator: percent of cores and memory, divided among GPUs; QoS and priority by name. */
 final class KoordinatorWords implements Vocabulary {
-  private static final String GPU = "koordinator.sh/gpu";
+  static final String GPU = "koordinator.sh/gpu";
   private static final String SHARED = "koordinator.sh/gpu.shared";
-  private static final String CORE = "koordinator.sh/gpu-core";
+  static final String CORE = "koordinator.sh/gpu-core";
   private static final String MEMORY = "koordinator.sh/gpu-memory";
   private static final String RATIO = "koordinator.sh/gpu-memory-ratio";
   private static final String QOS = "koordinator.sh/qosClass";
@@ -99,7 +99,8 @@ final class KoordinatorWords implements Vocabulary {
               + qos
               + " and the priority class is "
               + priority
-              + ": BE goes with koord-batch or koord-free, the others with koord-prod or koord-mid");
+              + ": BE goes with koord-batch or koord-free, the others with koord-prod or"
+              + " koord-mid");
     }
     SharePolicy none = SharePolicy.BEST_EFFORT;
     boolean hasShare = part.sharePercent() > 0;

@@ -4,8 +4,11 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.fleet.model.Request;
+import java.util.HashSet;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.Collectors;
 
 /**
  * What a pod requests of GPUs. Immutable.
@@ -19,7 +22,7 @@ import java.util.Set;
  * @param memoryPercent the least part of each card's memory, 0 to 100 percent
  * @param policy how the share binds
  * @param preemptionClass the class
- * @param models the acceptable GPU models; empty for any
+ * @param models the acceptable GPU models, or words of their names; empty for any
  * @param spread the group whose pods must be on different nodes; empty for none
  * @param runS how long it may run at most, in seconds; infinite if not stated
  * @param gang the gang it belongs to
@@ -50,15 +53,17 @@ public record PodRequest(
    * @param cpuMillis thousandths of a processor
    * @param hostMemory host memory
    * @param nodes the acceptable nodes; empty for any
+   * @param present the models of the cluster's GPUs
    */
-  public Request onFleet(String name, int cpuMillis, MemorySize hostMemory, Set<String> nodes) {
+  public Request onFleet(
+      String name, int cpuMillis, MemorySize hostMemory, Set<String> nodes, Set<String> present) {
     Request.Builder request =
         Request.builder(name)
             .preemptionClass(preemptionClass)
             .memory(isWhole ? MemorySize.ZERO : memory)
             .memoryPercent(isWhole ? 0 : memoryPercent)
             .host(cpuMillis, hostMemory)
-            .models(models)
+            .models(named(present))
             .spread(spread)
             .nodes(nodes);
     if (isWhole) {
@@ -69,5 +74,23 @@ public record PodRequest(
       request.shares(gpus, sharePercent);
     }
     return request.build();
+  }
+
+  /** {@return the acceptable models, by their full names if there are such GPUs} */
+  private Set<String> named(Set<String> present) {
+    Set<String> all = new HashSet<>();
+    for (String part : models) {
+      Set<String> full =
+          present.stream()
+              .filter(model -> words(model).contains(words(part)))
+              .collect(Collectors.toSet());
+      all.addAll(full.isEmpty() ? Set.of(part) : full);
+    }
+    return all;
+  }
+
+  /** {@return the letters and digits of a name, with a space around each word} */
+  private static String words(String name) {
+    return (" " + name + " ").toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9]+", " ");
   }
 }

@@ -14,7 +14,7 @@ final class QgpuWords implements Vocabulary {
   private static final String DOMAIN = "tke.cloud.tencent.com/";
   private static final String CORE = DOMAIN + "qgpu-core";
   private static final String GREEDY = DOMAIN + "qgpu-core-greedy";
-  private static final String MEMORY = DOMAIN + "qgpu-memory";
+  static final String MEMORY = DOMAIN + "qgpu-memory";
   private static final String CLASS = DOMAIN + "app-class";
 
   @Override

@@ -13,17 +13,19 @@ import java.util.Optional;
  * also NVIDIA's own form, means whole GPUs.
  */
 final class VgpuCountWords implements Vocabulary {
+  static final String HAMI_COUNT = "nvidia.com/gpu";
+  static final String VOLCANO_COUNT = "volcano.sh/vgpu-number";
   static final Vocabulary HAMI =
       new VgpuCountWords(
           "HAMi",
-          "nvidia.com/gpu",
+          HAMI_COUNT,
           "nvidia.com/gpumem",
           "nvidia.com/gpumem-percentage",
           "nvidia.com/gpucores");
   static final Vocabulary VOLCANO =
       new VgpuCountWords(
           "Volcano",
-          "volcano.sh/vgpu-number",
+          VOLCANO_COUNT,
           "volcano.sh/vgpu-memory",
           "volcano.sh/vgpu-memory-percentage",
           "volcano.sh/vgpu-cores");

@@ -51,7 +51,7 @@ public final class NodeAgent implements AutoCloseable {
     holdings =
         new Holdings(
             pool, settings.pluginDirectory().resolve("held"), settings.cdiDirectory(), steps);
-    holdings.replay(holding -> holding.owner().podUid().isPresent() || isClaimed(api, holding));
+    holdings.replay(holding -> isWanted(settings, api, holding));
     UnixServer.Threads threads = open(UnixServer.Threads.open(THREADS));
     ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor();
     opened.push(timer::shutdownNow);
@@ -60,7 +60,8 @@ public final class NodeAgent implements AutoCloseable {
     SlotOwners owners = open(new SlotOwners(settings.podResources(), threads));
     if (settings.slots() > 0) {
       SlotDriver.Parts parts =
-          new SlotDriver.Parts(api, pool, holdings, owners, settings.node(), settings.slots());
+          new SlotDriver.Parts(
+              api, pool, holdings, owners, settings.node(), settings.slots(), settings.offered());
       open(SlotDriver.open(parts, settings.devicePluginDirectory(), threads, timer));
     }
     open(
@@ -75,8 +76,11 @@ public final class NodeAgent implements AutoCloseable {
     http = open(HttpEndpoint.open(settings.metricsPort(), threads.executor(), metrics::text));
   }
 
-  private static boolean isClaimed(KubernetesClient api, Holding holding) {
-    return DraDriver.isWanted(api, holding);
+  /** A slot is wanted while its resource is offered: then the device plugin looks after it. */
+  private static boolean isWanted(NodeSettings settings, KubernetesClient api, Holding holding) {
+    return holding.owner().podUid().isPresent()
+        ? settings.offered().stream().anyMatch(one -> one.owns(holding.key()))
+        : DraDriver.isWanted(api, holding);
   }
 
   /**

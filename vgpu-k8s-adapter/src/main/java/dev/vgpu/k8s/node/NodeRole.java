@@ -3,12 +3,15 @@ package dev.vgpu.k8s.node;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuSettings;
+import dev.vgpu.k8s.names.KubeletResource;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientBuilder;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
+import java.util.stream.Stream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -16,8 +19,8 @@ import picocli.CommandLine.Option;
 @Command(
     name = "node",
     description = {
-      "Give the pods of this node their virtual GPUs, by dynamic resource allocation and as a device"
-          + " plugin. Ends on SIGTERM or SIGINT; containers that run keep what they have."
+      "Give the pods of this node their virtual GPUs, by dynamic resource allocation and as a"
+          + " device plugin. Ends on SIGTERM or SIGINT; containers that run keep what they have."
     })
 public final class NodeRole implements Callable<Integer> {
   private static final String KUBELET = "/var/lib/kubelet";
@@ -51,6 +54,15 @@ public final class NodeRole implements Callable<Integer> {
   private int slots;
 
   @Option(
+      names = "--resources",
+      split = ",",
+      paramLabel = "NAME",
+      description =
+          "Other systems' resources that the device plugin offers too, such as aliyun.com/gpu-mem."
+              + " Needs --slots. Default: none.")
+  private List<String> resources = List.of();
+
+  @Option(
       names = "--metrics-port",
       defaultValue = "9401",
       description = "Where /metrics and /healthz are answered. Default: ${DEFAULT-VALUE}.")
@@ -67,6 +79,21 @@ public final class NodeRole implements Callable<Integer> {
   /** Used by picocli, which then sets the options. */
   public NodeRole() {}
 
+  private static KubeletResource resource(String name) {
+    List<KubeletResource> others =
+        Stream.of(KubeletResource.values()).filter(one -> one != KubeletResource.SLOT).toList();
+    return others.stream()
+        .filter(one -> one.resource().equals(name))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new IllegalArgumentException(
+                    "--resources has no "
+                        + name
+                        + ": there are "
+                        + others.stream().map(KubeletResource::resource).toList()));
+  }
+
   @Override
   public Integer call() throws IOException, InterruptedException {
     NodeSettings settings =
@@ -78,6 +105,7 @@ public final class NodeRole implements Callable<Integer> {
             kubelet.resolve("pod-resources/kubelet.sock"),
             cdi,
             slots,
+            resources.stream().map(NodeRole::resource).toList(),
             metricsPort,
             offlineFloor);
     GpuPoolOptions options =

@@ -1,5 +1,6 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.fleet.model.NodeState;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.k8s.names.PodRequest;
 import io.fabric8.kubernetes.api.model.Pod;
@@ -48,10 +49,21 @@ final class Entry {
     return request;
   }
 
-  Request onFleet(Set<String> allowed) {
-    HostDemand host = HostDemand.of(pod);
+  Request onFleet(FleetView view, Set<String> allowed) {
+    return onFleet(view, allowed, HostDemand.of(pod));
+  }
+
+  /**
+   * {@return the request of a pod that runs on a node} It counts there whatever its processors and
+   * host memory are, with the part of them that is free.
+   */
+  Request onNode(FleetView view, NodeState free) {
+    return onFleet(view, Set.of(), HostDemand.of(pod).atMost(free));
+  }
+
+  private Request onFleet(FleetView view, Set<String> allowed, HostDemand host) {
     return request
-        .map(one -> one.onFleet(uid(), host.cpuMillis(), host.memory(), allowed))
+        .map(one -> one.onFleet(uid(), host.cpuMillis(), host.memory(), allowed, view.models()))
         .orElseGet(
             () ->
                 Request.builder(uid())

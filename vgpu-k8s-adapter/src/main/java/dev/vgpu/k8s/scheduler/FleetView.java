@@ -1,6 +1,5 @@
 package dev.vgpu.k8s.scheduler;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.gang.FleetQueue;
 import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.fleet.model.Fleet;
@@ -30,6 +29,7 @@ final class FleetView {
   private static final List<Integer> USUAL_WHOLES = List.of(1, 1, 2, 4, 8);
 
   private final List<NodeGpus> nodes;
+  private final Set<String> models = new HashSet<>();
   private final Map<String, Integer> numbers = new HashMap<>();
   private final Fleet fleet;
   private final PlacementPolicy policy;
@@ -42,6 +42,7 @@ final class FleetView {
     List<NodeSpec> specs = nodes.stream().map(NodeGpus::spec).toList();
     for (int i = 0; i < specs.size(); i++) {
       numbers.put(specs.get(i).name(), i);
+      models.add(specs.get(i).gpuModel());
     }
     fleet = new Fleet(specs);
     policy = Policies.of(policyName, fleet, usual());
@@ -57,6 +58,11 @@ final class FleetView {
 
   FleetQueue queue() {
     return queue;
+  }
+
+  /** {@return the models of its GPUs} */
+  Set<String> models() {
+    return models;
   }
 
   Fleet fleet() {
@@ -119,10 +125,6 @@ final class FleetView {
   /** {@return the free processors and host memory of a node; empty if there is no such node} */
   Optional<NodeState> state(String nodeName) {
     return Optional.ofNullable(numbers.get(nodeName)).map(fleet::state);
-  }
-
-  static MemorySize hostMemory(NodeState state) {
-    return MemorySize.ofMebibytes(state.hostMebibytes());
   }
 
   /**

@@ -1,6 +1,7 @@
 package dev.vgpu.k8s.scheduler;
 
 import dev.vgpu.MemorySize;
+import dev.vgpu.fleet.model.NodeState;
 import io.fabric8.kubernetes.api.model.Container;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.Quantity;
@@ -20,6 +21,13 @@ record HostDemand(int cpuMillis, MemorySize memory) {
     return new HostDemand(
         amount(pod, "cpu").movePointRight(3).setScale(0, RoundingMode.CEILING).intValue(),
         MemorySize.ofBytes(amount(pod, "memory").setScale(0, RoundingMode.CEILING).longValue()));
+  }
+
+  /** {@return what is free of this} */
+  HostDemand atMost(NodeState free) {
+    MemorySize most = MemorySize.ofMebibytes(free.hostMebibytes());
+    return new HostDemand(
+        Math.min(cpuMillis, free.cpuMillis()), memory.compareTo(most) < 0 ? memory : most);
   }
 
   private static BigDecimal amount(Pod pod, String name) {

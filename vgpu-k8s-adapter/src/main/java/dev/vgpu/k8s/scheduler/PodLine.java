@@ -85,7 +85,10 @@ final class PodLine {
     entry.nodes = listed;
     roll.view
         .queue()
-        .change(entry.crew, entry.onFleet(roll.view.allowed(entry.onFleet(Set.of()), listed)));
+        .change(
+            entry.crew,
+            entry.onFleet(
+                roll.view, roll.view.allowed(entry.onFleet(roll.view, Set.of()), listed)));
     Set<String> ownWrite = crew.isGang() ? Set.of() : Set.of(entry.uid());
     decide(nowS, ownWrite);
     Place found = crew.isPlaced ? entry.place : null;
@@ -129,7 +132,7 @@ final class PodLine {
         crew == null
             ? Terms.of(name, wanted, request.preemptionClass(), request.runS())
             : crew.terms();
-    roll.view.queue().add(terms, entry.onFleet(Set.of()));
+    roll.view.queue().add(terms, entry.onFleet(roll.view, Set.of()));
     Crew joined = crew == null ? new Crew(terms) : crew;
     roll.crews.put(name, joined);
     joined.members.add(entry.uid());

@@ -115,7 +115,7 @@ final class Roll {
     boolean isWhole = crew.members.size() == crew.terms().size() || !crew.isBroken;
     try {
       for (String uid : isWhole ? crew.members : Set.<String>of()) {
-        view.queue().add(crew.terms(), entry(uid).onFleet(Set.of()));
+        view.queue().add(crew.terms(), entry(uid).onFleet(view, Set.of()));
         crews.put(crew.name(), crew);
       }
     } catch (IllegalArgumentException e) {
@@ -140,7 +140,7 @@ final class Roll {
       if (entry == null || entry.place == null || entry.request().isEmpty()) {
         return false;
       }
-      requests.add(entry.onFleet(Set.of()));
+      requests.add(entry.onFleet(view, Set.of()));
       places.add(entry.place);
     }
     Terms was = crew.terms();
@@ -152,7 +152,10 @@ final class Roll {
   /** Counts a pod that runs on a node: on its own GPUs if they are known, otherwise on any. */
   void adoptAlone(Entry entry, double nowS) {
     String node = entry.pod().getSpec().getNodeName();
-    Request request = entry.onFleet(Set.of());
+    Request request =
+        view.state(node)
+            .map(free -> entry.onNode(view, free))
+            .orElseGet(() -> entry.onFleet(view, Set.of()));
     Terms terms =
         Terms.of(
             entry.uid(),

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.fleet.model.Request;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.api.model.Quantity;
@@ -125,6 +126,17 @@ class PodRequestsTest {
     assertThat(of(Map.of("nvidia.com/gpucores", "30"), Map.of()).memoryPercent()).isEqualTo(100);
   }
 
+  /** HAMi's users write A100, and a node says NVIDIA A100-SXM4-80GB. */
+  @Test
+  void aWordOfAModelsNameStandsForTheModel() {
+    Set<String> present =
+        Set.of("NVIDIA A100-SXM4-80GB", "NVIDIA-A100-PCIE-40GB", "NVIDIA A10", "Tesla T4");
+    Request asked = read("hami").onFleet("hami", 0, MemorySize.ZERO, Set.of(), present);
+    assertThat(asked.shape().models())
+        .as("V100 is not there, and A10 is another model")
+        .containsExactlyInAnyOrder("NVIDIA A100-SXM4-80GB", "NVIDIA-A100-PCIE-40GB", "V100");
+  }
+
   @Test
   void volcanoNamesItsGang() {
     PodRequest asked = read("volcano");
@@ -195,7 +207,8 @@ class PodRequestsTest {
         "vgpu.dev/memory=8Gi | vgpu.dev/memory=9Gi | say it once",
         "vgpu.dev/memory=8Gi | vgpu.dev/policy=fixed-share | need one, 1 to 100",
         "vgpu.dev/share=30,vgpu.dev/memory=8Gi | vgpu.dev/policy=best-effort | promises no share",
-        "vgpu.dev/share=30,vgpu.dev/memory=8Gi | vgpu.dev/class=urgent | [online, nearline, offline]",
+        "vgpu.dev/share=30,vgpu.dev/memory=8Gi | vgpu.dev/class=urgent | [online, nearline,"
+            + " offline]",
         "vgpu.dev/share=30,vgpu.dev/memory=8Gi | vgpu.dev/gang=a | needs vgpu.dev/gang-size",
         "aliyun.com/gpu-mem=8Gi | | counts units of 1GiB",
         "nvidia.com/gpu=1,nvidia.com/gpumem=8Gi | | 64 to 1048576",

@@ -25,6 +25,7 @@ import io.grpc.stub.StreamObserver;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -38,21 +39,25 @@ import java.util.stream.Stream;
  * Stands in for the kubelet towards device plugins: it accepts registrations, lists pods'
  * resources, and allocates a free device before it lets a container start.
  */
-final class StrictDevices implements AutoCloseable {
+public final class StrictDevices implements AutoCloseable {
   /** The kubelet's limits for its calls. */
   private static final long PRE_START_SECONDS = 30;
 
   private static final int MOST_BYTES = 4 << 20;
+  private static final String SLOT = "vgpu.dev/slot";
 
   private final Path directory;
   private final UnixServer.Threads threads;
   private final UnixServer podResources;
   private final Map<String, PodResources> pods = new ConcurrentHashMap<>();
   private final Set<String> allocated = new HashSet<>();
-  final AtomicInteger registrations = new AtomicInteger();
-  private volatile RegisterRequest registered;
+  public final AtomicInteger registrations = new AtomicInteger();
+
+  /** By resource. */
+  private final Map<String, RegisterRequest> registered = new ConcurrentHashMap<>();
+
+  private final Map<String, ManagedChannel> plugins = new HashMap<>();
   private UnixServer registration;
-  private ManagedChannel plugin;
 
   StrictDevices(NodeSettings settings, UnixServer.Threads threads) throws IOException {
     this.directory = settings.devicePluginDirectory();
@@ -79,7 +84,7 @@ final class StrictDevices implements AutoCloseable {
   private final class Register extends RegistrationGrpc.RegistrationImplBase {
     @Override
     public void register(RegisterRequest request, StreamObserver<Empty> answers) {
-      registered = request;
+      registered.put(request.getResourceName(), request);
       answers.onNext(Empty.getDefaultInstance());
       answers.onCompleted();
       registrations.incrementAndGet();
@@ -96,15 +101,21 @@ final class StrictDevices implements AutoCloseable {
     }
   }
 
-  /** Connects to the registered plugin, and returns the devices that it lists. */
   List<Device> connect() {
-    assertThat(registered.getVersion()).isEqualTo("v1beta1");
-    assertThat(registered.getResourceName()).isEqualTo("vgpu.dev/slot");
-    assertThat(registered.getEndpoint()).doesNotContain("/");
-    if (plugin != null) {
-      plugin.shutdownNow();
+    return connect(SLOT);
+  }
+
+  /** Connects to the registered plugin of a resource, and returns the devices that it lists. */
+  public List<Device> connect(String resource) {
+    RegisterRequest request = registered.get(resource);
+    assertThat(request).as(resource).isNotNull();
+    assertThat(request.getVersion()).isEqualTo("v1beta1");
+    assertThat(request.getEndpoint()).doesNotContain("/");
+    ManagedChannel plugin = UnixChannel.to(directory.resolve(request.getEndpoint()), threads);
+    ManagedChannel before = plugins.put(resource, plugin);
+    if (before != null) {
+      before.shutdownNow();
     }
-    plugin = UnixChannel.to(directory.resolve(registered.getEndpoint()), threads);
     ListAndWatchResponse listed =
         DevicePluginGrpc.newBlockingStub(plugin)
             .withDeadlineAfter(PRE_START_SECONDS, TimeUnit.SECONDS)
@@ -115,28 +126,36 @@ final class StrictDevices implements AutoCloseable {
     return listed.getDevicesList();
   }
 
-  private DevicePluginGrpc.DevicePluginBlockingStub plugin() {
-    return DevicePluginGrpc.newBlockingStub(plugin)
+  private DevicePluginGrpc.DevicePluginBlockingStub plugin(String resource) {
+    return DevicePluginGrpc.newBlockingStub(plugins.get(resource))
         .withDeadlineAfter(PRE_START_SECONDS, TimeUnit.SECONDS);
   }
 
-  /** Admits a container: allocates a free device and lists it. Returns the CDI device. */
   String admit(String pod, String container, String device) {
-    assertThat(allocated.add(device)).as("%s is free", device).isTrue();
+    return admit(pod, container, SLOT, List.of(device));
+  }
+
+  /** Admits a container: allocates free devices and lists them. Returns the CDI device. */
+  public String admit(String pod, String container, String resource, List<String> devices) {
+    devices.forEach(device -> assertThat(allocated.add(device)).as("%s is free", device).isTrue());
     AllocateResponse answer =
-        plugin()
+        plugin(resource)
             .allocate(
                 AllocateRequest.newBuilder()
                     .addContainerRequests(
-                        ContainerAllocateRequest.newBuilder().addDevicesIds(device))
+                        ContainerAllocateRequest.newBuilder().addAllDevicesIds(devices))
                     .build());
     assertThat(answer.getContainerResponsesList()).hasSize(1);
     assertThat(answer.getContainerResponses(0).getCdiDevicesList()).hasSize(1);
-    list(pod, container, device);
+    list(pod, container, resource, devices);
     return answer.getContainerResponses(0).getCdiDevices(0).getName();
   }
 
   void list(String pod, String container, String device) {
+    list(pod, container, SLOT, List.of(device));
+  }
+
+  private void list(String pod, String container, String resource, List<String> devices) {
     pods.put(
         pod,
         PodResources.newBuilder()
@@ -147,27 +166,34 @@ final class StrictDevices implements AutoCloseable {
                     .setName(container)
                     .addDevices(
                         ContainerDevices.newBuilder()
-                            .setResourceName("vgpu.dev/slot")
-                            .addDeviceIds(device)))
+                            .setResourceName(resource)
+                            .addAllDeviceIds(devices)))
             .build());
   }
 
-  /** The call before each start of a container. */
   void preStart(String device) {
-    assertThat(allocated).contains(device);
-    plugin().preStartContainer(PreStartContainerRequest.newBuilder().addDevicesIds(device).build());
+    preStart(SLOT, List.of(device));
+  }
+
+  /** The call before each start of a container. */
+  public void preStart(String resource, List<String> devices) {
+    assertThat(allocated).containsAll(devices);
+    plugin(resource)
+        .preStartContainer(PreStartContainerRequest.newBuilder().addAllDevicesIds(devices).build());
   }
 
   void ended(String pod, String device) {
+    ended(pod, List.of(device));
+  }
+
+  public void ended(String pod, List<String> devices) {
     pods.remove(pod);
-    allocated.remove(device);
+    devices.forEach(allocated::remove);
   }
 
   @Override
   public void close() {
-    if (plugin != null) {
-      plugin.shutdownNow();
-    }
+    plugins.values().forEach(ManagedChannel::shutdownNow);
     registration.close();
     podResources.close();
   }

@@ -34,7 +34,7 @@ import java.util.stream.Stream;
  * Stands in for the kubelet towards DRA drivers: real sockets, its own time limits, and failure on
  * any answer that the real one would reject.
  */
-final class StrictKubelet implements AutoCloseable {
+public final class StrictKubelet implements AutoCloseable {
   /** The kubelet's own limit for a call of a DRA driver. */
   private static final long TIMEOUT_SECONDS = 45;
 
@@ -141,7 +141,7 @@ final class StrictKubelet implements AutoCloseable {
   }
 
   /** What a container runtime adds for a CDI device. */
-  Optional<JsonNode> edits(String id) {
+  public Optional<JsonNode> edits(String id) {
     String kind = id.substring(0, id.indexOf('='));
     String name = id.substring(id.indexOf('=') + 1);
     try (Stream<Path> files = Files.list(cdi)) {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.holding.Step;
 import dev.vgpu.k8s.proto.dra.Claim;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
@@ -14,6 +15,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Comparator;
+import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -21,18 +23,18 @@ import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 
 /** A node: a directory, an API server, a kubelet, emulated GPUs, and the role. */
-final class TestNode implements AutoCloseable {
-  static final String NAME = "node-1";
+public final class TestNode implements AutoCloseable {
+  public static final String NAME = "node-1";
   private static final long TIMEOUT_MS = 40_000;
   private static final long LOOK_MS = 20;
 
   final Path directory;
   final MockApi mock;
-  final KubernetesClient api;
-  final StrictKubelet kubelet;
-  final GpuPool pool;
+  public final KubernetesClient api;
+  public final StrictKubelet kubelet;
+  public final GpuPool pool;
 
-  TestNode() throws IOException {
+  public TestNode() throws IOException {
     directory = Files.createTempDirectory(Path.of("/tmp"), "vgpu-k");
     Files.createDirectories(settings(directory).cdiDirectory());
     mock = new MockApi();
@@ -47,6 +49,10 @@ final class TestNode implements AutoCloseable {
   }
 
   static NodeSettings settings(Path directory) {
+    return settings(directory, List.of());
+  }
+
+  private static NodeSettings settings(Path directory, List<KubeletResource> resources) {
     return new NodeSettings(
         NAME,
         directory.resolve("plugins"),
@@ -55,6 +61,7 @@ final class TestNode implements AutoCloseable {
         directory.resolve("pr.sock"),
         directory.resolve("cdi"),
         8,
+        resources,
         0,
         0);
   }
@@ -62,6 +69,16 @@ final class TestNode implements AutoCloseable {
   /** The role, in this process. */
   NodeAgent agent(Step.Listener steps) throws IOException {
     return NodeAgent.open(settings(directory), api, pool, steps);
+  }
+
+  /** The role, whose device plugin offers these resources beside its own. */
+  public NodeAgent agent(List<KubeletResource> resources) throws IOException {
+    return NodeAgent.open(settings(directory, resources), api, pool, step -> {});
+  }
+
+  /** The device plugins' side of the kubelet. */
+  public StrictDevices devices() throws IOException {
+    return new StrictDevices(settings(directory), kubelet.threads());
   }
 
   NodeAgent agent() throws IOException {
@@ -83,7 +100,7 @@ final class TestNode implements AutoCloseable {
   }
 
   /** Waits until a condition holds. */
-  static void await(String what, BooleanSupplier condition) throws InterruptedException {
+  public static void await(String what, BooleanSupplier condition) throws InterruptedException {
     CountDownLatch never = new CountDownLatch(1);
     for (long waited = 0; !condition.getAsBoolean(); waited += LOOK_MS) {
       assertThat(waited).as(what).isLessThan(TIMEOUT_MS);

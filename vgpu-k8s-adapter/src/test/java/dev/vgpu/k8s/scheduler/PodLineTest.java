@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.api.model.Quantity;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -215,6 +217,35 @@ class PodLineTest {
     assertThat(cluster.schedule("uid-a", Set.of("node-2"))).isTrue();
     cluster.settle();
     assertThat(cluster.pods.get("uid-a").getSpec().getNodeName()).isEqualTo("node-2");
+  }
+
+  /** Two pods of 40 processors and 200 GiB run on a node that now has 64 and 256 GiB. */
+  @Test
+  void podsThatRunHoldTheirGpusAlsoIfTheNodeHasTooFewProcessorsForThem() {
+    SmallCluster cluster = new SmallCluster(Pods.nodes(1, 2));
+    for (String name : List.of("a", "b")) {
+      Pod large =
+          new PodBuilder(Pods.whole(name, 1, Map.of()))
+              .editSpec()
+              .editFirstContainer()
+              .editResources()
+              .addToRequests(Map.of("cpu", new Quantity("40"), "memory", new Quantity("200Gi")))
+              .endResources()
+              .endContainer()
+              .endSpec()
+              .build();
+      cluster.create(Pods.bound(large, "node-0", Map.of()));
+    }
+    cluster.restart();
+    cluster.create(Pods.whole("c", 1, Map.of()));
+    assertThat(cluster.schedule("uid-c")).isFalse();
+    assertThat(cluster.lastReason).contains("no room now");
+    cluster.delete("uid-a");
+    cluster.delete("uid-b");
+    cluster.settle();
+    cluster.create(Pods.whole("d", 1, Map.of()));
+    cluster.settle();
+    assertThat(bound(cluster, "c") + bound(cluster, "d")).isEqualTo(2);
   }
 
   @Test

@@ -9,12 +9,15 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.dra.ShareParameters;
 import dev.vgpu.k8s.node.holding.Terms;
 import io.fabric8.kubernetes.api.model.Container;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.Quantity;
 import java.math.BigDecimal;
+import java.util.Collection;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
@@ -32,21 +35,31 @@ final class Reservations {
    *
    * @param pod the API's object
    * @param container the container's name
+   * @param offered the resources of the device plugin
    * @param usable how much memory a GPU of the node can give
    * @throws IllegalArgumentException if nothing is reserved for the container, the reservation is
-   *     not valid, or the container requests no slot
+   *     not valid, or the container does not request exactly one of the resources
    */
-  static Terms of(Pod pod, String container, Function<GpuId, MemorySize> usable) {
+  static Terms of(
+      Pod pod,
+      String container,
+      Collection<KubeletResource> offered,
+      Function<GpuId, MemorySize> usable) {
     Container found =
         containers(pod)
             .filter(each -> each.getName().equals(container))
             .findFirst()
             .orElseThrow(
                 () -> new IllegalArgumentException("the pod has no container " + container));
-    Quantity slots = limits(found).get(Driver.SLOT);
-    if (slots == null || Quantity.getAmountInBytes(slots).compareTo(BigDecimal.ONE) != 0) {
+    Map<String, Quantity> limits = limits(found);
+    List<String> asked =
+        offered.stream().map(KubeletResource::resource).filter(limits::containsKey).toList();
+    if (asked.size() != 1) {
       throw new IllegalArgumentException(
-          "the container does not ask for one " + Driver.SLOT + ": container=" + container);
+          "the container must ask for one resource of vgpu's device plugin: container="
+              + container
+              + " asked="
+              + asked);
     }
     Map<String, String> annotations = pod.getMetadata().getAnnotations();
     String text = annotations == null ? null : annotations.get(Driver.RESERVATION);

@@ -1,26 +1,18 @@
 package dev.vgpu.k8s.node.slot;
 
 import dev.vgpu.GpuPool;
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.holding.Holdings;
-import dev.vgpu.k8s.node.socket.UnixChannel;
 import dev.vgpu.k8s.node.socket.UnixServer;
-import dev.vgpu.k8s.proto.deviceplugin.Empty;
-import dev.vgpu.k8s.proto.deviceplugin.RegisterRequest;
-import dev.vgpu.k8s.proto.deviceplugin.RegistrationGrpc;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
-import io.grpc.ManagedChannel;
 import io.grpc.StatusRuntimeException;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.BasicFileAttributes;
-import java.util.Objects;
+import java.util.List;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
-import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -30,29 +22,14 @@ import org.slf4j.LoggerFactory;
  */
 public final class SlotDriver implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SlotDriver.class);
-  private static final String SOCKET = "vgpu.dev.sock";
   private static final long LOOK_SECONDS = 1;
-  private static final long TIMEOUT_SECONDS = 10;
 
-  private final Path directory;
-  private final UnixServer.Threads threads;
-  private final SlotPlugin plugin;
+  private final List<SlotService> services;
   private final NodeNote note;
   private final ScheduledFuture<?> looking;
 
-  // Confined to the timer's thread, except in close().
-  private volatile @Nullable UnixServer server;
-  private @Nullable Object registeredWith;
-
-  private SlotDriver(
-      Path directory,
-      UnixServer.Threads threads,
-      SlotPlugin plugin,
-      NodeNote note,
-      ScheduledExecutorService timer) {
-    this.directory = directory;
-    this.threads = threads;
-    this.plugin = plugin;
+  private SlotDriver(List<SlotService> services, NodeNote note, ScheduledExecutorService timer) {
+    this.services = services;
     this.note = note;
     this.looking = timer.scheduleWithFixedDelay(this::look, 0, LOOK_SECONDS, TimeUnit.SECONDS);
   }
@@ -66,6 +43,7 @@ public final class SlotDriver implements AutoCloseable {
    * @param owners which container has which slot
    * @param node the node's name
    * @param slots how many containers may have a virtual GPU
+   * @param offered the resources by which they may ask for one
    */
   public record Parts(
       KubernetesClient api,
@@ -73,7 +51,8 @@ public final class SlotDriver implements AutoCloseable {
       Holdings holdings,
       SlotOwners owners,
       String node,
-      int slots) {}
+      int slots,
+      List<KubeletResource> offered) {}
 
   /**
    * {@return the device plugin, which registers itself}
@@ -85,20 +64,20 @@ public final class SlotDriver implements AutoCloseable {
    */
   public static SlotDriver open(
       Parts parts, Path directory, UnixServer.Threads threads, ScheduledExecutorService timer) {
-    SlotPlugin plugin = new SlotPlugin(parts);
+    List<SlotService> services =
+        parts.offered().stream()
+            .map(
+                resource ->
+                    new SlotService(directory, threads, resource, new SlotPlugin(parts, resource)))
+            .toList();
     NodeNote note = new NodeNote(parts.api(), parts.pool(), parts.node());
-    return new SlotDriver(directory, threads, plugin, note, timer);
+    return new SlotDriver(services, note, timer);
   }
 
   private void look() {
     // Separate, because the kubelet needs its plugin even if the API server does not answer.
     attempt("the API server", note::publish);
-    attempt(
-        "the kubelet or the API server",
-        () -> {
-          register();
-          plugin.reconcile();
-        });
+    services.forEach(service -> attempt("the kubelet or the API server", service::look));
   }
 
   private interface Look {
@@ -117,48 +96,9 @@ public final class SlotDriver implements AutoCloseable {
     }
   }
 
-  private void register() throws IOException {
-    Path kubelet = directory.resolve("kubelet.sock");
-    if (!Files.exists(kubelet)) {
-      registeredWith = null;
-      return;
-    }
-    Object now =
-        Objects.requireNonNull(
-            Files.readAttributes(kubelet, BasicFileAttributes.class).fileKey(), "key");
-    UnixServer present = server;
-    if (present != null && present.isThere() && now.equals(registeredWith)) {
-      return;
-    }
-    if (present != null) {
-      present.close();
-    }
-    server = UnixServer.open(directory.resolve(SOCKET), threads, plugin);
-    ManagedChannel channel = UnixChannel.to(kubelet, threads);
-    try {
-      Empty ignored =
-          RegistrationGrpc.newBlockingStub(channel)
-              .withDeadlineAfter(TIMEOUT_SECONDS, TimeUnit.SECONDS)
-              .register(
-                  RegisterRequest.newBuilder()
-                      .setVersion("v1beta1")
-                      .setEndpoint(SOCKET)
-                      .setResourceName(Driver.SLOT)
-                      .setOptions(SlotPlugin.options())
-                      .build());
-      registeredWith = now;
-      log.info("registered with the kubelet: resource={}", Driver.SLOT);
-    } finally {
-      channel.shutdownNow();
-    }
-  }
-
   @Override
   public void close() {
     looking.cancel(false);
-    UnixServer present = server;
-    if (present != null) {
-      present.close();
-    }
+    services.forEach(SlotService::close);
   }
 }

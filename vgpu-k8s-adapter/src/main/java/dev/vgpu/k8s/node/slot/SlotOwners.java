@@ -1,6 +1,5 @@
 package dev.vgpu.k8s.node.slot;
 
-import dev.vgpu.k8s.Driver;
 import dev.vgpu.k8s.node.socket.UnixChannel;
 import dev.vgpu.k8s.node.socket.UnixServer;
 import dev.vgpu.k8s.proto.podresources.ContainerDevices;
@@ -32,12 +31,12 @@ public final class SlotOwners implements AutoCloseable {
   }
 
   /**
-   * A container that has a slot.
+   * A container that has a slot, or another device.
    *
    * @param namespace its pod's namespace
    * @param pod its pod's name
    * @param container its name
-   * @param slot the slot's id
+   * @param slot the device's id
    */
   record Owner(String namespace, String pod, String container, String slot) {}
 
@@ -54,13 +53,13 @@ public final class SlotOwners implements AutoCloseable {
         .getPodResourcesList();
   }
 
-  /** The owners of all slots. */
-  List<Owner> owners() {
+  /** The owners of all devices of a resource. */
+  List<Owner> owners(String resource) {
     List<Owner> owners = new ArrayList<>();
     for (PodResources pod : pods()) {
       for (ContainerResources container : pod.getContainersList()) {
         for (ContainerDevices devices : container.getDevicesList()) {
-          if (devices.getResourceName().equals(Driver.SLOT)) {
+          if (devices.getResourceName().equals(resource)) {
             devices
                 .getDeviceIdsList()
                 .forEach(

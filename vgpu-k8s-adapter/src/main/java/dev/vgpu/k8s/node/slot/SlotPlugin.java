@@ -3,8 +3,9 @@ package dev.vgpu.k8s.node.slot;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.holding.Holding.Part;
 import dev.vgpu.k8s.node.holding.Holding.Stage;
@@ -47,25 +48,30 @@ import org.slf4j.LoggerFactory;
  */
 final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
   private static final Logger log = LoggerFactory.getLogger(SlotPlugin.class);
-  private static final String SLOT = "slot-";
 
   private final KubernetesClient api;
   private final GpuPool pool;
   private final Holdings holdings;
   private final SlotOwners owners;
   private final String node;
-  private final int slots;
+  private final List<KubeletResource> offered;
+  private final KubeletResource resource;
+  private final int count;
 
   /** Slots without an owner at the last look. Confined to the timer's thread. */
   private Set<String> idle = Set.of();
 
-  SlotPlugin(SlotDriver.Parts parts) {
+  SlotPlugin(SlotDriver.Parts parts, KubeletResource resource) {
     this.api = parts.api();
     this.pool = parts.pool();
     this.holdings = parts.holdings();
     this.owners = parts.owners();
     this.node = parts.node();
-    this.slots = parts.slots();
+    this.offered = parts.offered();
+    this.resource = resource;
+    this.count =
+        resource.devices(
+            parts.slots(), pool.gpus().stream().map(PhysicalGpu::usableMemory).toList());
   }
 
   @Override
@@ -82,10 +88,11 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
   @Override
   public void listAndWatch(Empty request, StreamObserver<ListAndWatchResponse> answers) {
     ListAndWatchResponse.Builder all = ListAndWatchResponse.newBuilder();
-    IntStream.range(0, slots)
+    IntStream.range(0, count)
         .forEach(
             number ->
-                all.addDevices(Device.newBuilder().setID(SLOT + number).setHealth("Healthy")));
+                all.addDevices(
+                    Device.newBuilder().setID(resource.prefix() + number).setHealth("Healthy")));
     answers.onNext(all.build());
     // The stream stays open: the kubelet takes its end for the end of the plugin.
   }
@@ -120,7 +127,9 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
 
   private void take(String slot) throws IOException {
     List<SlotOwners.Owner> found =
-        owners.owners().stream().filter(owner -> owner.slot().equals(slot)).toList();
+        owners.owners(resource.resource()).stream()
+            .filter(owner -> owner.slot().equals(slot))
+            .toList();
     if (found.size() != 1) {
       throw new IllegalArgumentException(
           "it is not clear which container has the slot: slot=" + slot + " owners=" + found);
@@ -141,7 +150,8 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
                     owner.pod(),
                     Optional.of(pod.getMetadata().getUid()),
                     Optional.of(owner.container())),
-                List.of(part(slot, Reservations.of(pod, owner.container(), this::usable)))));
+                List.of(
+                    part(slot, Reservations.of(pod, owner.container(), offered, this::usable)))));
   }
 
   private MemorySize usable(GpuId id) {
@@ -156,19 +166,26 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
     return new Part(slot, slot, slot, Optional.empty(), terms, Optional.empty());
   }
 
+  /**
+   * {@return the slot of a container: its device with the lowest number} The kubelet gives a device
+   * to one container only, and names the same devices whenever the container starts.
+   */
   private String slot(List<String> ids) {
-    if (ids.size() != 1) {
+    if (ids.isEmpty() || (resource == KubeletResource.SLOT && ids.size() > 1)) {
       throw new IllegalArgumentException(
           "a container is under one virtual GPU: it needs one "
-              + Driver.SLOT
+              + resource.resource()
               + ", and asks for "
               + ids.size());
     }
-    String slot = ids.get(0);
-    if (IntStream.range(0, slots).noneMatch(number -> slot.equals(SLOT + number))) {
-      throw new IllegalArgumentException("no such slot: " + slot);
-    }
-    return slot;
+    return resource.prefix() + ids.stream().mapToInt(this::number).min().orElseThrow();
+  }
+
+  private int number(String id) {
+    return IntStream.range(0, count)
+        .filter(number -> id.equals(resource.prefix() + number))
+        .findFirst()
+        .orElseThrow(() -> new IllegalArgumentException("no such slot: " + id));
   }
 
   /**
@@ -180,13 +197,13 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
     Set<String> held =
         holdings.all().stream()
             .map(Holding::key)
-            .filter(key -> key.startsWith(SLOT))
+            .filter(resource::owns)
             .collect(Collectors.toCollection(HashSet::new));
     if (held.isEmpty()) {
       idle = Set.of();
       return;
     }
-    owners.owners().forEach(owner -> held.remove(owner.slot()));
+    owners.owners(resource.resource()).forEach(owner -> held.remove(owner.slot()));
     for (String slot : held) {
       if (idle.contains(slot)) {
         holdings.giveBack(slot);
