@@ -2,48 +2,17 @@
 # Tries target/package/vgpu_*.deb, or the package that is given, in a bare Debian: runs every command of
 # site/start/five-minutes.md, uses it as a user of the group, upgrades, removes and purges it, and sees that nothing is
 # left. Run ./vgpu package before.
-# Needs: root, dpkg-deb, unshare, 1 GB in TMPDIR, and mmdebstrap with a Debian mirror. Instead of the last two,
-# VGPU_TRIAL_BASE may name a tar file of a Debian system: mmdebstrap --variant=minbase bookworm base.tar
+# Needs what debian-trial.sh says; a tar file for VGPU_TRIAL_BASE: mmdebstrap --variant=minbase bookworm base.tar
 # Takes one to three minutes. Not part of ./vgpu test.
 set -euo pipefail
 
-fail() {
-  printf 'debian-package: %s\n' "$*" >&2
-  exit 1
-}
-
-[ "$(id -u)" -eq 0 ] || fail "this must be run as root"
-for tool in dpkg-deb unshare chroot tar; do
-  command -v "$tool" >/dev/null || fail "there is no $tool here"
-done
-
-home=$(cd "$(dirname "$0")/.." && pwd)
-# In a mount and process namespace of its own, so that what is mounted and started here ends with it.
-if [ "${VGPU_TRIAL_INSIDE-}" != yes ]; then
-  VGPU_TRIAL_INSIDE=yes exec unshare --mount --pid --fork --kill-child "$0" "$@"
-fi
-package=${1-}
-if [ -z "$package" ]; then
-  for package in "$home"/target/package/vgpu_*.deb; do :; done
-fi
-[ -f "$package" ] || fail "there is no package: $package; run ./vgpu package first"
-
-work=$(mktemp -d "${TMPDIR:-/tmp}/vgpu-trial.XXXXXX")
-root=$work/root
-# Lazily: after a failure, programs may still run there.
-trap 'umount -R -l "$root/proc" "$root/dev" 2>/dev/null || true; rm -rf --one-file-system "$work"' EXIT
-step() {
-  printf 'debian-package: %s\n' "$*"
-}
+# shellcheck source=integration/debian-trial.sh
+. "$(dirname "$0")/debian-trial.sh"
+enter "$@"
 
 step "a bare Debian"
-mkdir "$root"
-if [ -n "${VGPU_TRIAL_BASE-}" ]; then
-  tar -C "$root" -xf "$VGPU_TRIAL_BASE"
-else
-  command -v mmdebstrap >/dev/null || fail "there is no mmdebstrap here, and VGPU_TRIAL_BASE names no tar file"
-  mmdebstrap --quiet --variant=minbase bookworm "$root"
-fi
+# shellcheck disable=SC2119 # it takes packages
+make_root
 mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
@@ -56,14 +25,6 @@ inside() {
 as_user() {
   # shellcheck disable=SC2016 # for the shell inside
   inside su alice -s /bin/sh -c 'export XDG_RUNTIME_DIR=$HOME/run; exec "$@"' -- sh "$@"
-}
-
-# expect <text> <command...>: its output has the text, and it ends with 0.
-expect() {
-  local text=$1 output
-  shift
-  output=$("$@" 2>&1) || fail "this failed: $*: $output"
-  case $output in *"$text"*) ;; *) fail "'$text' is not in the output of: $*: $output" ;; esac
 }
 
 # The sh blocks of the page, as scripts 1.sh, 2.sh, ... of /tmp/page.
@@ -119,7 +80,6 @@ listing() {
 }
 
 listing >"$work/before"
-version=$(dpkg-deb -f "$package" Version)
 
 step "install $version, as the page says"
 unpack_page
@@ -161,10 +121,7 @@ fi
 grep -q 'not writable for this process' "$work/log" || fail "a user of the group is not told why: $(cat "$work/log")"
 
 step "upgrade, while the seat is held"
-dpkg-deb -R "$package" "$work/next"
-sed -i "s/^Version: .*/Version: $version+next/" "$work/next/DEBIAN/control"
-dpkg-deb --root-owner-group -Znone --build "$work/next" "$root/tmp/next.deb" >/dev/null
-rm -rf "$work/next"
+make_next "$root/tmp/next.deb"
 inside dpkg -i /tmp/next.deb >"$work/log" 2>&1 || fail "the package cannot be upgraded: $(cat "$work/log")"
 expect "No virtual GPU is held." inside env VGPU_RUN_DIR=/run/vgpu VGPU_JAVA_OPTS=-Xshare:on vgpu ls
 holder=$(sed -n 's/pid=\([0-9]*\) .*/\1/p' "$root/run/vgpu/seat.holder")
