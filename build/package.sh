@@ -49,6 +49,7 @@ fill_installation() {
     "$JDK/bin/jlink" --add-modules "$RUNTIME_MODULES" --strip-java-debug-attributes --no-header-files --no-man-pages \
       --output "$home/runtime" || return 1
   chmod -R go=u,go-w "$home/lib"
+  add_examples "$home" || return 1
   # The classes of the commands that are to start soon.
   mkdir -m 0700 "$run" || return 1
   list_classes "$run" 1 ls && list_classes "$run" 2 --version &&
@@ -58,6 +59,14 @@ fill_installation() {
     "$home/bin/vgpu" completion bash >"$home/completion/vgpu.bash" &&
     "$home/bin/vgpu" completion fish >"$home/completion/vgpu.fish" || return 1
   rm -rf "$run"
+}
+
+# What the page site/start/five-minutes.md runs: a CUDA program, and the Java program of README.md with its source.
+add_examples() {
+  local examples=$1/examples
+  install -D -m 0755 samples/cuda-programs/target/programs/spin "$examples/spin" &&
+    awk '/^```java$/ { inside = 1; next } /^```$/ { inside = 0 } inside' README.md >"$examples/Quickstart.java" &&
+    "$JDK/bin/javac" --release 17 -cp "$1/lib/*" -d "$examples" "$examples/Quickstart.java"
 }
 
 # list_classes <directory> <number> <command...>, run in a run directory of its own over an emulated GPU.

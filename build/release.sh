@@ -1,6 +1,9 @@
 # shellcheck shell=bash
 # Sourced by ./vgpu: what a release consists of, built twice and compared. Nothing is signed or uploaded.
 
+COPY=org.apache.maven.plugins:maven-dependency-plugin:3.9.0:copy
+JAPICMP=com.github.siom79.japicmp:japicmp:0.26.1:jar:jar-with-dependencies
+
 # command_release --dry-run
 command_release() {
   [ "$*" = --dry-run ] ||
@@ -15,6 +18,7 @@ command_release() {
   build_release "$out/first" UTC C.UTF-8
   build_release "$out/second-of-two-builds" Asia/Kolkata C
   compare_builds "$out/first" "$out/second-of-two-builds" || failed=1
+  compare_api "$out" || failed=1
   check_release "$out/first" || failed=1
   collect_release "$out" || failed=1
   say "not signed: the owner of the release key signs each file of target/release/files (gpg --detach-sign --armor)"
@@ -62,6 +66,55 @@ entries() {
   python3 -c 'import sys, zipfile
 for e in zipfile.ZipFile(sys.argv[1]).infolist(): print(e.filename, e.date_time, "%08x" % e.CRC)' "$1" 2>/dev/null ||
     "$JDK/bin/jar" tvf "$1"
+}
+
+# Compares the public API with that of the last release, by japicmp. A version whose first number differs may break it,
+# or, before 1.0, one whose second number does.
+compare_api() {
+  local last version module old new packages broken=''
+  if ! last=$(git -C "$ROOT" describe --tags --abbrev=0 --match 'v[0-9]*' HEAD^ 2>/dev/null); then
+    say "no tag v* before this commit: this is the first release, there is no API to compare it with"
+    return 0
+  fi
+  last=${last#v}
+  version=$(sed -n 's|^  <version>\(.*\)</version>|\1|p' "$1/first/pom.xml" | head -n 1)
+  maven_or_die 'fetching japicmp' "$COPY" -Dartifact="$JAPICMP" -DoutputDirectory="$1/japicmp" -Dmdep.stripVersion
+  for module in ${PUBLISHED//,/ }; do
+    new=$1/first/$module/target/$module-$version.jar old=$1/last/$module.jar
+    [ -f "$new" ] || continue
+    packages=$(public_packages "$new")
+    [ -n "$packages" ] || continue
+    start_log
+    if ! maven "fetching $module $last" "$COPY" -Dartifact="dev.vgpu:$module:$last" -DoutputDirectory="$1/last" \
+      -Dmdep.stripVersion; then
+      say "$module $last cannot be fetched: its API is NOT compared (log: $LOG)"
+      broken=1
+      continue
+    fi
+    "$JDK/bin/java" -jar "$1"/japicmp/japicmp*.jar --old "$old" --new "$new" --include "$packages" \
+      --include-exclusively --only-modified --ignore-missing-classes --error-on-binary-incompatibility \
+      --error-on-source-incompatibility >"$1/$module.japicmp" 2>&1 && continue
+    say "$module is not compatible with $last: $1/$module.japicmp"
+    [ "$(promise "$version")" != "$(promise "$last")" ] || broken=1
+  done
+  [ -z "$broken" ] || return 1
+  say "the public API was compared with that of $last: $version may follow it"
+}
+
+# The packages of a jar that others compile against, separated by semicolons: those that its module exports, or all.
+public_packages() {
+  "$JDK/bin/jar" --describe-module --file "$1" | awk '
+    BEGIN { kind = "exports" }
+    /^No module descriptor/ { kind = "contains" }
+    $1 == kind && NF == 2 { printf "%s%s", separator, $2; separator = ";" }'
+}
+
+# The part of a version within which the API stays compatible.
+promise() {
+  case $1 in
+    0.*) printf '%s\n' "$1" | cut -d . -f 1,2 ;;
+    *) printf '%s\n' "${1%%.*}" ;;
+  esac
 }
 
 # What Maven Central asks of each module: https://central.sonatype.org/publish/requirements/

@@ -1,51 +1,21 @@
 #!/usr/bin/env bash
-# Tries target/package/vgpu_*.deb, or the package that is given, in a bare Debian: installs it, uses it as a user of the
-# group, upgrades, removes and purges it, and sees that nothing is left. Run ./vgpu package before.
-# Needs: root, dpkg-deb, unshare, 1 GB in TMPDIR, and mmdebstrap with a Debian mirror. Instead of the last two,
-# VGPU_TRIAL_BASE may name a tar file of a Debian system: mmdebstrap --variant=minbase bookworm base.tar
+# Tries target/package/vgpu_*.deb, or the package that is given, in a bare Debian: runs every command of
+# site/start/five-minutes.md, uses it as a user of the group, upgrades, removes and purges it, and sees that nothing is
+# left. Run ./vgpu package before.
+# Needs what debian-trial.sh says; a tar file for VGPU_TRIAL_BASE: mmdebstrap --variant=minbase bookworm base.tar
 # Takes one to three minutes. Not part of ./vgpu test.
 set -euo pipefail
 
-fail() {
-  printf 'debian-package: %s\n' "$*" >&2
-  exit 1
-}
-
-[ "$(id -u)" -eq 0 ] || fail "this must be run as root"
-for tool in dpkg-deb unshare chroot tar; do
-  command -v "$tool" >/dev/null || fail "there is no $tool here"
-done
-
-home=$(cd "$(dirname "$0")/.." && pwd)
-# In a mount and process namespace of its own, so that what is mounted and started here ends with it.
-if [ "${VGPU_TRIAL_INSIDE-}" != yes ]; then
-  VGPU_TRIAL_INSIDE=yes exec unshare --mount --pid --fork --kill-child "$0" "$@"
-fi
-package=${1-}
-if [ -z "$package" ]; then
-  for package in "$home"/target/package/vgpu_*.deb; do :; done
-fi
-[ -f "$package" ] || fail "there is no package: $package; run ./vgpu package first"
-spin=$home/samples/cuda-programs/target/programs/spin
-[ -x "$spin" ] || fail "there is no $spin; build it with: ./vgpu --version"
-
-work=$(mktemp -d "${TMPDIR:-/tmp}/vgpu-trial.XXXXXX")
-root=$work/root
-trap 'umount -R "$root/proc" "$root/dev" 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
-step() {
-  printf 'debian-package: %s\n' "$*"
-}
+# shellcheck source=integration/debian-trial.sh
+. "$(dirname "$0")/debian-trial.sh"
+enter "$@"
 
 step "a bare Debian"
-mkdir "$root"
-if [ -n "${VGPU_TRIAL_BASE-}" ]; then
-  tar -C "$root" -xf "$VGPU_TRIAL_BASE"
-else
-  command -v mmdebstrap >/dev/null || fail "there is no mmdebstrap here, and VGPU_TRIAL_BASE names no tar file"
-  mmdebstrap --quiet --variant=minbase bookworm "$root"
-fi
+# shellcheck disable=SC2119 # it takes packages
+make_root
 mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
 
 inside() {
   env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"
@@ -57,29 +27,64 @@ as_user() {
   inside su alice -s /bin/sh -c 'export XDG_RUNTIME_DIR=$HOME/run; exec "$@"' -- sh "$@"
 }
 
-# expect <text> <command...>: its output has the text, and it ends with 0.
-expect() {
-  local text=$1 output
-  shift
-  output=$("$@" 2>&1) || fail "this failed: $*: $output"
-  case $output in *"$text"*) ;; *) fail "'$text' is not in the output of: $*: $output" ;; esac
+# The sh blocks of the page, as scripts 1.sh, 2.sh, ... of /tmp/page.
+page=$home/site/start/five-minutes.md
+unpack_page() {
+  install -d "$root/tmp/page"
+  awk -v into="$root/tmp/page/" '
+    /^```sh$/ { file = into (++n) ".sh"; next }
+    /^```$/ { file = "" }
+    file { print >file }' "$page"
+  [ -s "$root/tmp/page/5.sh" ] || fail "$page has less than five blocks of commands"
 }
 
-# What the system consists of: each file with its kind, mode, owner and size; without logs, and the backups of dpkg and
-# of passwd.
+# Ends as soon as nobody reads it.
+press_keys() {
+  while sleep 0.2; do
+    if grep -qs 'vgpu top,' "$work/log"; then printf '\003'; else echo; fi
+  done
+}
+
+# run_page <inside | as_user>: all of the page's blocks but the first, which installs the package. What stands behind a
+# vgpu run is for another shell while it runs: on a terminal, where top ends by Ctrl-C.
+run_page() {
+  local block program=''
+  for block in $(seq 2 "$(find "$root/tmp/page" -name '*.sh' | wc -l)"); do
+    if grep -q '^vgpu run ' "$root/tmp/page/$block.sh"; then
+      "$1" bash -e "/tmp/page/$block.sh" >"$work/program" 2>&1 &
+      program=$!
+      until "$1" vgpu ls | grep -q spin; do
+        kill -0 $program 2>/dev/null || fail "block $block of $page failed: $(cat "$work/program")"
+      done
+      continue
+    fi
+    "$1" script -qec "exec bash -e /tmp/page/$block.sh" /dev/null < <(press_keys) >"$work/log" 2>&1 ||
+      fail "block $block of $page failed: $(cat "$work/log")"
+    if [ -n "$program" ]; then
+      grep -q spin "$work/log" || fail "block $block of $page does not show the program: $(cat "$work/log")"
+      wait $program || fail "the program of $page failed: $(cat "$work/program")"
+      grep -q 'of the time' "$work/program" || fail "the program does not print its share: $(cat "$work/program")"
+      program=''
+    fi
+  done
+}
+
+# What the system consists of: each file with its kind, mode, owner and size; without root's home, logs, what apt keeps,
+# and the backups of dpkg and of passwd.
 listing() {
-  (cd "$root" && find . -xdev \( -path ./proc -o -path ./dev -o -path ./tmp -o -path ./var/log \) -prune -o \
+  (cd "$root" && find . -xdev \( -path ./proc -o -path ./dev -o -path ./tmp -o -path ./root -o -path ./var/log \
+    -o -path ./var/lib/apt -o -path ./var/cache/apt \) -prune -o \
     ! -path './var/lib/dpkg/*-old' ! -path './etc/*-' ! -path './var/cache/ldconfig/*' ! -path './etc/.pwd.lock' \
     \( -type d -printf '%p d %m %u:%g\n' -o -printf '%p %y %m %u:%g %s\n' \) | LC_ALL=C sort)
   sort "$root/etc/passwd" "$root/etc/group" "$root/etc/shadow" "$root/etc/gshadow" "$root/var/lib/dpkg/status"
 }
 
 listing >"$work/before"
-version=$(dpkg-deb -f "$package" Version)
 
-step "install $version"
-cp "$package" "$root/tmp/vgpu.deb"
-inside dpkg -i /tmp/vgpu.deb >"$work/log" 2>&1 || fail "the package cannot be installed: $(cat "$work/log")"
+step "install $version, as the page says"
+unpack_page
+cp "$package" "$root/tmp/page/"
+inside sh -c 'cd /tmp/page && . ./1.sh' >"$work/log" 2>&1 || fail "the package cannot be installed: $(cat "$work/log")"
 size=$(du -s -k "$root/usr/lib/vgpu" | cut -f 1)
 step "installed: $((size / 1024)) MiB"
 [ "$size" -le $((120 * 1024)) ] || fail "more than 120 MiB are installed"
@@ -95,9 +100,10 @@ expect "vgpu " inside vgpu --version
 expect "No virtual GPU is held." inside env VGPU_JAVA_OPTS=-Xshare:on vgpu ls
 inside useradd --create-home --groups vgpu alice
 inside install -d -o alice -m 0700 /home/alice/run
-cp "$spin" "$root/home/alice/spin"
+step "the rest of the page, as root and as a user"
+run_page inside
+run_page as_user
 expect "No virtual GPU is held." as_user vgpu ls
-expect "kernels of 500 us" as_user vgpu run --memory 1GiB --compute 50 -- /home/alice/spin --us 500 --seconds 1
 expect "Emulated GPU" as_user vgpu devices
 expect "leases" as_user vgpu ls --json
 expect "-F _complete_vgpu vgpu" inside bash -c '. /usr/share/bash-completion/completions/vgpu; complete -p vgpu'
@@ -115,10 +121,7 @@ fi
 grep -q 'not writable for this process' "$work/log" || fail "a user of the group is not told why: $(cat "$work/log")"
 
 step "upgrade, while the seat is held"
-dpkg-deb -R "$package" "$work/next"
-sed -i "s/^Version: .*/Version: $version+next/" "$work/next/DEBIAN/control"
-dpkg-deb --root-owner-group -Znone --build "$work/next" "$root/tmp/next.deb" >/dev/null
-rm -rf "$work/next"
+make_next "$root/tmp/next.deb"
 inside dpkg -i /tmp/next.deb >"$work/log" 2>&1 || fail "the package cannot be upgraded: $(cat "$work/log")"
 expect "No virtual GPU is held." inside env VGPU_RUN_DIR=/run/vgpu VGPU_JAVA_OPTS=-Xshare:on vgpu ls
 holder=$(sed -n 's/pid=\([0-9]*\) .*/\1/p' "$root/run/vgpu/seat.holder")

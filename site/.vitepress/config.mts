@@ -69,6 +69,7 @@ export default defineConfig({
         items: [
           page('What it is', '/'),
           page('Five minutes', '/start/five-minutes'),
+          page('From a checkout', '/start/checkout'),
           page('Choose your way', '/start/choose')
         ]
       },

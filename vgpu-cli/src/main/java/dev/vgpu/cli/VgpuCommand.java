@@ -38,6 +38,8 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Help;
@@ -135,12 +137,34 @@ public final class VgpuCommand implements Runnable {
     CliContext context = CliContext.ofProcess();
     System.setErr(context.console().err()); // the logger's too: its text may be anyone's
     try {
-      System.exit(commandLine(context, args).execute(args));
+      System.exit(run(context, args));
     } catch (OutOfMemoryError e) {
       // No thread can be created either, so an orderly exit, which needs some, would fail.
       context.console().err().println("vgpu: " + e.getMessage());
       Runtime.getRuntime().halt(CommandLine.ExitCode.SOFTWARE);
     }
+  }
+
+  /** Runs the command line, without a parser where it needs none: the parser takes a while. */
+  static int run(CliContext context, String... args) {
+    Callable<Integer> complete = args.length == 1 ? complete(args[0], context) : null;
+    if (complete == null) {
+      return commandLine(context, args).execute(args);
+    }
+    try {
+      return complete.call();
+    } catch (Exception e) {
+      return new VgpuCommand(context).failed(e);
+    }
+  }
+
+  /** {@return a short command that may be given without arguments, or null} */
+  private static @Nullable Callable<Integer> complete(String name, CliContext context) {
+    return switch (name) {
+      case "ls" -> new LsCommand(context);
+      case "devices" -> new DevicesCommand(context);
+      default -> null;
+    };
   }
 
   /** Arguments after "--" belong to another program. */

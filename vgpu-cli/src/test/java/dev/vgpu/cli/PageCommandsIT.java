@@ -28,7 +28,7 @@ class PageCommandsIT {
 
   // Covered elsewhere: the demo and MIG have their own tests (MigIT), benchmarks measure, and
   // integration/debian-package.sh tests package. Install writes to the local repository, and top
-  // without a count runs until a key is pressed.
+  // without a count runs until Ctrl-C.
   private static final Pattern ELSEWHERE =
       Pattern.compile("\\./vgpu (demo|bench|install|package|mig|run --require faults|top$).*");
 

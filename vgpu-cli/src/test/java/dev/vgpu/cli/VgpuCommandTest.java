@@ -13,6 +13,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
 import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.console.Lines;
@@ -87,6 +88,34 @@ class VgpuCommandTest {
               assertThat(alone.getSubcommands().keySet())
                   .isEqualTo(command.getSubcommands().keySet());
             });
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"ls", "devices", "help", "top --count"})
+  void commandIsTheSameWithAndWithoutTheParser(String command) {
+    String[] args = command.split(" ", -1);
+    List<CliContext.Pools> cases =
+        List.of(
+            pools,
+            options -> {
+              throw new VgpuException("no GPU answers");
+            },
+            options -> {
+              throw new IllegalStateException();
+            });
+    for (CliContext.Pools each : cases) {
+      pools = each;
+      int parsed = run(args);
+      String texts = out.toString(UTF_8) + err;
+      out.reset();
+      err.reset();
+      Console console =
+          new Console(new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8));
+      assertThat(VgpuCommand.run(context(console), args)).isEqualTo(parsed);
+      assertThat(out.toString(UTF_8) + err).isEqualTo(texts).isNotEmpty();
+      out.reset();
+      err.reset();
+    }
   }
 
   @ParameterizedTest
