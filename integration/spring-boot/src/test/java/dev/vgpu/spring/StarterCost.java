@@ -68,8 +68,8 @@ public final class StarterCost {
   /** Prints the figures. */
   public static void main(String[] arguments) throws Exception {
     int starts = arguments.length > 0 ? Integer.parseInt(arguments[0]) : STARTS;
-    System.out.printf(
-        "Spring Boot %s, Java %s%n", SpringBootVersion.getVersion(), Runtime.version());
+    System.out.println(
+        "Spring Boot " + SpringBootVersion.getVersion() + ", Java " + Runtime.version());
     compareStarts(starts);
     compareCalls();
   }
