@@ -4,14 +4,18 @@ import dev.vgpu.GpuCapacityException;
 import dev.vgpu.MemoryReservation;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
-import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 import java.util.WeakHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** The part of a quota held by one model's weights, and by those of all models together. */
+/**
+ * The part of a quota held by one model's weights, and by those of all models together. Safe for
+ * use by several threads.
+ */
 public final class ModelWeights implements AutoCloseable {
   private static final Map<VirtualGpu, AtomicLong> HELD =
       Collections.synchronizedMap(new WeakHashMap<>());
@@ -19,7 +23,7 @@ public final class ModelWeights implements AutoCloseable {
   private final VirtualGpu gpu;
   private final String model;
   private final AtomicLong held;
-  private final List<MemoryReservation> reservations = new ArrayList<>(); // guarded by this
+  private final Queue<MemoryReservation> reservations = new ConcurrentLinkedQueue<>();
 
   /**
    * Creates weights that hold nothing yet.
@@ -39,7 +43,7 @@ public final class ModelWeights implements AutoCloseable {
    * @param bytes how much; above 0
    * @throws GpuCapacityException if that much is not left
    */
-  public synchronized void reserve(long bytes) {
+  public void reserve(long bytes) {
     MemorySize size = MemorySize.ofBytes(bytes);
     reservations.add(gpu.tryReserve(size).orElseThrow(() -> refusal(size)));
     held.addAndGet(bytes);
@@ -66,11 +70,12 @@ public final class ModelWeights implements AutoCloseable {
   }
 
   @Override
-  public synchronized void close() {
-    for (MemoryReservation reservation : reservations) {
+  public void close() {
+    MemoryReservation reservation = reservations.poll();
+    while (reservation != null) {
       held.addAndGet(-reservation.size().bytes());
       reservation.close();
+      reservation = reservations.poll();
     }
-    reservations.clear();
   }
 }
