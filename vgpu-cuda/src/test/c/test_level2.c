@@ -284,6 +284,23 @@ static void test_unknown_work_goes_on(void) {
   seat_close(&seat);
 }
 
+/* A driver that refuses to resume is asked again, and not all times at once. */
+static void test_resumed_late(void) {
+  struct fake_seat seat;
+  open_seat(&seat, SHM_CLASS_OFFLINE);
+  pid_t pid = start_tenant(&seat, "flood", "late=300", "on");
+  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  stop_for(&seat, 5);
+  seat_gate(&seat, 0);
+  seat_express_clear(&seat, 1);
+  CHECK(is_stopped(&seat), "not stopped");
+  __atomic_store_n(&slot_of(&seat)->busy, 0, __ATOMIC_SEQ_CST);
+  AWAIT(!is_stopped(&seat), "stays stopped");
+  CHECK(is_ready(&seat), "off: reason %u", GET(slot_of(&seat)->level2_reason));
+  end_tenant(pid);
+  seat_close(&seat);
+}
+
 /* The bit of an urgent process that was killed or stopped has no heartbeat. */
 static void test_stale_bit(void) {
   struct fake_seat seat;
@@ -411,6 +428,7 @@ static const struct {
     {"stale-bit", test_stale_bit},                 {"stopped-tenant", test_stopped_tenant},
     {"off-with-a-reason", test_off_with_a_reason}, {"second-way", test_second_way},
     {"branches", test_branches},
+    {"resumed-late", test_resumed_late},
     {"no-effect", test_no_effect},                 {"ends-while-stopped", test_ends_while_stopped},
 };
 

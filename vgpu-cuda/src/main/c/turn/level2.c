@@ -284,7 +284,6 @@ static struct view vgpu__look(const struct vgpu_tenant *tenant) {
   if (mask >> 32 != 0) vgpu__words_add(&view.words, halves + 1);
   if (view.words.count == 2) view.poll_ns = BLIND_WAIT_NS;
   vgpu__words_add(&view.words, &tenant->grant->word);
-  if (stopped && level2.failures > 0) view.wait_ns = view.poll_ns = RETRY_NS;
   if (stopped) return view;
   if (mask == 0) view.wait_ns = WATCHED_WAIT_NS; /* the seat wakes nobody when it changes the mask */
   else if (LOAD(page->watched) == 0) view.wait_ns = view.poll_ns = BLIND_WAIT_NS;
@@ -292,6 +291,11 @@ static struct view vgpu__look(const struct vgpu_tenant *tenant) {
 }
 
 static void vgpu__pause(const struct vgpu_tenant *tenant, struct view view) {
+  /* What the driver refused is tried again soon, but not at once: after a few refusals level 2 is off. */
+  if (level2.failures > 0 && (vgpu__is_stopped() || vgpu__is_busy(tenant))) {
+    vgpu__futex_wait(view.words.at[0], view.words.seen[0], vgpu__is_stopped() ? RETRY_NS : WATCHED_WAIT_NS);
+    return;
+  }
   if (!vgpu__is_stopped() && vgpu__is_busy(tenant)) {
     vgpu__words_wait(&view.words, view.wait_ns, view.poll_ns);
     return;

@@ -84,6 +84,8 @@ static void read_behaviour(void) {
             emu_rm_behaviour_now.refused[emu_rm_behaviour_now.refused_count++] = (uint32_t)strtoul(text + 7, NULL, 16);
         } else if (strncmp(text, "slow=", 5) == 0) {
             emu_rm_behaviour_now.slow_us = strtoull(text + 5, NULL, 10);
+        } else if (strncmp(text, "late=", 5) == 0) {
+            emu_rm_behaviour_now.late_us = strtoull(text + 5, NULL, 10);
         } else if (strncmp(text, "stuck", 5) == 0) {
             emu_rm_behaviour_now.stuck = true;
         }

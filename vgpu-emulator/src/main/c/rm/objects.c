@@ -199,6 +199,19 @@ static uint32_t control_group(rm_object *group, const rm_control *call) {
     }
 }
 
+/* With late=, channels that were stopped for 2 ms can be resumed only some time after the first attempt. */
+static bool is_too_early(bool stop) {
+    static uint64_t stopped_ns, from_ns;
+    uint64_t now = emu_now_ns();
+    if (stop) {
+        stopped_ns = now;
+        from_ns = 0;
+    } else if (from_ns == 0 && now - stopped_ns > 2000000) {
+        from_ns = now + emu_rm_behaviour_now.late_us * 1000;
+    }
+    return !stop && now < from_ns;
+}
+
 static uint32_t disable_channels(const rm_control *call) {
     rm_disable_channels params;
     if (call->params_size != sizeof params || !emu_rm_copy_in(&params, call->params, sizeof params)) {
@@ -216,6 +229,9 @@ static uint32_t disable_channels(const rm_control *call) {
         if (channel == NULL || channel->class != RM_CLASS_CHANNEL) {
             return RM_ERR_OBJECT_NOT_FOUND;
         }
+    }
+    if (is_too_early(params.disable != 0)) {
+        return RM_ERR_NOT_SUPPORTED;
     }
     for (uint32_t i = 0; i < params.count; i++) {
         rm_object *channel = find(params.clients[i], params.channels[i]);

@@ -19,6 +19,7 @@ typedef struct {
     uint32_t refused[RM_MAX_REFUSED];
     int refused_count;
     uint64_t slow_us;
+    uint64_t late_us; /* how long channels that were stopped for some time cannot be resumed */
     char version[64];
 } emu_rm_behaviour;
 

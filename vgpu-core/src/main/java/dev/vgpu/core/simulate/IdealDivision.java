@@ -36,7 +36,7 @@ final class IdealDivision {
       anyOffline |= works[i] && isOffline(i);
     }
     double upper = divideLevel(works, rates, false, anyOffline ? 1 - offlineFloor : 1, 1);
-    double left = upper == 0 ? 1 : 1 - upper;
+    double left = 1 - upper;
     double ignored = divideLevel(works, rates, true, anyOffline ? left : 0, left);
   }
 
