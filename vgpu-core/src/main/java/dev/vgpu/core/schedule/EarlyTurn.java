@@ -1,5 +1,7 @@
 package dev.vgpu.core.schedule;
 
+import static dev.vgpu.core.schedule.Slices.SLICE_NS;
+
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -15,9 +17,6 @@ import org.jspecify.annotations.Nullable;
  */
 final class EarlyTurn {
   private static final long UNKNOWN = Long.MIN_VALUE;
-
-  /** The time slice that the driver gives a context while others have work too. */
-  private static final double SLICE_NS = 1_024_000;
 
   /** The largest usual overrun of a turn after which the next turn may begin early. */
   private static final double SHORT_OVERRUN_NS = 6_000_000;

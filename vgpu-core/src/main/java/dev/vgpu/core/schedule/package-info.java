@@ -54,10 +54,11 @@
  * is counted after all. All time at the cap counts too, even if a less urgent tenant has the GPU.
  * The clock of such a level never runs faster than time passes. So a share is exact if hand-overs
  * take less time than the shares leave. Otherwise a tenant gets at least 99 hundredths of its
- * share, owing to the length of turns (below). It never gets more than its share. A long kernel of
- * offline work that gave way may still be running. If the device then time-slices the tenant and
- * that kernel, the kernel's slices count as the tenant's own: beside kernels of 20 ms, a share of
- * 90 % may come to 56 %.
+ * share, owing to the length of turns (below). It gets no more than its share ({@code
+ * CapProperties}). Only beside offline kernels that are longer than a time slice are both bounds
+ * wider. Such a kernel may still be running when the tenant's turn begins. The device then
+ * time-slices the two, and how the measured time divides is an estimate ({@code Slices}). Beside
+ * kernels of 12 to 20 ms, a share of 50 % may come to 52 %, and one of 90 % to 56 %.
  *
  * <p><b>Length of turns.</b> A window of one second must be accurate to one point (10 ms). So no
  * turn changes any lag by more than {@code TurnLength} allows: {@code q (1 − r) ≤ ACCURACY_NS}.

@@ -51,6 +51,15 @@ class CapProperties {
     check(32, false, 20, List.of(20, 97), 18_319);
   }
 
+  /**
+   * If offline work that ends within its first slice counted as sharing the GPU with the tenant,
+   * the tenant would get 67.9 %.
+   */
+  @Example
+  void offlineWorkThatEndsAtOnceTakesNoSlices() {
+    check(66, false, 2_048, List.of(341, 29), 498);
+  }
+
   private static void check(
       int percent, boolean online, int kernelUs, List<Integer> offlineUs, int pauseUs) {
     VirtualNode node = new VirtualNode();
