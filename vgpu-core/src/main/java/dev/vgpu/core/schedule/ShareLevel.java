@@ -36,7 +36,7 @@ final class ShareLevel {
   /** The part of a long turn's excess that is forgotten with each later turn. */
   private static final double FADING = 1.0 / 1024;
 
-  /** How much lost time is remembered, until the surplus has paid for it. */
+  /** How much of the time that floor turns took is remembered, until it is made up for. */
   private static final double LOST_MEMORY_NS = 1_000_000_000;
 
   private static final int PERCENTS = 101;
@@ -69,7 +69,7 @@ final class ShareLevel {
   /** The part of {@link #behindNs} in which no tenant of the level was on the GPU. */
   private double spareNs;
 
-  /** Time that floor turns took from this level, and for which its surplus has not paid yet. */
+  /** Time that floor turns took from this level, and that is not made up for yet. */
   private double lostNs;
 
   /** Time that has passed while there were takers, less what the clock has advanced since. */
@@ -155,9 +155,7 @@ final class ShareLevel {
 
   /** Records time that a floor turn took from this level. */
   void lost(double ns) {
-    if (takers > 0) {
-      lostNs = Math.min(lostNs + ns, LOST_MEMORY_NS);
-    }
+    lostNs = Math.min(lostNs + ns, LOST_MEMORY_NS);
   }
 
   /**
@@ -184,15 +182,16 @@ final class ShareLevel {
 
   /**
    * Call this while no tenant of the level is on the GPU. If all tenants are at their cap, there is
-   * time to spare. Then all time at the cap counts, and what hand-overs took is not taken off the
-   * shares.
+   * time to spare. Then all time at the cap counts, and what hand-overs and floor turns took is not
+   * taken off the shares.
    */
   void catchUp() {
     if (pick() == null) {
-      double lostNs = Math.max(0, behindNs - spareNs);
-      guaranteedClock += behindNs - lostNs + Math.min(lostNs, (double) settings.memoryNs());
+      double takenNs = Math.max(0, behindNs - spareNs);
+      guaranteedClock += behindNs - takenNs + Math.min(takenNs, settings.memoryNs() + lostNs);
       behindNs = 0;
       spareNs = 0;
+      lostNs = 0;
     }
   }
 
@@ -277,6 +276,9 @@ final class ShareLevel {
     }
     online += tenant.preemptionClass == PreemptionClass.ONLINE ? 1 : 0;
     guaranteedSum += tenant.guaranteed;
+    if (takers == 0) {
+      lostNs = 0;
+    }
     takers += tenant.takesSurplus() ? 1 : 0;
     LagGroup group = group(tenant);
     if (group.isEmpty()) {

@@ -1,5 +1,6 @@
 package dev.vgpu.core.schedule;
 
+import static dev.vgpu.PreemptionClass.NEARLINE;
 import static dev.vgpu.PreemptionClass.OFFLINE;
 import static dev.vgpu.PreemptionClass.ONLINE;
 import static dev.vgpu.SharePolicy.BEST_EFFORT;
@@ -107,6 +108,23 @@ class StandStillProperties {
     whoIsEntitledGetsATurn(specs, List.of(), 20);
   }
 
+  /** The floor of 17 leaves the best-effort tenant 11 of its 20 hundredths. */
+  @Example
+  void whoTakesSurplusWaitsLongerBesideAFloor() {
+    List<Spec> specs =
+        List.of(
+            new Spec(FIXED_SHARE, 26, ONLINE, 50_322, 1_066),
+            new Spec(BEST_EFFORT, 0, NEARLINE, 2_636_011, 825_944),
+            new Spec(BURST_SHARE, 21, ONLINE, 76_115, 27),
+            new Spec(FIXED_SHARE, 13, ONLINE, 50_638, 1_774),
+            new Spec(FIXED_SHARE, 39, OFFLINE, 50_083, 2_803),
+            new Spec(BURST_SHARE, 9, OFFLINE, 50_034, 922_974));
+    List<Stop> stops =
+        List.of(
+            new Stop(69, 1_001_842), new Stop(1_968, 1_000_044), new Stop(2_863_318, 1_000_139));
+    whoIsEntitledGetsATurn(specs, stops, 17);
+  }
+
   /**
    * A waiting tenant without debt waits for two turns of each other tenant, at most 50 ms each, and
    * until its turn is due. The latter takes as long as using up, at its rate, what another may have
@@ -131,7 +149,8 @@ class StandStillProperties {
     long[] waitedNs = new long[specs.size()];
     double[] boundNs = new double[specs.size()];
     for (int i = 0; i < specs.size(); i++) {
-      boundNs[i] = 2.0 * specs.size() * 50 * MS + 25 * MS / (rate(specs, i) * pace(specs, i));
+      boundNs[i] =
+          2.0 * specs.size() * 50 * MS + 25 * MS / (rate(specs, i, floorPercent) * pace(specs, i));
     }
     for (long nowNs = LOOK; nowNs <= RUN; nowNs += LOOK) {
       node.runUntil(nowNs);
@@ -158,10 +177,11 @@ class StandStillProperties {
 
   /**
    * The smallest part of its level's time that a tenant gets, 0 to 1; 0 if nothing is left for it.
+   * The upper level pays for the floor from its surplus.
    */
-  private static double rate(List<Spec> specs, int i) {
+  private static double rate(List<Spec> specs, int i, int floorPercent) {
     boolean offline = specs.get(i).preemptionClass() == OFFLINE;
-    double left = 100;
+    double left = offline ? 100 : 100 - floorPercent;
     int takers = 0;
     for (Spec spec : specs) {
       if ((spec.preemptionClass() == OFFLINE) == offline) {
@@ -170,7 +190,7 @@ class StandStillProperties {
       }
     }
     boolean takes = specs.get(i).policy() != FIXED_SHARE;
-    return (specs.get(i).percent() + (takes ? left / takers : 0)) / 100;
+    return (specs.get(i).percent() + (takes ? Math.max(0, left) / takers : 0)) / 100;
   }
 
   private static boolean isEntitled(VirtualNode node, List<Spec> specs, int i) {
