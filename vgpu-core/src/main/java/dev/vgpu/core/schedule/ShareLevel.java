@@ -45,9 +45,8 @@ final class ShareLevel {
   private final SchedulerSettings settings;
   private final List<Tenant> runnable = new ArrayList<>();
 
-  /** Indexed by class, whether surplus is taken, and percent; created on first use. */
-  private final @Nullable LagGroup[] groups =
-      new @Nullable LagGroup[PreemptionClass.values().length * KINDS];
+  /** Indexed by whether nearline, whether surplus is taken, and percent; created on first use. */
+  private final @Nullable LagGroup[] groups = new @Nullable LagGroup[2 * KINDS];
 
   private final List<LagGroup> busyGroups = new ArrayList<>();
 
@@ -276,8 +275,11 @@ final class ShareLevel {
     }
     online += tenant.preemptionClass == PreemptionClass.ONLINE ? 1 : 0;
     guaranteedSum += tenant.guaranteed;
-    if (takers == 0) {
-      lostNs = 0;
+    if (takers == 0 && tenant.takesSurplus()) {
+      // From now on, the surplus pays for what floor turns took.
+      lostNs = Math.min(lostNs, Math.max(0, behindNs));
+      unclockedNs = lostNs;
+      behindNs -= lostNs;
     }
     takers += tenant.takesSurplus() ? 1 : 0;
     LagGroup group = group(tenant);
@@ -314,9 +316,10 @@ final class ShareLevel {
     tenant.index = -1;
     online -= tenant.preemptionClass == PreemptionClass.ONLINE ? 1 : 0;
     takers -= tenant.takesSurplus() ? 1 : 0;
-    if (takers == 0) {
-      lostNs = 0;
+    if (takers == 0 && tenant.takesSurplus()) {
+      lostNs = Math.max(0, Math.min(lostNs, unclockedNs));
       unclockedNs = 0;
+      behindNs += lostNs;
     }
     guaranteedSum -= tenant.guaranteed;
     if (runnable.isEmpty()) {
@@ -325,6 +328,7 @@ final class ShareLevel {
       surplusClock = 0;
       behindNs = 0;
       spareNs = 0;
+      lostNs = 0;
     }
     spread(lagNs);
   }
@@ -472,7 +476,7 @@ final class ShareLevel {
     if (group == null) {
       int percent = (int) Math.round(tenant.guaranteed * (PERCENTS - 1));
       int kind = (tenant.takesSurplus() ? PERCENTS : 0) + percent;
-      int i = urgency(tenant.preemptionClass) * KINDS + kind;
+      int i = (tenant.preemptionClass == PreemptionClass.NEARLINE ? KINDS : 0) + kind;
       group = groups[i];
       if (group == null) {
         group = new LagGroup(tenant.preemptionClass, tenant.takesSurplus(), tenant.guaranteed);
@@ -481,14 +485,6 @@ final class ShareLevel {
       tenant.group = group;
     }
     return group;
-  }
-
-  private static int urgency(PreemptionClass preemptionClass) {
-    return switch (preemptionClass) {
-      case ONLINE -> 0;
-      case NEARLINE -> 1;
-      case OFFLINE -> 2;
-    };
   }
 
   /** Distributes lag over the tenants that take surplus, so that all lags still sum to 0. */

@@ -55,10 +55,11 @@
  * The clock of such a level never runs faster than time passes. So a share is exact if hand-overs
  * take less time than the shares leave. Otherwise a tenant gets at least 99 hundredths of its
  * share, owing to the length of turns (below). It gets no more than its share ({@code
- * CapProperties}). Only beside offline kernels that are longer than a time slice are both bounds
- * wider. Such a kernel may still be running when the tenant's turn begins. The device then
+ * CapProperties}). Only beside offline kernels that are longer than half a time slice are both
+ * bounds wider. Such work may still be running when the tenant's turn begins. The device then
  * time-slices the two, and how the measured time divides is an estimate ({@code Slices}). Beside
- * kernels of 12 to 20 ms, a share of 50 % may come to 52 %, and one of 90 % to 56 %.
+ * kernels of 0.9 ms, a share of 18 % may come to 15 %; beside kernels of 12 to 20 ms, a share of 50
+ * % may come to 52 %, and one of 90 % to 56 %.
  *
  * <p><b>Length of turns.</b> A window of one second must be accurate to one point (10 ms). So no
  * turn changes any lag by more than {@code TurnLength} allows: {@code q (1 − r) ≤ ACCURACY_NS}.

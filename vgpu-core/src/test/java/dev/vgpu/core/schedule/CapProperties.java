@@ -28,7 +28,7 @@ class CapProperties {
       @ForAll @IntRange(min = 1, max = 90) int percent,
       @ForAll boolean online,
       @ForAll @IntRange(min = 20, max = 5_000) int kernelUs,
-      @ForAll @Size(min = 1, max = 3) List<@IntRange(min = 20, max = 1_000) Integer> offlineUs,
+      @ForAll @Size(min = 1, max = 3) List<@IntRange(min = 20, max = 500) Integer> offlineUs,
       @ForAll @IntRange(min = 20, max = 20_000) int pauseUs) {
     check(percent, online, kernelUs, offlineUs, pauseUs);
   }
@@ -71,8 +71,9 @@ class CapProperties {
     }
     node.runUntil(20 * S);
     double served = 100.0 * node.gate(fixed).servedNs() / node.nowNs();
-    // An offline kernel that still runs at the start of a turn has slices, which count as the fixed
-    // tenant's: at most some 5 % if kernels are no longer than slices.
+    // Offline work that still runs at the start of a turn may have slices, which count as the fixed
+    // tenant's. The next kernel may be queued behind the running one. So these slices take some 5 %
+    // at most if kernels are no longer than half a slice.
     assertThat(served).isBetween(percent * 0.9 - 0.5, percent + 1.0);
   }
 }

@@ -83,6 +83,7 @@ class ShareSchedulerProperties {
     return node;
   }
 
+  /** By no more than a turn takes a tenant ahead of its share ({@code TurnLength}), and a call. */
   @Property(tries = 100)
   void fixedShareIsNeverExceeded(
       @ForAll("mixes") Mix mix, @ForAll @IntRange(max = 30) int floorPercent) {
@@ -92,7 +93,8 @@ class ShareSchedulerProperties {
       for (int i = 0; i < mix.specs().size(); i++) {
         Spec spec = mix.specs().get(i);
         if (spec.policy() == SharePolicy.FIXED_SHARE) {
-          double capNs = spec.percent() / 100.0 * untilNs + TURN + spec.callNs();
+          double aheadNs = Math.max((double) TURN, TurnLength.ACCURACY_NS) + spec.callNs();
+          double capNs = spec.percent() / 100.0 * untilNs + aheadNs;
           assertThat((double) node.usedNs(i)).as("tenant %d", i).isLessThanOrEqualTo(capNs + 1);
         }
       }
@@ -105,6 +107,17 @@ class ShareSchedulerProperties {
     Spec offline = new Spec(SharePolicy.FIXED_SHARE, 6, PreemptionClass.OFFLINE, 17_266_237, true);
     Spec online = new Spec(SharePolicy.FIXED_SHARE, 29, PreemptionClass.ONLINE, 500_000, false);
     guaranteedShareIsGiven(new Mix(List.of(offline, online)), 16);
+  }
+
+  /**
+   * If a level forgot what floor turns took once nobody takes surplus, the tenant would get 40 %.
+   */
+  @Example
+  void floorTurnsAreMadeUpForAlsoIfTakersOfSurplusComeAndGo() {
+    Spec burst = new Spec(SharePolicy.BURST_SHARE, 12, PreemptionClass.NEARLINE, 500_005, true);
+    Spec offline = new Spec(SharePolicy.BEST_EFFORT, 0, PreemptionClass.OFFLINE, 6_804_196, false);
+    Spec fixed = new Spec(SharePolicy.FIXED_SHARE, 43, PreemptionClass.NEARLINE, 500_507, false);
+    guaranteedShareIsGiven(new Mix(List.of(burst, offline, fixed)), 14);
   }
 
   /** Also beside a floor, as far as both fit. */
