@@ -36,8 +36,11 @@ final class ShareLevel {
   /** The part of a long turn's excess that is forgotten with each later turn. */
   private static final double FADING = 1.0 / 1024;
 
-  /** How much of the time that floor turns took is remembered, until it is made up for. */
-  private static final double LOST_MEMORY_NS = 1_000_000_000;
+  /**
+   * How much of the time that floor turns took is remembered, until it is made up for. Tenants that
+   * live on the surplus get nothing meanwhile.
+   */
+  static final double LOST_MEMORY_NS = 100_000_000;
 
   private static final int PERCENTS = 101;
   private static final int KINDS = 2 * PERCENTS;

@@ -18,6 +18,7 @@ import dev.vgpu.core.simulate.VirtualGate;
 import dev.vgpu.core.simulate.VirtualNode;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
@@ -129,6 +130,7 @@ class StandStillProperties {
    * A waiting tenant without debt waits for two turns of each other tenant, at most 50 ms each, and
    * until its turn is due. The latter takes as long as using up, at its rate, what another may have
    * saved up in its own turn ({@code LevelTurns}), at the pace of the slowest tenant of its level.
+   * If the seat stopped in a floor turn, the surplus first pays for that ({@code ShareLevel}).
    */
   @Property(tries = 60)
   void whoIsEntitledGetsATurn(
@@ -149,8 +151,9 @@ class StandStillProperties {
     long[] waitedNs = new long[specs.size()];
     double[] boundNs = new double[specs.size()];
     for (int i = 0; i < specs.size(); i++) {
-      boundNs[i] =
-          2.0 * specs.size() * 50 * MS + 25 * MS / (rate(specs, i, floorPercent) * pace(specs, i));
+      double dueNs = 25 * MS / rate(specs, i, floorPercent);
+      double paidNs = stops.isEmpty() ? 0 : paidNs(specs, i, floorPercent);
+      boundNs[i] = 2.0 * specs.size() * 50 * MS + (dueNs + paidNs) / pace(specs, i);
     }
     for (long nowNs = LOOK; nowNs <= RUN; nowNs += LOOK) {
       node.runUntil(nowNs);
@@ -167,9 +170,7 @@ class StandStillProperties {
 
   /** The smallest part of its turns that a tenant of the same level uses, 0 to 1. */
   private static double pace(List<Spec> specs, int i) {
-    boolean offline = specs.get(i).preemptionClass() == OFFLINE;
-    return specs.stream()
-        .filter(spec -> (spec.preemptionClass() == OFFLINE) == offline)
+    return level(specs, i)
         .mapToDouble(spec -> (double) spec.kernelNs() / (spec.kernelNs() + spec.gapNs()))
         .min()
         .orElse(1);
@@ -177,20 +178,39 @@ class StandStillProperties {
 
   /**
    * The smallest part of its level's time that a tenant gets, 0 to 1; 0 if nothing is left for it.
-   * The upper level pays for the floor from its surplus.
    */
   private static double rate(List<Spec> specs, int i, int floorPercent) {
+    double left = Math.max(0, surplus(specs, i, floorPercent));
+    long takers = level(specs, i).filter(spec -> spec.policy() != FIXED_SHARE).count();
+    return (specs.get(i).percent() + (takesSurplus(specs, i) ? left / takers : 0)) / 100;
+  }
+
+  /** How long the surplus of a tenant's level pays for a long floor turn. */
+  private static double paidNs(List<Spec> specs, int i, int floorPercent) {
+    double owedNs = ShareLevel.LOST_MEMORY_NS * guaranteed(specs, i) / 100;
+    boolean concerns = takesSurplus(specs, i) && specs.get(i).preemptionClass() != OFFLINE;
+    return concerns ? owedNs / Math.max(0.01, surplus(specs, i, floorPercent) / 100) : 0;
+  }
+
+  private static boolean takesSurplus(List<Spec> specs, int i) {
+    return specs.get(i).policy() != FIXED_SHARE;
+  }
+
+  private static int guaranteed(List<Spec> specs, int i) {
+    return level(specs, i).mapToInt(Spec::percent).sum();
+  }
+
+  /**
+   * The percents of its level's time that are not guaranteed. The upper level pays for the floor.
+   */
+  private static double surplus(List<Spec> specs, int i, int floorPercent) {
+    int floor = specs.get(i).preemptionClass() == OFFLINE ? 0 : floorPercent;
+    return 100.0 - floor - guaranteed(specs, i);
+  }
+
+  private static Stream<Spec> level(List<Spec> specs, int i) {
     boolean offline = specs.get(i).preemptionClass() == OFFLINE;
-    double left = offline ? 100 : 100 - floorPercent;
-    int takers = 0;
-    for (Spec spec : specs) {
-      if ((spec.preemptionClass() == OFFLINE) == offline) {
-        left -= spec.percent();
-        takers += spec.policy() == FIXED_SHARE ? 0 : 1;
-      }
-    }
-    boolean takes = specs.get(i).policy() != FIXED_SHARE;
-    return (specs.get(i).percent() + (takes ? Math.max(0, left) / takers : 0)) / 100;
+    return specs.stream().filter(spec -> (spec.preemptionClass() == OFFLINE) == offline);
   }
 
   private static boolean isEntitled(VirtualNode node, List<Spec> specs, int i) {
