@@ -36,11 +36,8 @@ final class ShareLevel {
   /** The part of a long turn's excess that is forgotten with each later turn. */
   private static final double FADING = 1.0 / 1024;
 
-  /**
-   * How much of the time that floor turns took is remembered, until it is made up for. Tenants that
-   * live on the surplus get nothing meanwhile.
-   */
-  static final double LOST_MEMORY_NS = 100_000_000;
+  /** How much of the time that floor turns took is remembered, until it is made up for. */
+  private static final double LOST_MEMORY_NS = 1_000_000_000;
 
   private static final int PERCENTS = 101;
   private static final int KINDS = 2 * PERCENTS;
@@ -113,7 +110,6 @@ final class ShareLevel {
     return takers < runnable.size();
   }
 
-  /** Whether all tenants with work are of one class. */
   boolean isOfOneClass() {
     return online == 0 || online == runnable.size();
   }
@@ -144,11 +140,16 @@ final class ShareLevel {
 
   /**
    * What floor turns take is taken off the surplus first, so that guarantees hold as long as they
-   * and the floor fit. The clock never runs faster than time passes.
+   * and the floor fit. The surplus pays no faster than the floor takes: those who live on it keep
+   * the rest. The clock never runs faster than time passes.
    */
   private double payLost(double clockNs, double serviceNs) {
+    double floor = settings.offlineFloor();
     unclockedNs -= clockNs;
-    double mostNs = guaranteedSum > 0 ? serviceNs / guaranteedSum - clockNs : lostNs;
+    double mostNs = floor < 1 ? clockNs * floor / (1 - floor) : lostNs;
+    if (guaranteedSum > 0) {
+      mostNs = Math.min(mostNs, serviceNs / guaranteedSum - clockNs);
+    }
     double paidNs = Math.max(0, Math.min(mostNs, Math.min(lostNs, unclockedNs)));
     lostNs -= paidNs;
     unclockedNs -= paidNs;

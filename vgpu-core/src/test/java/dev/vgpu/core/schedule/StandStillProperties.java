@@ -130,7 +130,6 @@ class StandStillProperties {
    * A waiting tenant without debt waits for two turns of each other tenant, at most 50 ms each, and
    * until its turn is due. The latter takes as long as using up, at its rate, what another may have
    * saved up in its own turn ({@code LevelTurns}), at the pace of the slowest tenant of its level.
-   * If the seat stopped in a floor turn, the surplus first pays for that ({@code ShareLevel}).
    */
   @Property(tries = 60)
   void whoIsEntitledGetsATurn(
@@ -151,9 +150,8 @@ class StandStillProperties {
     long[] waitedNs = new long[specs.size()];
     double[] boundNs = new double[specs.size()];
     for (int i = 0; i < specs.size(); i++) {
-      double dueNs = 25 * MS / rate(specs, i, floorPercent);
-      double paidNs = stops.isEmpty() ? 0 : paidNs(specs, i, floorPercent);
-      boundNs[i] = 2.0 * specs.size() * 50 * MS + (dueNs + paidNs) / pace(specs, i);
+      double dueNs = 25 * MS / (rate(specs, i, floorPercent) * pace(specs, i));
+      boundNs[i] = 2.0 * specs.size() * 50 * MS + dueNs;
     }
     for (long nowNs = LOOK; nowNs <= RUN; nowNs += LOOK) {
       node.runUntil(nowNs);
@@ -178,34 +176,16 @@ class StandStillProperties {
 
   /**
    * The smallest part of its level's time that a tenant gets, 0 to 1; 0 if nothing is left for it.
+   * The upper level pays for the floor from its surplus.
    */
   private static double rate(List<Spec> specs, int i, int floorPercent) {
-    double left = Math.max(0, surplus(specs, i, floorPercent));
+    Spec tenant = specs.get(i);
+    int guaranteed = level(specs, i).mapToInt(Spec::percent).sum();
+    int floor = tenant.preemptionClass() == OFFLINE ? 0 : floorPercent;
+    double surplus = Math.max(0, 100 - guaranteed - floor);
     long takers = level(specs, i).filter(spec -> spec.policy() != FIXED_SHARE).count();
-    return (specs.get(i).percent() + (takesSurplus(specs, i) ? left / takers : 0)) / 100;
-  }
-
-  /** How long the surplus of a tenant's level pays for a long floor turn. */
-  private static double paidNs(List<Spec> specs, int i, int floorPercent) {
-    double owedNs = ShareLevel.LOST_MEMORY_NS * guaranteed(specs, i) / 100;
-    boolean concerns = takesSurplus(specs, i) && specs.get(i).preemptionClass() != OFFLINE;
-    return concerns ? owedNs / Math.max(0.01, surplus(specs, i, floorPercent) / 100) : 0;
-  }
-
-  private static boolean takesSurplus(List<Spec> specs, int i) {
-    return specs.get(i).policy() != FIXED_SHARE;
-  }
-
-  private static int guaranteed(List<Spec> specs, int i) {
-    return level(specs, i).mapToInt(Spec::percent).sum();
-  }
-
-  /**
-   * The percents of its level's time that are not guaranteed. The upper level pays for the floor.
-   */
-  private static double surplus(List<Spec> specs, int i, int floorPercent) {
-    int floor = specs.get(i).preemptionClass() == OFFLINE ? 0 : floorPercent;
-    return 100.0 - floor - guaranteed(specs, i);
+    boolean takes = tenant.policy() != FIXED_SHARE;
+    return (tenant.percent() + (takes ? surplus / takers : 0)) / 100;
   }
 
   private static Stream<Spec> level(List<Spec> specs, int i) {
