@@ -90,9 +90,10 @@
  * <p><b>Classes.</b> There are two levels, and each is divided as described. The lower level gets
  * the time in which no tenant of the upper level may run, and its floor. The floor is a token
  * bucket. Only turns taken from the upper level are charged to it, so long pauses of the upper
- * level do not use it up. The upper level pays for floor turns from its surplus first. So its
- * guarantees are parts of elapsed time, as long as they and the floor together fit ({@code
- * ShareSchedulerProperties.guaranteedShareIsGiven}).
+ * level do not use it up. The upper level pays for floor turns from its surplus first, no faster
+ * than the floor takes. So its guarantees are parts of elapsed time, as long as they and the floor
+ * together fit ({@code ShareSchedulerProperties.guaranteedShareIsGiven}). Where all shares are
+ * fixed, spare time pays.
  *
  * <h2>Gates that are open together</h2>
  *
