@@ -4,7 +4,6 @@
 #include "calls.h"
 
 #include "../../main/c/core/rm_turn.h"
-#include "hook_parse.h"
 
 static struct bed_process one, other, nobody;
 static int fd;
@@ -667,41 +666,6 @@ static void test_versions(void) {
   CHECK(vgpu__rm_version("", 0) == 0 && vgpu__rm_version("580", 3) == 0 && vgpu__rm_version("x.1", 3) == 0);
 }
 
-/* ---- the hook's parser and the core's agree on the calls that both follow ---- */
-
-static void test_as_the_hook(void) {
-  static const uint32_t NUMBERS[] = {RM_FREE, RM_CONTROL, RM_ALLOC, RM_CHECK_VERSION, RM_XFER, RM_ALLOC},
-                        SIZES[] = {16, 32, 32, 72, 16, 48};
-  struct vgpu_rm_io io = {.read = hook_read};
-  unsigned seed = (unsigned)strtoul(getenv("VGPU_TEST_SEED") != NULL ? getenv("VGPU_TEST_SEED") : "1", NULL, 10);
-  unsigned char bytes[256];
-  int followed = 0;
-  for (int i = 0; i < 20000; i++) {
-    for (size_t j = 0; j < sizeof bytes; j++) bytes[j] = (unsigned char)rand_r(&seed);
-    int which = rand_r(&seed) % 6;
-    uint32_t number = NUMBERS[which], size = rand_r(&seed) % 8 == 0 ? (uint32_t)rand_r(&seed) % 128 : SIZES[which];
-    if (number == RM_XFER) {
-      uint32_t inner = (uint32_t)rand_r(&seed) % 4, wanted = SIZES[inner];
-      uint64_t at = (uint64_t)(uintptr_t)bytes + 64;
-      memcpy(bytes, &NUMBERS[inner], 4);
-      memcpy(bytes + 4, &wanted, 4);
-      memcpy(bytes + 8, &at, 8);
-    }
-    if (number == RM_CHECK_VERSION) memcpy(bytes + 8, "570.195.03", 11);
-    uint64_t hooks[13], ours[13];
-    struct vgpu_rm_call call;
-    hook_parse(vgpu__rm_word(number, size), (uint64_t)(uintptr_t)bytes, hooks);
-    vgpu__rm_decode(&io, vgpu__rm_word(number, size), (uint64_t)(uintptr_t)bytes, &call);
-    const uint64_t all[13] = {(uint64_t)call.kind, call.at, call.client, call.parent, call.object, call.class_number,
-                              call.command, call.params_size, call.status, call.params, call.status_offset,
-                              call.version, 0};
-    memcpy(ours, all, sizeof ours);
-    CHECK(memcmp(hooks, ours, sizeof ours) == 0);
-    followed += call.kind != RM_KIND_OTHER;
-  }
-  CHECK(followed > 10000);
-}
-
 static const struct {
   const char *name;
   void (*run)(void);
@@ -735,7 +699,6 @@ static const struct {
     {"engine", test_engine},
     {"sizes-shown", test_sizes_shown},
     {"versions", test_versions},
-    {"as-the-hook", test_as_the_hook},
 };
 
 int main(int count, char **names) {
