@@ -4,9 +4,11 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.io.Closeable;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -57,6 +59,15 @@ class Machine {
    */
   Closeable events(Path cgroup) throws IOException {
     return Files.newByteChannel(cgroup.resolve("cgroup.events"));
+  }
+
+  /**
+   * Opens the module's device as the scheduler, of which there is one at a time.
+   *
+   * @return takes whole messages
+   */
+  OutputStream scheduler() throws IOException {
+    return Files.newOutputStream(root.resolve("dev/vgpu"), StandardOpenOption.WRITE);
   }
 
   /** {@return the cgroup of this process} */
