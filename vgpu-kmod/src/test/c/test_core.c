@@ -531,17 +531,30 @@ static int whole_write(void *self, uint64_t into, const void *from, size_t size)
   return 0;
 }
 
+/* The descriptor of an open file; BED_FILES: the process does not have it. */
+static int number_of(const struct bed_process *process, uint64_t id) {
+  int file = 0;
+  while (file < BED_FILES && (process->files[file] == NULL || process->files[file]->id != id)) file++;
+  return file;
+}
+
 /* As in the kernel's worker, the driver's calls go through the tenant's own file. */
 static int carry_turns_out(void) {
   struct vgpu_rm_turn turn;
   int more;
   while ((more = vgpu__turn_next(&book, &turn)) > 0) {
-    struct bed_process *whose = turn.file == one.files[fd]->id ? &one : &other;
-    int file = 0;
-    while (whose->files[file] == NULL || whose->files[file]->id != turn.file) file++;
+    int file = number_of(&one, turn.file);
+    struct bed_process *whose = file < BED_FILES ? &one : &other;
+    if (whose == &other) file = number_of(&other, turn.file);
     struct model_caller as = {.read = whole_read, .write = whole_write, .tag = whose->tag};
     unsigned char params[8] = {(unsigned char)turn.enable};
+    uint64_t slice = turn.slice_us;
     uint64_t fields[4] = {(uint64_t)turn.group << 32 | turn.client, RM_GROUP_SCHEDULE, (uint64_t)(uintptr_t)params, 2};
+    if (slice != 0) {
+      memcpy(params, &slice, sizeof slice);
+      fields[1] = RM_GROUP_SET_TIMESLICE;
+      fields[3] = sizeof slice;
+    }
     model_ioctl(&rm, &whose->files[file]->model, &as, vgpu__rm_word(RM_CONTROL, RM_CONTROL_SIZE),
                 (uint64_t)(uintptr_t)fields);
     vgpu__turn_done(&book, &turn, fields[3] >> 32 != RM_OK);
@@ -629,6 +642,65 @@ static void test_engine(void) {
   end();
 }
 
+static uint64_t slice_of(uint32_t root, uint32_t group) { return model_timeslice(&rm, root, group); }
+
+/* A group on an engine: 1 is the first graphics engine, 9 the first copy engine. */
+static void begin_group(struct bed_process *process, int file, uint32_t root, uint32_t handle, uint32_t engine) {
+  put32(PARAMS + 12, engine);
+  CHECK(do_alloc(process, file, a_group(root, handle), NULL) == RM_OK);
+  CHECK(schedule(process, file, root, handle, 1) == RM_OK);
+}
+
+/* A tenant's channel groups on an engine divide the tenant's weight, in whichever processes they are. */
+static void test_weights_of_tenants(void) {
+  begin(10 * MIB);
+  int theirs = bed_open(&other, 1), more = bed_open(&one, 1);
+  uint32_t second = new_client(&other, theirs), third = new_client(&one, more);
+  tenants[1]->weight = 25;
+  tenants[2]->weight = 75;
+  book.able = 1;
+  begin_group(&one, fd, client, 7, 1);
+  begin_group(&other, theirs, second, 7, 1);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 256 && slice_of(second, 7) == 768);
+  begin_group(&one, fd, client, 8, 1);
+  begin_group(&one, more, third, 7, 1); /* through another file */
+  begin_group(&one, more, third, 8, 1);
+  CHECK(carry_turns_out() == 0);
+  CHECK(slice_of(client, 7) == 64 && slice_of(client, 8) == 64 && slice_of(third, 7) == 64 && slice_of(third, 8) == 64);
+  model_run(&rm, 1000000);
+  CHECK(rm.ran_us[2] > 740000 && rm.ran_us[2] < 760000);
+  begin_group(&one, fd, client, 9, 9); /* another engine */
+  CHECK(carry_turns_out() == 0 && slice_of(client, 9) == 256 && slice_of(client, 7) == 64);
+  CHECK(do_free(&one, fd, client, 8) == RM_OK && carry_turns_out() == 0 && slice_of(client, 7) == 256 / 3);
+  bed_close(&one, more); /* as when the process dies */
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 256);
+  vgpu__weight_set(&book, tenants[1], 50);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 512 && slice_of(client, 9) == 512 &&
+        slice_of(second, 7) == 768);
+  vgpu__weight_set(&book, tenants[1], 0); /* the driver's own slice again */
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 1024);
+  CHECK(tenants[1]->unweighted == 0 && tenants[2]->unweighted == 0);
+  end();
+}
+
+/* Without a scheduler, only a new group has its part; the others get theirs once there is one. */
+static void test_weights_later(void) {
+  begin(10 * MIB);
+  tenants[1]->weight = 50;
+  begin_group(&one, fd, client, 7, 1);
+  begin_group(&one, fd, client, 8, 1);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 512 && slice_of(client, 8) == 256);
+  book.able = 1;
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 256 && slice_of(client, 8) == 256);
+  /* No slice is shorter than the driver's least one, whatever the number of groups. */
+  for (uint32_t handle = 100; handle < 400; handle++) begin_group(&one, fd, client, handle, 1);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 50 && slice_of(client, 399) == 50);
+  uint64_t calls = rm.calls;
+  begin_group(&one, fd, client, 400, 1);
+  CHECK(carry_turns_out() == 0 && rm.calls == calls + 3); /* created, weighed, scheduled: the others stay as they are */
+  end();
+}
+
 static void test_sizes_shown(void) {
   static const uint32_t LAYOUTS[] = {436, 444, 460, 1028};
   begin(1000 * MIB);
@@ -697,6 +769,8 @@ static const struct {
     {"weights", test_weights},
     {"turns", test_turns},
     {"engine", test_engine},
+    {"weights-of-tenants", test_weights_of_tenants},
+    {"weights-later", test_weights_later},
     {"sizes-shown", test_sizes_shown},
     {"versions", test_versions},
 };

@@ -26,7 +26,8 @@ struct request {
   struct vgpu_rm_object *object, *client;
   struct vgpu_rm_block *block;
   uint64_t most, left; /* for answers that contain sizes */
-  uint32_t weight;
+  uint32_t engine;   /* of a new channel group */
+  uint32_t slice_us; /* of a new channel group; 0: the driver's */
   uint32_t answer;
   int wanted; /* SCHEDULE: on or off */
   int undo, lost; /* lost: the answer could not be read */
@@ -92,6 +93,11 @@ static int vgpu__prepare(struct request *request) {
   request->client = heap->make(sizeof *request->client);
   if (request->object == NULL || request->client == NULL) return -1;
   if (call->kind == RM_KIND_DUP) return 0;
+  /* engineType of NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS. */
+  if (call->class_number == RM_CLASS_GROUP && call->params != 0 &&
+      request->io.read(request->io.self, &request->engine, call->params + 12, sizeof request->engine) != 0) {
+    request->engine = 0;
+  }
   request->charge = vgpu__charge_of(request->host, call->class_number);
   if (request->charge != DEVICE_MEMORY && request->charge != HOST_MEMORY) return 0;
   if (request->charge == DEVICE_MEMORY && vgpu__size_is_hidden(call)) request->charge = DENIED;
@@ -219,7 +225,6 @@ static int vgpu__admit(struct request *request) {
   if (tenant == NULL) return 0;
   vgpu__tenant_hold(tenant);
   request->tenant = tenant;
-  request->weight = tenant->weight;
   switch (call->kind) {
     case RM_KIND_ALLOC: return vgpu__admit_alloc(request);
     case RM_KIND_CONTROL: return vgpu__admit_control(request);
@@ -365,7 +370,12 @@ static void vgpu__settle_alloc(struct request *request) {
     request->block = NULL;
     request->reserved = 0;
   }
+  struct vgpu_rm_object *made = request->object;
   vgpu__enter(request, block, request->call.class_number);
+  made->engine = request->engine;
+  made->slice_us = VGPU_RM_DRIVERS_SLICE_US;
+  if (request->call.class_number != RM_CLASS_GROUP || tenant->weight == 0) return;
+  made->slice_us = request->slice_us = vgpu__slice_of(tenant, made->engine, 1);
 }
 
 static void vgpu__settle_free(struct request *request, int done) {
@@ -462,14 +472,11 @@ static void vgpu__undo(struct request *request) {
   request->host->unlock(request->book);
 }
 
-enum { DRIVERS_SLICE_US = 1024, LEAST_SLICE_US = 50 };
-
-/* Gives a new channel group the time slice of its tenant's weight. Uses 8 of the 20 bytes of the group's parameters. */
+/* Gives a new channel group its part of its tenant's time slice. Uses 8 of the 20 bytes of the group's parameters. */
 static void vgpu__weigh(struct request *request) {
   unsigned char fields[RM_CONTROL_SIZE] = {0};
-  uint64_t kept, us = (uint64_t)DRIVERS_SLICE_US * request->weight / 100, at = request->call.params;
+  uint64_t kept, us = request->slice_us, at = request->call.params;
   uint32_t handle = request->call.object != 0 ? request->call.object : request->after.object, status = ~(uint32_t)0;
-  if (us < LEAST_SLICE_US) us = LEAST_SLICE_US;
   vgpu__put32(fields, 0, request->call.client);
   vgpu__put32(fields, 4, handle);
   vgpu__put32(fields, 8, RM_GROUP_SET_TIMESLICE);
@@ -557,7 +564,6 @@ static void vgpu__drop_spares(struct request *request) {
 
 /* Executes an admitted call. */
 static long vgpu__carry_out(struct request *request) {
-  const struct vgpu_rm_call *call = &request->call;
   long result = request->host->forward(request->self, request->word, request->argument);
   vgpu__look_again(request, result);
   request->host->lock(request->book);
@@ -565,8 +571,7 @@ static long vgpu__carry_out(struct request *request) {
   request->host->unlock(request->book);
   if (request->undo) {
     vgpu__undo(request);
-  } else if (call->kind == RM_KIND_ALLOC && call->class_number == RM_CLASS_GROUP && request->tenant != NULL &&
-             request->weight != 0 && result >= 0 && request->after.status == RM_OK) {
+  } else if (request->slice_us != 0 && result >= 0 && request->after.status == RM_OK) {
     vgpu__weigh(request);
   }
   vgpu__scale(request, result);

@@ -179,7 +179,7 @@ static void vgpu__discard(struct vgpu_rm_book *book, struct vgpu_rm_object *obje
   vgpu__unhang(object);
   vgpu__unchain(book, object);
   if (--tenant->objects == 0) vgpu__note(book, tenant);
-  vgpu__group_forget(object);
+  vgpu__group_forget(book, object);
   if (object->block != NULL) vgpu__block_release(book, object->block);
   if (object->root == object) {
     struct vgpu_rm_object **at = &book->clients;
