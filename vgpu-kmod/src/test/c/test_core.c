@@ -392,16 +392,49 @@ static void test_handles_of_others(void) {
   end();
 }
 
-/* A file passed by another tenant's process: allocations are charged to the tenant that created the client. */
+static struct alloc a_group(uint32_t root, uint32_t handle) {
+  return (struct alloc){.client = root, .parent = DEVICE, .handle = handle, .class_number = RM_CLASS_GROUP,
+                        .rights = 1};
+}
+
+/* A file that a process of another tenant was passed, or has taken: it gets nothing in the client that is there, and
+ * pays for a client of its own. */
 static void test_passed_file(void) {
   begin(10 * MIB);
-  other.files[5] = one.files[fd];
-  one.files[fd]->refs++;
-  CHECK(take(&other, 5, client, 7, MIB) == RM_OK && used(1) == MIB && used(2) == 0);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
+  other.files[5] = nobody.files[5] = one.files[fd];
+  one.files[fd]->refs += 2;
+  uint64_t calls = rm.calls;
+  CHECK(take(&other, 5, client, 8, MIB) == RM_INVALID_CLIENT);
+  CHECK(do_heap(&other, 5, client, DEVICE, RM_HEAP_ALLOC_SIZE, 8, MIB) == RM_INVALID_CLIENT);
+  CHECK(do_dup(&other, 5, client, DEVICE, 8, client, 7) == RM_INVALID_CLIENT);
+  CHECK(do_alloc(&other, 5, a_group(client, 8), NULL) == RM_INVALID_CLIENT);
+  CHECK(rm.calls == calls && tenants[2]->filtered == 4 && used(1) == 4 * MIB && used(2) == 0);
+  uint32_t own = new_client(&other, 5);
+  CHECK(take(&other, 5, own, 8, 10 * MIB) == RM_OK && used(2) == 10 * MIB && used(1) == 4 * MIB);
+  CHECK(take(&other, 5, own, 9, 1) == RM_NO_MEMORY);
+  CHECK(take(&one, fd, own, 9, 1) == RM_INVALID_CLIENT); /* and the other way round */
+  CHECK(take(&nobody, 5, client, 8, 6 * MIB) == RM_OK && used(1) == 10 * MIB); /* without a tenant: the client's pays */
+  CHECK(take(&nobody, 5, client, 9, 1) == RM_NO_MEMORY);
   bed_close(&one, fd);
-  CHECK(used(1) == MIB);
+  bed_close(&nobody, 5);
+  CHECK(used(1) == 10 * MIB);
+  CHECK(do_free(&other, 5, client, 7) == RM_OK && used(1) == 6 * MIB); /* it may free */
+  vgpu__tenant_remove(&book, tenants[1]);
   bed_close(&other, 5);
-  CHECK(used(1) == 0);
+  CHECK(used(2) == 0);
+  end();
+}
+
+/* A client whose tenant is gone, or has another cgroup now, stays with it. */
+static void test_tenant_replaced(void) {
+  begin(10 * MIB);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
+  struct vgpu_rm_tenant *gone = tenants[1];
+  vgpu__tenant_remove(&book, gone);
+  one.key = 2; /* its cgroup has another tenant */
+  CHECK(take(&one, fd, client, 8, 6 * MIB) == RM_OK && gone->used == 10 * MIB && used(2) == 0);
+  CHECK(take(&one, fd, client, 9, 1) == RM_NO_MEMORY);
   end();
 }
 
@@ -560,11 +593,6 @@ static int carry_turns_out(void) {
     vgpu__turn_done(&book, &turn, fields[3] >> 32 != RM_OK);
   }
   return more;
-}
-
-static struct alloc a_group(uint32_t root, uint32_t handle) {
-  return (struct alloc){.client = root, .parent = DEVICE, .handle = handle, .class_number = RM_CLASS_GROUP,
-                        .rights = 1};
 }
 
 static void schedule_nine(void) { CHECK(schedule(&one, fd, client, 9, 1) == RM_OK); }
@@ -764,6 +792,7 @@ static const struct {
     {"old-forms-of-memory", test_old_forms_of_memory},
     {"handles-of-others", test_handles_of_others},
     {"passed-file", test_passed_file},
+    {"tenant-replaced", test_tenant_replaced},
     {"overlapping-calls", test_overlapping_calls},
     {"filters", test_filters},
     {"weights", test_weights},

@@ -213,6 +213,19 @@ static void vgpu__note_sizes(struct request *request) {
   request->left = tenant->used < tenant->limit ? tenant->limit - tenant->used : 0;
 }
 
+/*
+ * Whether a process of one tenant wants to create something in a client of another, through a file that it was passed
+ * or has taken (SCM_RIGHTS, pidfd_getfd). Neither can be charged rightly: the client's tenant did not ask for it, and
+ * the process's tenant may be gone while the client keeps it. A process without a tenant acts for the client's.
+ */
+static int vgpu__is_foreign(struct request *request, const struct vgpu_rm_object *root) {
+  if (request->call.kind != RM_KIND_ALLOC && request->call.kind != RM_KIND_DUP) return 0;
+  struct vgpu_rm_tenant *caller = request->host->tenant(request->self, request->book);
+  if (caller == NULL || caller == root->tenant || root->tenant->key == 0) return 0;
+  caller->filtered++;
+  return 1;
+}
+
 /* 0: forward the call to the driver; otherwise `answer` is the caller's result. */
 static int vgpu__admit(struct request *request) {
   struct vgpu_rm_book *book = request->book;
@@ -221,6 +234,7 @@ static int vgpu__admit(struct request *request) {
   int creates = call->kind == RM_KIND_ALLOC && vgpu__is_root(call->class_number);
   struct vgpu_rm_tenant *tenant = root != NULL && !creates ? root->tenant : request->host->tenant(request->self, book);
   request->stamp = book->stamp;
+  if (root != NULL && !creates && vgpu__is_foreign(request, root)) return vgpu__refuse(request, RM_INVALID_CLIENT);
   if (call->kind == RM_KIND_DUP && vgpu__admit_dup(request, tenant) != 0) return -1;
   if (tenant == NULL) return 0;
   vgpu__tenant_hold(tenant);

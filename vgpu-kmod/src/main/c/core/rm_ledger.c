@@ -28,6 +28,7 @@ void vgpu__tenant_remove(struct vgpu_rm_book *book, struct vgpu_rm_tenant *tenan
   for (struct vgpu_rm_tenant **at = &book->tenants; *at != NULL; at = &(*at)->next) {
     if (*at != tenant) continue;
     *at = tenant->next;
+    tenant->key = 0;
     vgpu__tenant_release(book, tenant);
     return;
   }
