@@ -546,6 +546,30 @@ static void test_weights(void) {
   end();
 }
 
+/* Whether exactly one report came since the last look: of tenant 1, with these values. */
+static int reported(uint32_t number, uint32_t status, uint64_t bytes) {
+  static uint64_t seen;
+  int one_more = bed_reported.count == seen + 1;
+  seen = bed_reported.count;
+  return one_more && bed_reported.tenant == tenants[1] && bed_reported.number == number &&
+         bed_reported.status == status && bed_reported.bytes == bytes;
+}
+
+static void test_reports(void) {
+  begin(MIB + 4095);
+  uint32_t group = 0;
+  reported(0, 0, 0);
+  CHECK(take(&one, fd, client, 7, 4095) == RM_OK && reported(RM_ALLOC, RM_OK, 4096));
+  CHECK(take(&one, fd, client, 8, 2 * MIB) == RM_NO_MEMORY && reported(RM_ALLOC, RM_NO_MEMORY, 2 * MIB));
+  CHECK(take(&one, fd, client, 8, MIB - 1) == RM_NO_MEMORY && reported(RM_ALLOC, RM_NO_MEMORY, MIB)); /* undone */
+  CHECK(do_heap(&one, fd, client, DEVICE, RM_HEAP_ALLOC_SIZE, 9, 4096) == RM_OK && reported(RM_HEAP, RM_OK, 4096));
+  struct alloc what = {.client = client, .parent = DEVICE, .class_number = RM_CLASS_GROUP, .rights = 1};
+  CHECK(do_alloc(&one, fd, what, &group) == RM_OK && !reported(0, 0, 0)); /* no memory, so no report */
+  CHECK(do_control(&one, fd, client, group, RM_GROUP_SET_INTERLEAVE, 4) == RM_INSUFFICIENT_PERMISSIONS);
+  CHECK(reported(RM_CONTROL, RM_INSUFFICIENT_PERMISSIONS, 0));
+  end();
+}
+
 /* ---- turns ---- */
 
 static uint32_t schedule(struct bed_process *process, int file, uint32_t root, uint32_t group, unsigned char on) {
@@ -796,6 +820,7 @@ static const struct {
     {"overlapping-calls", test_overlapping_calls},
     {"filters", test_filters},
     {"weights", test_weights},
+    {"reports", test_reports},
     {"turns", test_turns},
     {"engine", test_engine},
     {"weights-of-tenants", test_weights_of_tenants},

@@ -126,6 +126,12 @@ static int vgpu__concerns(const struct vgpu_rm_call *call) {
   }
 }
 
+/* The caller holds the lock. */
+static void vgpu__report(const struct request *request, const struct vgpu_rm_tenant *tenant, uint32_t status,
+                         uint64_t bytes) {
+  if (request->host->report != NULL && tenant != NULL) request->host->report(tenant, &request->call, status, bytes);
+}
+
 /* ---- admission: with the lock held, without access to the caller's memory ---- */
 
 static int vgpu__refuse(struct request *request, uint32_t status) {
@@ -223,6 +229,7 @@ static int vgpu__is_foreign(struct request *request, const struct vgpu_rm_object
   struct vgpu_rm_tenant *caller = request->host->tenant(request->self, request->book);
   if (caller == NULL || caller == root->tenant || root->tenant->key == 0) return 0;
   caller->filtered++;
+  vgpu__report(request, caller, RM_INVALID_CLIENT, request->bytes);
   return 1;
 }
 
@@ -273,7 +280,10 @@ static int vgpu__names_others(struct request *request) {
     if (clients[i] == call->client && known == 0) continue;
     foreign |= root != NULL ? root->tenant != request->tenant : request->tenant != NULL || known != 0;
   }
-  if (foreign && request->tenant != NULL) request->tenant->filtered++;
+  if (foreign && request->tenant != NULL) {
+    request->tenant->filtered++;
+    vgpu__report(request, request->tenant, RM_INVALID_CLIENT, 0);
+  }
   request->host->unlock(book);
   return foreign;
 }
@@ -381,6 +391,7 @@ static void vgpu__settle_alloc(struct request *request) {
                                     .on_host = request->charge == HOST_MEMORY};
     vgpu__tenant_hold(tenant);
     tenant->allocations++;
+    vgpu__report(request, tenant, RM_OK, block->bytes);
     request->block = NULL;
     request->reserved = 0;
   }
@@ -480,6 +491,7 @@ static void vgpu__undo(struct request *request) {
   if (freed) {
     request->tenant->undone++;
     request->tenant->refused++;
+    vgpu__report(request, request->tenant, RM_NO_MEMORY, request->bytes_after);
   } else {
     vgpu__settle_alloc(request);
   }
@@ -603,6 +615,7 @@ long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, 
     if (request.tie != NULL) request.tie->owner = host->file_of(self, request.call.fd);
     host->lock(book);
     int refused = vgpu__admit(&request);
+    if (refused) vgpu__report(&request, request.tenant, request.answer, request.bytes);
     if (!refused && request.call.kind == RM_KIND_REGISTER) vgpu__tie(&request);
     host->unlock(book);
     if (!refused && request.call.kind == RM_KIND_CONTROL && request.call.command == RM_DISABLE_CHANNELS &&

@@ -27,6 +27,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "trace.h"
 #include "vgpu_kmod.h"
 
 #define VGPU_MOST_MS 10000
@@ -157,6 +158,7 @@ static void vgpu_work(struct work_struct *unused)
 			failed = vgpu_carry_out(&turn, file);
 		if (file)
 			fput(file);
+		trace_vgpu_turn(&turn, failed);
 		mutex_lock(&vgpu_lock);
 		vgpu__turn_done(&vgpu_book, &turn, failed);
 		mutex_unlock(&vgpu_lock);
