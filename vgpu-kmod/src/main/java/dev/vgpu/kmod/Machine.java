@@ -19,6 +19,9 @@ class Machine {
   /** The required version of the module; the files of other versions may differ. */
   static final String VERSION = "0.1.0";
 
+  /** The environment variable that has offline leases stopped. */
+  static final String STOP_OFFLINE = "VGPU_KMOD_STOP_OFFLINE";
+
   private static final String DIRECTORY = "vgpu";
 
   private final Path root;
@@ -68,6 +71,14 @@ class Machine {
    */
   OutputStream scheduler() throws IOException {
     return Files.newOutputStream(root.resolve("dev/vgpu"), StandardOpenOption.WRITE);
+  }
+
+  /**
+   * {@return whether programs of offline leases are stopped while an urgent program has objects of
+   * the driver's} Off unless the environment says so: such a program may be idle for hours.
+   */
+  boolean stopsOffline() {
+    return "1".equals(System.getenv(STOP_OFFLINE));
   }
 
   /** {@return the cgroup of this process} */

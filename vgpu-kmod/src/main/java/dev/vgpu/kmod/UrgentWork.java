@@ -16,7 +16,8 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Tells the module while urgent leases have work, so that it stops the offline ones. The module
+ * Tells the module while urgent leases have work, so that it stops the offline ones, if {@link
+ * Machine#stopsOffline} says so. The open device also has the module keep weights exact. The module
  * forgets each message after {@value #MOST_MS} ms: if the seat's process is stopped or hangs,
  * offline leases run again. One thread does all of it, because a write returns only when the
  * channel groups have been stopped.
@@ -58,7 +59,12 @@ final class UrgentWork implements AutoCloseable {
 
   /** {@return why offline leases are not stopped, in words; empty if no problem is known} */
   Optional<String> failure() {
-    return failure;
+    return machine.stopsOffline()
+        ? failure
+        : Optional.of(
+            "offline leases are not stopped: the kernel sees no launches; with "
+                + Machine.STOP_OFFLINE
+                + "=1 they are stopped while an urgent program is on the GPU, even if it is idle");
   }
 
   private void look() {
@@ -72,7 +78,7 @@ final class UrgentWork implements AutoCloseable {
       waits |= lease.mayHaveUrgentWork();
       works |= lease.hasUrgentWork();
     }
-    boolean told = tell(works);
+    boolean told = tell(works && machine.stopsOffline());
     if (waits || (!told && !leases.get().isEmpty())) {
       again();
     }

@@ -33,6 +33,8 @@ final class StandInMachine extends Machine {
   /** Another process is the scheduler. */
   volatile boolean busy;
 
+  volatile boolean stopsOffline = true;
+
   StandInMachine(Path root) throws IOException {
     super(root);
     put(root, "sys/fs/cgroup/cgroup.controllers", "");
@@ -46,6 +48,11 @@ final class StandInMachine extends Machine {
   private static void put(Path root, String file, String text) throws IOException {
     Files.createDirectories(root.resolve(file).getParent());
     Files.writeString(root.resolve(file), text);
+  }
+
+  @Override
+  boolean stopsOffline() {
+    return stopsOffline;
   }
 
   @Override

@@ -106,6 +106,24 @@ class UrgentWorkTest {
     assertThat(machine.said).containsExactly("open", "close");
   }
 
+  /** An idle server must not stop offline work for hours, unless that is wanted. */
+  @Test
+  void nobodyIsStoppedUnlessTheEnvironmentSaysSo() throws Exception {
+    machine.stopsOffline = false;
+    try (Enforcement enforcement = backend.open(leases);
+        EnforcedLease online = prepare(enforcement, "job-1", PreemptionClass.ONLINE);
+        EnforcedLease offline = prepare(enforcement, "job-2", PreemptionClass.OFFLINE)) {
+      processes("job-1", "4711\n");
+      processes("job-2", "4712\n");
+      objects("job-1", 3);
+      online.finishing(false); // looks again
+      assertThat(offline.preemptionReason()).get().asString().contains(Machine.STOP_OFFLINE);
+      processes("job-1", "");
+      processes("job-2", "");
+    }
+    assertThat(machine.said).containsExactly("open", "close");
+  }
+
   @Test
   void leaseThatBecomesOfflineOrEndsStopsNobody() throws Exception {
     try (Enforcement enforcement = backend.open(leases)) {
