@@ -1,10 +1,11 @@
 /*
- * Random input for everything that the hook reads from others: the driver's ioctls (rm_parse.c, channels.c), the shared
+ * Random input for everything that the hook reads from others: the driver's ioctls (rm_decode.c, channels.c), the shared
  * pages (gate.c, express.c, ledger.c), the seat's messages (seat.c). fuzz.sh builds it from the hook's own sources
  * under sanitizers. Usage: fuzz_hook ioctl|region|socket SECONDS SEED. Whatever is read, each call must return, and
  * must name no other process's objects.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,6 +144,47 @@ static void fuzz_ioctl(void) {
   vgpu__rm_version(text, below(sizeof text + 1));
 }
 
+static uint32_t decreed; /* the status of `obey` */
+
+/* Stands for the kernel: answers as `decreed`, at the place that the form of the call has for it. */
+static int obey(int fd, unsigned long request, ...) {
+  va_list arguments;
+  va_start(arguments, request);
+  unsigned char *at = va_arg(arguments, unsigned char *);
+  va_end(arguments);
+  (void)fd;
+  size_t size = request >> 16 & 0x3fff;
+  memcpy(at + (size == 20 ? 16 : size == 16 ? 12 : 28), &decreed, sizeof decreed);
+  return 0;
+}
+
+static uint32_t channels_after(int fd, uint32_t number, uint32_t size, const uint32_t fields[4]) {
+  unsigned char call[32] = {0};
+  struct vgpu_channels_seen seen;
+  memcpy(call, fields, 16);
+  vgpu__ioctl(fd, 3ul << 30 | (unsigned long)size << 16 | 0x46ul << 8 | number, (void *)call);
+  vgpu__channels_seen(&seen);
+  return seen.channels;
+}
+
+/* A channel is followed in whichever form its allocation comes: NVOS05 (0x28) has 20 bytes, and its status at 16. */
+static void older_form(void) {
+  const uint32_t root[4] = {0, 0, 7, 0x41}, device[4] = {7, 7, 8, 0x80}, channel[4] = {7, 8, 9, 0xc86f},
+                 freed[4] = {7, 8, 9, UINT32_MAX};
+  int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  vgpu__channels_begin(obey);
+  if (fd < 0 || channels_after(fd, 0x2b, 32, root) != 0 || channels_after(fd, 0x2b, 32, device) != 0) fail("a client");
+  decreed = 0x56;
+  if (channels_after(fd, 0x28, 20, channel) != 0) fail("a channel that the driver refused");
+  decreed = 0;
+  if (channels_after(fd, 0x28, 20, channel) != 1) fail("a channel of the older form is not followed");
+  if (channels_after(fd, 0x29, 16, freed) != 0) fail("a freed channel is still followed");
+  close(fd);
+  vgpu__channels_forget();
+  vgpu__channels_begin(answer);
+  printf("ok   older form\n");
+}
+
 /* ---- the shared pages ---- */
 
 static void fuzz_region(void) {
@@ -229,6 +271,7 @@ int main(int count, char **arguments) {
   if (state == 0) state = 1;
   arena = mmap(NULL, ARENA + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (arena == MAP_FAILED || mprotect(arena + ARENA, 4096, PROT_NONE) != 0) fail("mmap");
+  if (step == fuzz_ioctl) older_form();
   vgpu__channels_begin(answer);
   uint64_t until = vgpu__now_ns() + strtoull(arguments[2], NULL, 10) * 1000000000ull, rounds = 0;
   for (; vgpu__now_ns() < until; rounds++) step();

@@ -10,6 +10,7 @@ long allocations;
 void (*bed_meanwhile)(void);
 void (*bed_between)(void);
 void (*bed_watch)(void);
+struct bed_report bed_reported;
 
 static pthread_mutex_t ledgers = PTHREAD_MUTEX_INITIALIZER, drivers = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t next_id;
@@ -113,6 +114,12 @@ static long bed_forward(void *self, uint32_t word, uint64_t argument) {
   return result;
 }
 
+static void bed_report(const struct vgpu_rm_tenant *tenant, const struct vgpu_rm_call *call, uint32_t status,
+                       uint64_t bytes) {
+  bed_reported = (struct bed_report){
+      .tenant = tenant, .number = call->number, .status = status, .bytes = bytes, .count = bed_reported.count + 1};
+}
+
 static const struct vgpu_rm_host host = {
     .read = bed_read,
     .write = bed_write,
@@ -121,6 +128,7 @@ static const struct vgpu_rm_host host = {
     .tenant = bed_tenant,
     .forward = bed_forward,
     .file_of = bed_file_of,
+    .report = bed_report,
     .further_class = 0x90ce,
 };
 

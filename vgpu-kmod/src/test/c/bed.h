@@ -36,6 +36,12 @@ extern long allocations;                            /* of the core and the model
 extern void (*bed_meanwhile)(void);
 /* Runs once, after the core has checked a call and before the driver sees it. */
 extern void (*bed_between)(void);
+/* The last report of the core. */
+extern struct bed_report {
+  const struct vgpu_rm_tenant *tenant;
+  uint32_t number, status;
+  uint64_t bytes, count;
+} bed_reported;
 /* Runs within the driver, with its lock held. */
 extern void (*bed_watch)(void);
 

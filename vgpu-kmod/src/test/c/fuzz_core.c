@@ -162,6 +162,7 @@ static void some_turns(void) {
   struct vgpu_rm_turn turn;
   tenants[1 + below(3)]->yields = below(2) != 0;
   book.held = below(2) != 0;
+  book.able = below(4) != 0;
   while (below(50) != 0 && vgpu__turn_next(&book, &turn) > 0) vgpu__turn_done(&book, &turn, below(3) == 0);
 }
 
@@ -180,7 +181,7 @@ static void one_request(void) {
   }
   if (below(200) == 0) tenants[1 + below(3)]->limit = below(8) == 0 ? VGPU_RM_NO_LIMIT : (uint64_t)below(512) << 16;
   if (below(200) == 0) some_turns();
-  if (below(200) == 0) tenants[1 + below(3)]->weight = below(3) * 60;
+  if (below(200) == 0) vgpu__weight_set(&book, tenants[1 + below(3)], below(3) * 60);
   uint32_t number = NUMBERS[below(12)], size = form(number), word = vgpu__rm_word(number, size);
   size_t at = some_place(CALL), params = some_place(PARAMS);
   draw_fields(at, number, size, params);

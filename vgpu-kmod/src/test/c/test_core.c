@@ -4,7 +4,6 @@
 #include "calls.h"
 
 #include "../../main/c/core/rm_turn.h"
-#include "hook_parse.h"
 
 static struct bed_process one, other, nobody;
 static int fd;
@@ -393,16 +392,49 @@ static void test_handles_of_others(void) {
   end();
 }
 
-/* A file passed by another tenant's process: allocations are charged to the tenant that created the client. */
+static struct alloc a_group(uint32_t root, uint32_t handle) {
+  return (struct alloc){.client = root, .parent = DEVICE, .handle = handle, .class_number = RM_CLASS_GROUP,
+                        .rights = 1};
+}
+
+/* A file that a process of another tenant was passed, or has taken: it gets nothing in the client that is there, and
+ * pays for a client of its own. */
 static void test_passed_file(void) {
   begin(10 * MIB);
-  other.files[5] = one.files[fd];
-  one.files[fd]->refs++;
-  CHECK(take(&other, 5, client, 7, MIB) == RM_OK && used(1) == MIB && used(2) == 0);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
+  other.files[5] = nobody.files[5] = one.files[fd];
+  one.files[fd]->refs += 2;
+  uint64_t calls = rm.calls;
+  CHECK(take(&other, 5, client, 8, MIB) == RM_INVALID_CLIENT);
+  CHECK(do_heap(&other, 5, client, DEVICE, RM_HEAP_ALLOC_SIZE, 8, MIB) == RM_INVALID_CLIENT);
+  CHECK(do_dup(&other, 5, client, DEVICE, 8, client, 7) == RM_INVALID_CLIENT);
+  CHECK(do_alloc(&other, 5, a_group(client, 8), NULL) == RM_INVALID_CLIENT);
+  CHECK(rm.calls == calls && tenants[2]->filtered == 4 && used(1) == 4 * MIB && used(2) == 0);
+  uint32_t own = new_client(&other, 5);
+  CHECK(take(&other, 5, own, 8, 10 * MIB) == RM_OK && used(2) == 10 * MIB && used(1) == 4 * MIB);
+  CHECK(take(&other, 5, own, 9, 1) == RM_NO_MEMORY);
+  CHECK(take(&one, fd, own, 9, 1) == RM_INVALID_CLIENT); /* and the other way round */
+  CHECK(take(&nobody, 5, client, 8, 6 * MIB) == RM_OK && used(1) == 10 * MIB); /* without a tenant: the client's pays */
+  CHECK(take(&nobody, 5, client, 9, 1) == RM_NO_MEMORY);
   bed_close(&one, fd);
-  CHECK(used(1) == MIB);
+  bed_close(&nobody, 5);
+  CHECK(used(1) == 10 * MIB);
+  CHECK(do_free(&other, 5, client, 7) == RM_OK && used(1) == 6 * MIB); /* it may free */
+  vgpu__tenant_remove(&book, tenants[1]);
   bed_close(&other, 5);
-  CHECK(used(1) == 0);
+  CHECK(used(2) == 0);
+  end();
+}
+
+/* A client whose tenant is gone, or has another cgroup now, stays with it. */
+static void test_tenant_replaced(void) {
+  begin(10 * MIB);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
+  struct vgpu_rm_tenant *gone = tenants[1];
+  vgpu__tenant_remove(&book, gone);
+  one.key = 2; /* its cgroup has another tenant */
+  CHECK(take(&one, fd, client, 8, 6 * MIB) == RM_OK && gone->used == 10 * MIB && used(2) == 0);
+  CHECK(take(&one, fd, client, 9, 1) == RM_NO_MEMORY);
   end();
 }
 
@@ -514,6 +546,30 @@ static void test_weights(void) {
   end();
 }
 
+/* Whether exactly one report came since the last look: of tenant 1, with these values. */
+static int reported(uint32_t number, uint32_t status, uint64_t bytes) {
+  static uint64_t seen;
+  int one_more = bed_reported.count == seen + 1;
+  seen = bed_reported.count;
+  return one_more && bed_reported.tenant == tenants[1] && bed_reported.number == number &&
+         bed_reported.status == status && bed_reported.bytes == bytes;
+}
+
+static void test_reports(void) {
+  begin(MIB + 4095);
+  uint32_t group = 0;
+  reported(0, 0, 0);
+  CHECK(take(&one, fd, client, 7, 4095) == RM_OK && reported(RM_ALLOC, RM_OK, 4096));
+  CHECK(take(&one, fd, client, 8, 2 * MIB) == RM_NO_MEMORY && reported(RM_ALLOC, RM_NO_MEMORY, 2 * MIB));
+  CHECK(take(&one, fd, client, 8, MIB - 1) == RM_NO_MEMORY && reported(RM_ALLOC, RM_NO_MEMORY, MIB)); /* undone */
+  CHECK(do_heap(&one, fd, client, DEVICE, RM_HEAP_ALLOC_SIZE, 9, 4096) == RM_OK && reported(RM_HEAP, RM_OK, 4096));
+  struct alloc what = {.client = client, .parent = DEVICE, .class_number = RM_CLASS_GROUP, .rights = 1};
+  CHECK(do_alloc(&one, fd, what, &group) == RM_OK && !reported(0, 0, 0)); /* no memory, so no report */
+  CHECK(do_control(&one, fd, client, group, RM_GROUP_SET_INTERLEAVE, 4) == RM_INSUFFICIENT_PERMISSIONS);
+  CHECK(reported(RM_CONTROL, RM_INSUFFICIENT_PERMISSIONS, 0));
+  end();
+}
+
 /* ---- turns ---- */
 
 static uint32_t schedule(struct bed_process *process, int file, uint32_t root, uint32_t group, unsigned char on) {
@@ -532,27 +588,35 @@ static int whole_write(void *self, uint64_t into, const void *from, size_t size)
   return 0;
 }
 
+/* The descriptor of an open file; BED_FILES: the process does not have it. */
+static int number_of(const struct bed_process *process, uint64_t id) {
+  int file = 0;
+  while (file < BED_FILES && (process->files[file] == NULL || process->files[file]->id != id)) file++;
+  return file;
+}
+
 /* As in the kernel's worker, the driver's calls go through the tenant's own file. */
 static int carry_turns_out(void) {
   struct vgpu_rm_turn turn;
   int more;
   while ((more = vgpu__turn_next(&book, &turn)) > 0) {
-    struct bed_process *whose = turn.file == one.files[fd]->id ? &one : &other;
-    int file = 0;
-    while (whose->files[file] == NULL || whose->files[file]->id != turn.file) file++;
+    int file = number_of(&one, turn.file);
+    struct bed_process *whose = file < BED_FILES ? &one : &other;
+    if (whose == &other) file = number_of(&other, turn.file);
     struct model_caller as = {.read = whole_read, .write = whole_write, .tag = whose->tag};
     unsigned char params[8] = {(unsigned char)turn.enable};
+    uint64_t slice = turn.slice_us;
     uint64_t fields[4] = {(uint64_t)turn.group << 32 | turn.client, RM_GROUP_SCHEDULE, (uint64_t)(uintptr_t)params, 2};
+    if (slice != 0) {
+      memcpy(params, &slice, sizeof slice);
+      fields[1] = RM_GROUP_SET_TIMESLICE;
+      fields[3] = sizeof slice;
+    }
     model_ioctl(&rm, &whose->files[file]->model, &as, vgpu__rm_word(RM_CONTROL, RM_CONTROL_SIZE),
                 (uint64_t)(uintptr_t)fields);
     vgpu__turn_done(&book, &turn, fields[3] >> 32 != RM_OK);
   }
   return more;
-}
-
-static struct alloc a_group(uint32_t root, uint32_t handle) {
-  return (struct alloc){.client = root, .parent = DEVICE, .handle = handle, .class_number = RM_CLASS_GROUP,
-                        .rights = 1};
 }
 
 static void schedule_nine(void) { CHECK(schedule(&one, fd, client, 9, 1) == RM_OK); }
@@ -630,6 +694,65 @@ static void test_engine(void) {
   end();
 }
 
+static uint64_t slice_of(uint32_t root, uint32_t group) { return model_timeslice(&rm, root, group); }
+
+/* A group on an engine: 1 is the first graphics engine, 9 the first copy engine. */
+static void begin_group(struct bed_process *process, int file, uint32_t root, uint32_t handle, uint32_t engine) {
+  put32(PARAMS + 12, engine);
+  CHECK(do_alloc(process, file, a_group(root, handle), NULL) == RM_OK);
+  CHECK(schedule(process, file, root, handle, 1) == RM_OK);
+}
+
+/* A tenant's channel groups on an engine divide the tenant's weight, in whichever processes they are. */
+static void test_weights_of_tenants(void) {
+  begin(10 * MIB);
+  int theirs = bed_open(&other, 1), more = bed_open(&one, 1);
+  uint32_t second = new_client(&other, theirs), third = new_client(&one, more);
+  tenants[1]->weight = 25;
+  tenants[2]->weight = 75;
+  book.able = 1;
+  begin_group(&one, fd, client, 7, 1);
+  begin_group(&other, theirs, second, 7, 1);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 256 && slice_of(second, 7) == 768);
+  begin_group(&one, fd, client, 8, 1);
+  begin_group(&one, more, third, 7, 1); /* through another file */
+  begin_group(&one, more, third, 8, 1);
+  CHECK(carry_turns_out() == 0);
+  CHECK(slice_of(client, 7) == 64 && slice_of(client, 8) == 64 && slice_of(third, 7) == 64 && slice_of(third, 8) == 64);
+  model_run(&rm, 1000000);
+  CHECK(rm.ran_us[2] > 740000 && rm.ran_us[2] < 760000);
+  begin_group(&one, fd, client, 9, 9); /* another engine */
+  CHECK(carry_turns_out() == 0 && slice_of(client, 9) == 256 && slice_of(client, 7) == 64);
+  CHECK(do_free(&one, fd, client, 8) == RM_OK && carry_turns_out() == 0 && slice_of(client, 7) == 256 / 3);
+  bed_close(&one, more); /* as when the process dies */
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 256);
+  vgpu__weight_set(&book, tenants[1], 50);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 512 && slice_of(client, 9) == 512 &&
+        slice_of(second, 7) == 768);
+  vgpu__weight_set(&book, tenants[1], 0); /* the driver's own slice again */
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 1024);
+  CHECK(tenants[1]->unweighted == 0 && tenants[2]->unweighted == 0);
+  end();
+}
+
+/* Without a scheduler, only a new group has its part; the others get theirs once there is one. */
+static void test_weights_later(void) {
+  begin(10 * MIB);
+  tenants[1]->weight = 50;
+  begin_group(&one, fd, client, 7, 1);
+  begin_group(&one, fd, client, 8, 1);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 512 && slice_of(client, 8) == 256);
+  book.able = 1;
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 256 && slice_of(client, 8) == 256);
+  /* No slice is shorter than the driver's least one, whatever the number of groups. */
+  for (uint32_t handle = 100; handle < 400; handle++) begin_group(&one, fd, client, handle, 1);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 50 && slice_of(client, 399) == 50);
+  uint64_t calls = rm.calls;
+  begin_group(&one, fd, client, 400, 1);
+  CHECK(carry_turns_out() == 0 && rm.calls == calls + 3); /* created, weighed, scheduled: the others stay as they are */
+  end();
+}
+
 static void test_sizes_shown(void) {
   static const uint32_t LAYOUTS[] = {436, 444, 460, 1028};
   begin(1000 * MIB);
@@ -667,41 +790,6 @@ static void test_versions(void) {
   CHECK(vgpu__rm_version("", 0) == 0 && vgpu__rm_version("580", 3) == 0 && vgpu__rm_version("x.1", 3) == 0);
 }
 
-/* ---- the hook's parser and the core's agree on the calls that both follow ---- */
-
-static void test_as_the_hook(void) {
-  static const uint32_t NUMBERS[] = {RM_FREE, RM_CONTROL, RM_ALLOC, RM_CHECK_VERSION, RM_XFER, RM_ALLOC},
-                        SIZES[] = {16, 32, 32, 72, 16, 48};
-  struct vgpu_rm_io io = {.read = hook_read};
-  unsigned seed = (unsigned)strtoul(getenv("VGPU_TEST_SEED") != NULL ? getenv("VGPU_TEST_SEED") : "1", NULL, 10);
-  unsigned char bytes[256];
-  int followed = 0;
-  for (int i = 0; i < 20000; i++) {
-    for (size_t j = 0; j < sizeof bytes; j++) bytes[j] = (unsigned char)rand_r(&seed);
-    int which = rand_r(&seed) % 6;
-    uint32_t number = NUMBERS[which], size = rand_r(&seed) % 8 == 0 ? (uint32_t)rand_r(&seed) % 128 : SIZES[which];
-    if (number == RM_XFER) {
-      uint32_t inner = (uint32_t)rand_r(&seed) % 4, wanted = SIZES[inner];
-      uint64_t at = (uint64_t)(uintptr_t)bytes + 64;
-      memcpy(bytes, &NUMBERS[inner], 4);
-      memcpy(bytes + 4, &wanted, 4);
-      memcpy(bytes + 8, &at, 8);
-    }
-    if (number == RM_CHECK_VERSION) memcpy(bytes + 8, "570.195.03", 11);
-    uint64_t hooks[13], ours[13];
-    struct vgpu_rm_call call;
-    hook_parse(vgpu__rm_word(number, size), (uint64_t)(uintptr_t)bytes, hooks);
-    vgpu__rm_decode(&io, vgpu__rm_word(number, size), (uint64_t)(uintptr_t)bytes, &call);
-    const uint64_t all[13] = {(uint64_t)call.kind, call.at, call.client, call.parent, call.object, call.class_number,
-                              call.command, call.params_size, call.status, call.params, call.status_offset,
-                              call.version, 0};
-    memcpy(ours, all, sizeof ours);
-    CHECK(memcmp(hooks, ours, sizeof ours) == 0);
-    followed += call.kind != RM_KIND_OTHER;
-  }
-  CHECK(followed > 10000);
-}
-
 static const struct {
   const char *name;
   void (*run)(void);
@@ -728,14 +816,17 @@ static const struct {
     {"old-forms-of-memory", test_old_forms_of_memory},
     {"handles-of-others", test_handles_of_others},
     {"passed-file", test_passed_file},
+    {"tenant-replaced", test_tenant_replaced},
     {"overlapping-calls", test_overlapping_calls},
     {"filters", test_filters},
     {"weights", test_weights},
+    {"reports", test_reports},
     {"turns", test_turns},
     {"engine", test_engine},
+    {"weights-of-tenants", test_weights_of_tenants},
+    {"weights-later", test_weights_later},
     {"sizes-shown", test_sizes_shown},
     {"versions", test_versions},
-    {"as-the-hook", test_as_the_hook},
 };
 
 int main(int count, char **names) {

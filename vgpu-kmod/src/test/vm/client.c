@@ -4,9 +4,12 @@
  *   client take MIB                 allocates that much, reports it, and waits for the end of its input
  *   client run GROUPS               creates and schedules channel groups, reports it, waits for the end of its input
  *   client watch CGROUP             reads what the module's device reports of a process that is refused memory
- *   client storm PROCESSES SECONDS  processes that allocate, schedule, free, close and die
+ *   client storm DIRECTORY PROCESSES THREADS SECONDS
+ *                                   processes that allocate, schedule, free, close and die; DIRECTORY: with which
+ *                                   the driver is compared after each death, `-`: with none
  */
 #include <poll.h>
+#include <pthread.h>
 
 #include "tenant.h"
 
@@ -212,43 +215,91 @@ static int watch(const char *cgroup) {
   return failures != 0;
 }
 
+enum { MOST_PROCESSES = 16, MOST_THREADS = 8 };
+
+/* A thread of a process in the storm. Threads share the files and the client; each has handles of its own. */
+struct stormer {
+  pthread_t thread;
+  size_t number;
+  unsigned seed;
+  int fd;
+  uint32_t client;
+};
+
+static void *storm_thread(void *self) {
+  struct stormer *each = self;
+  uint32_t base = 1000 * (1 + (uint32_t)each->number), client = each->client;
+  int fd = each->fd;
+  unsigned seed = each->seed;
+  place = PLACE * each->number;
+  for (int i = rand_r(&seed) % 2000; i > 0; i--) {
+    uint32_t handle = base + (uint32_t)rand_r(&seed) % 12, group = base + 100 + handle % 3;
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = group, .class_number = RM_CLASS_GROUP,
+                         .rights = 1};
+    if (rand_r(&seed) % 20 == 0) do_alloc(&plainly, fd, what, NULL);
+    if (rand_r(&seed) % 20 == 0) schedule(fd, client, group, rand_r(&seed) % 4 != 0);
+    if (rand_r(&seed) % 80 == 0) do_free(&plainly, fd, client, group);
+    if (rand_r(&seed) % 3 == 0) do_free(&plainly, fd, client, handle);
+    else
+      memory(rand_r(&seed) % 8 == 0 ? &by_compat : &plainly, fd, client, handle,
+             (1 + (uint64_t)rand_r(&seed) % 8) * 2 * MIB, 128, 0);
+  }
+  return NULL;
+}
+
 /* Ends with its parent process. */
-static void storm_alone(unsigned seed, pid_t parent) {
+static void storm_alone(unsigned seed, size_t threads, pid_t parent) {
+  struct stormer all[MOST_THREADS];
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) return;
   for (;;) {
     int fd = open_device("/dev/nvidiactl"), card = open_device("/dev/nvidia0");
     uint32_t client = new_client(&plainly, fd);
-    for (int i = rand_r(&seed) % 2000; i > 0; i--) {
-      uint32_t handle = 100 + (uint32_t)rand_r(&seed) % 12, group = 200 + handle % 3;
-      struct alloc what = {.client = client, .parent = DEVICE, .handle = group, .class_number = RM_CLASS_GROUP,
-                           .rights = 1};
-      if (rand_r(&seed) % 20 == 0) do_alloc(&plainly, fd, what, NULL);
-      if (rand_r(&seed) % 20 == 0) schedule(fd, client, group, rand_r(&seed) % 4 != 0);
-      if (rand_r(&seed) % 80 == 0) do_free(&plainly, fd, client, group);
-      if (rand_r(&seed) % 3 == 0) do_free(&plainly, fd, client, handle);
-      else
-        memory(rand_r(&seed) % 8 == 0 ? &by_compat : &plainly, fd, client, handle,
-               (1 + (uint64_t)rand_r(&seed) % 8) * 2 * MIB, 128, 0);
+    for (size_t i = 0; i < threads; i++) {
+      all[i] = (struct stormer){.number = i, .seed = (unsigned)rand_r(&seed), .fd = fd, .client = client};
+      if (pthread_create(&all[i].thread, NULL, storm_thread, &all[i]) != 0) bed_fail("pthread_create");
     }
+    for (size_t i = 0; i < threads; i++) pthread_join(all[i].thread, NULL);
     close(card);
     close(fd);
   }
 }
 
-/* Processes that are killed at random moments and replaced. */
-static int storm(int processes, int seconds) {
-  enum { MOST = 16 };
-  pid_t pids[MOST] = {0}, self = getpid();
-  unsigned seed = (unsigned)self ^ (unsigned)time(NULL);
+/* Compares the ledger with the driver while all processes of the tenant stand. Returns whether they are equal. */
+static int equal_when_all_stand(const pid_t *pids, int processes, const char *held) {
+  for (int i = 0; i < processes; i++) {
+    if (pids[i] != 0) kill(pids[i], SIGSTOP);
+  }
+  for (int i = 0; i < processes; i++) {
+    if (pids[i] != 0 && waitpid(pids[i], NULL, WUNTRACED) != pids[i]) return 0;
+  }
+  uint64_t used = told("used", NULL), truth = number_in("/proc/nvidia_model", held);
+  if (used != truth)
+    printf("FAIL the ledger has %llu, the driver %llu\n", (unsigned long long)used, (unsigned long long)truth);
+  for (int i = 0; i < processes; i++) {
+    if (pids[i] != 0) kill(pids[i], SIGCONT);
+  }
+  return used == truth;
+}
+
+/* Processes that are killed at random moments and replaced. After each death the tenant, whose only processes they are,
+ * is charged for exactly what the driver holds for it. */
+static int storm(int processes, size_t threads, int seconds) {
+  pid_t pids[MOST_PROCESSES] = {0}, self = getpid();
+  unsigned seed = (unsigned)self ^ (unsigned)time(NULL), deaths = 0;
   time_t until = time(NULL) + seconds;
+  char held[64];
+  int equal = 1;
+  if (directory != NULL) snprintf(held, sizeof held, "cgroup %llu ", (unsigned long long)told("cgroup", NULL));
   printf("storm seed %u\n", seed);
-  if (processes > MOST) processes = MOST;
-  while (time(NULL) < until) {
+  if (processes > MOST_PROCESSES) processes = MOST_PROCESSES;
+  if (threads > MOST_THREADS) threads = MOST_THREADS;
+  while (equal && time(NULL) < until) {
     for (int i = 0; i < processes; i++) {
       if (pids[i] != 0) continue;
+      fflush(stdout);
       pids[i] = fork();
       if (pids[i] == 0) {
-        storm_alone(seed + (unsigned)i, self);
+        storm_alone(seed + (unsigned)i, threads, self);
         _exit(1);
       }
       seed += 7919;
@@ -256,12 +307,16 @@ static int storm(int processes, int seconds) {
     usleep(20000 + (unsigned)rand_r(&seed) % 80000);
     int killed = rand_r(&seed) % processes;
     kill(pids[killed], SIGKILL);
-    if (waitpid(pids[killed], NULL, 0) == pids[killed]) pids[killed] = 0;
+    if (waitpid(pids[killed], NULL, 0) != pids[killed]) return 1;
+    pids[killed] = 0;
+    deaths++;
+    if (directory != NULL) equal = equal_when_all_stand(pids, processes, held);
   }
   for (int i = 0; i < processes; i++) {
     if (pids[i] != 0 && (kill(pids[i], SIGKILL) != 0 || waitpid(pids[i], NULL, 0) != pids[i])) return 1;
   }
-  return 0;
+  printf("%u deaths of %d processes with %u threads\n", deaths, processes, (unsigned)threads);
+  return !equal;
 }
 
 int main(int count, char **arguments) {
@@ -273,6 +328,9 @@ int main(int count, char **arguments) {
   if (count == 3 && strcmp(arguments[1], "take") == 0) return take_and_wait(strtoull(arguments[2], NULL, 10));
   if (count == 3 && strcmp(arguments[1], "run") == 0) return run_and_wait((uint32_t)atoi(arguments[2]));
   if (count == 3 && strcmp(arguments[1], "watch") == 0) return watch(arguments[2]);
-  if (count == 4 && strcmp(arguments[1], "storm") == 0) return storm(atoi(arguments[2]), atoi(arguments[3]));
+  if (count == 6 && strcmp(arguments[1], "storm") == 0) {
+    if (strcmp(arguments[2], "-") != 0) directory = arguments[2];
+    return storm(atoi(arguments[3]), (size_t)atoi(arguments[4]), atoi(arguments[5]));
+  }
   return 2;
 }

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 
 #include "tenant.h"
@@ -297,6 +298,13 @@ static int went_well(pid_t child) {
   return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
+/* In a process of `two`: `client` is one of `one`, which has 40 MiB. */
+static void nothing_in_the_client_of_one(void) {
+  uint64_t filtered = stat_of("two", "filtered ");
+  CHECK(take_mib(8, 1) == RM_INVALID_CLIENT && do_dup(&plainly, control, client, DEVICE, 8, client, 7) != RM_OK);
+  CHECK(used_by("one") == 40 * MIB && used_by("two") == 0 && stat_of("two", "filtered ") == filtered + 2);
+}
+
 /* A process of `two` that has the open file and the handle of a client of `one`. */
 static void receiver(int from) {
   int files[2], mine;
@@ -307,14 +315,12 @@ static void receiver(int from) {
   card = files[1];
   if (read(from, &theirs, sizeof theirs) != sizeof theirs) bed_fail("read");
   client = theirs;
-  /* The client's tenant is charged. */
-  CHECK(take_mib(8, 20) == RM_OK && used_by("one") == 60 * MIB && used_by("two") == 0);
-  CHECK(take_mib(9, 5) == RM_NO_MEMORY);
+  nothing_in_the_client_of_one();
   client = own = new_client(&plainly, control);
   CHECK(take_mib(7, 33) == RM_NO_MEMORY && take_mib(7, 30) == RM_OK && used_by("two") == 30 * MIB &&
-        used_by("one") == 60 * MIB);
+        used_by("one") == 40 * MIB);
   CHECK(write(from, "", 1) == 1 && read(from, &theirs, 1) == 0); /* the sender has ended */
-  CHECK(used_by("one") == 60 * MIB); /* the file is open in this process */
+  CHECK(used_by("one") == 40 * MIB); /* the file is open in this process */
   mine = open_device("/dev/nvidiactl");
   CHECK(memory(&plainly, mine, client, 9, MIB, 128, 0) == RM_INVALID_CLIENT);
   close(mine);
@@ -354,10 +360,57 @@ static void files_passed_on(void) {
 static void heir(int from) {
   char byte;
   go_to("two");
-  CHECK(take_mib(8, 20) == RM_OK && used_by("one") == 60 * MIB && used_by("two") == 0);
+  nothing_in_the_client_of_one();
   CHECK(write(from, "", 1) == 1 && read(from, &byte, 1) == 0);
-  CHECK(used_by("one") == 60 * MIB);
-  CHECK(do_free(&plainly, control, client, 7) == RM_OK && used_by("one") == 20 * MIB);
+  CHECK(used_by("one") == 40 * MIB);
+  CHECK(do_free(&plainly, control, client, 7) == RM_OK && used_by("one") == 0);
+}
+
+/* A process of `two` takes the descriptors of one of `one`, and creates what it can. */
+static void taker(int from) {
+  int files[2];
+  pid_t victim;
+  uint32_t theirs;
+  go_to("two");
+  if (read(from, &victim, sizeof victim) != sizeof victim || read(from, files, sizeof files) != sizeof files ||
+      read(from, &theirs, sizeof theirs) != sizeof theirs)
+    bed_fail("read");
+  int pidfd = (int)syscall(SYS_pidfd_open, victim, 0);
+  control = (int)syscall(SYS_pidfd_getfd, pidfd, files[0], 0);
+  card = (int)syscall(SYS_pidfd_getfd, pidfd, files[1], 0);
+  CHECK(pidfd >= 0 && control >= 0 && card >= 0);
+  client = theirs;
+  nothing_in_the_client_of_one();
+  client = new_client(&plainly, control);
+  CHECK(take_mib(7, 33) == RM_NO_MEMORY && take_mib(7, 30) == RM_OK);
+  CHECK(used_by("two") == 30 * MIB && used_by("one") == 40 * MIB);
+}
+
+static void files_taken(void) {
+  int pair[2];
+  char byte;
+  CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+  fflush(stdout);
+  pid_t victim = fork();
+  if (victim == 0) {
+    pid_t self = getpid();
+    close(pair[1]);
+    failures = 0;
+    begin_as("one");
+    CHECK(take_mib(7, 40) == RM_OK);
+    const int files[2] = {control, card};
+    CHECK(write(pair[0], &self, sizeof self) == sizeof self && write(pair[0], files, sizeof files) == sizeof files &&
+          write(pair[0], &client, sizeof client) == sizeof client);
+    CHECK(read(pair[0], &byte, 1) == 0 && take_mib(8, 24) == RM_OK); /* its quota is untouched */
+    fflush(stdout);
+    _exit(failures != 0);
+  }
+  close(pair[0]);
+  CHECK(went_well(in_child(taker, pair[1])));
+  close(pair[1]);
+  CHECK(went_well(victim));
+  control = card = -1;
+  end_empty();
 }
 
 static void forked_into_another_cgroup(void) {
@@ -555,6 +608,7 @@ int main(void) {
       {"random-requests", random_requests},
       {"signals-all-the-time", signals_all_the_time},
       {"files-passed-on", files_passed_on},
+      {"files-taken", files_taken},
       {"forked-into-another-cgroup", forked_into_another_cgroup},
       {"cgroup-moved-and-removed", cgroup_moved_and_removed},
       {"cgroup-of-another", cgroup_of_another},

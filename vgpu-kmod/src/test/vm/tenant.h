@@ -22,7 +22,7 @@
 #include "../../main/c/core/rm_abi.h"
 
 #define MIB ((uint64_t)1 << 20)
-enum { ARENA = 1 << 16 };
+enum { ARENA = 1 << 20 }; /* with a part for each thread: `place` in calls.h */
 
 /* Replaces bed.h for calls.h: here the driver is in the kernel. */
 struct bed_process {

@@ -5,10 +5,10 @@
 #ifndef VGPU_REGION_H
 #define VGPU_REGION_H
 
+#include "../../../../../vgpu-kmod/src/main/c/core/rm_abi.h"
 #include "../system/system.h"
 #include "cuda_abi.h"
 #include "driver.h"
-#include "rm_abi.h"
 #include "shm.h"
 
 enum vgpu_mode {
@@ -278,6 +278,16 @@ int vgpu__search(const char *name, void *map, char *into);
  * the library has no such import or it cannot be written. No other library's imports are touched.
  */
 int vgpu__redirect(void *handle, const char *name, void *to, void **next);
+
+/* ---- rm_decode.c: the driver's ioctls ---- */
+/*
+ * Reads memory of this process that may be unmapped: 0, or -1. Slower than a load: only for the few calls that are
+ * followed.
+ */
+int vgpu__peek(void *into, uint64_t from, size_t size);
+int vgpu__poke(uint64_t into, const void *from, size_t size);
+/* Decodes a request; never reads unmapped memory. kind is OTHER for all calls that the core does not follow. */
+void vgpu__rm_parse(unsigned long request, uint64_t argument, struct vgpu_rm_call *into);
 
 /* ---- driver.c: passed-through functions, in the layout that trampolines.S uses ---- */
 struct vgpu_pass {

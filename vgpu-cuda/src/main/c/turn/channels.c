@@ -95,10 +95,6 @@ static int vgpu__usable(const struct object *root) {
 
 /* ---- the hook's own calls ---- */
 
-static uint64_t vgpu__request(unsigned number, unsigned size) {
-  return 3u << 30 | (uint64_t)size << 16 | (uint64_t)RM_MAGIC << 8 | number;
-}
-
 static void vgpu__put32(unsigned char *bytes, size_t offset, uint32_t value) { memcpy(bytes + offset, &value, sizeof value); }
 
 /* Returns the driver's status; UINT32_MAX if the ioctl itself failed. */
@@ -114,7 +110,7 @@ static uint32_t vgpu__control(int fd, uint32_t client, uint32_t object, uint32_t
   int kept = errno, result;
   int tries = 0;
   do {
-    result = next(fd, (unsigned long)vgpu__request(RM_CONTROL, RM_CONTROL_SIZE), (void *)call);
+    result = next(fd, (unsigned long)vgpu__rm_word(RM_CONTROL, RM_CONTROL_SIZE), (void *)call);
   } while (result != 0 && errno == EINTR && ++tries < 100);
   errno = kept;
   memcpy(&status, call + 28, sizeof status);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * The driver's ioctl interface (/dev/nvidiactl): facts of the open kernel modules 535 to 595. Requests are parsed by
- * offset, never through a struct. Names match those of the hook's parser (vgpu-cuda, region/rm_abi.h).
+ * offset, never through a struct. The CUDA hook (vgpu-cuda, region/rm_decode.c) compiles this file and rm_decode.c too.
  */
 #ifndef VGPU_RM_ABI_H
 #define VGPU_RM_ABI_H
 
 #include "rm_port.h"
+
+#define RM_MAGIC 0x46u
 
 enum {
   RM_ALLOC_MEMORY = 0x27,
@@ -140,7 +142,7 @@ void vgpu__rm_decode(const struct vgpu_rm_io *io, uint32_t word, uint64_t argume
 int vgpu__rm_bytes(const struct vgpu_rm_io *io, const struct vgpu_rm_call *call, uint64_t *bytes);
 /* The ioctl word of a call that this code makes itself. */
 static inline uint32_t vgpu__rm_word(uint32_t number, uint32_t size) {
-  return 3u << 30 | size << 16 | 0x46u << 8 | number;
+  return 3u << 30 | size << 16 | RM_MAGIC << 8 | number;
 }
 
 #endif

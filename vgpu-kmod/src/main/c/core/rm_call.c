@@ -26,7 +26,8 @@ struct request {
   struct vgpu_rm_object *object, *client;
   struct vgpu_rm_block *block;
   uint64_t most, left; /* for answers that contain sizes */
-  uint32_t weight;
+  uint32_t engine;   /* of a new channel group */
+  uint32_t slice_us; /* of a new channel group; 0: the driver's */
   uint32_t answer;
   int wanted; /* SCHEDULE: on or off */
   int undo, lost; /* lost: the answer could not be read */
@@ -92,6 +93,11 @@ static int vgpu__prepare(struct request *request) {
   request->client = heap->make(sizeof *request->client);
   if (request->object == NULL || request->client == NULL) return -1;
   if (call->kind == RM_KIND_DUP) return 0;
+  /* engineType of NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS. */
+  if (call->class_number == RM_CLASS_GROUP && call->params != 0 &&
+      request->io.read(request->io.self, &request->engine, call->params + 12, sizeof request->engine) != 0) {
+    request->engine = 0;
+  }
   request->charge = vgpu__charge_of(request->host, call->class_number);
   if (request->charge != DEVICE_MEMORY && request->charge != HOST_MEMORY) return 0;
   if (request->charge == DEVICE_MEMORY && vgpu__size_is_hidden(call)) request->charge = DENIED;
@@ -118,6 +124,12 @@ static int vgpu__concerns(const struct vgpu_rm_call *call) {
     case RM_FB_GET_INFO_V2: return 1;
     default: return 0;
   }
+}
+
+/* The caller holds the lock. */
+static void vgpu__report(const struct request *request, const struct vgpu_rm_tenant *tenant, uint32_t status,
+                         uint64_t bytes) {
+  if (request->host->report != NULL && tenant != NULL) request->host->report(tenant, &request->call, status, bytes);
 }
 
 /* ---- admission: with the lock held, without access to the caller's memory ---- */
@@ -207,6 +219,20 @@ static void vgpu__note_sizes(struct request *request) {
   request->left = tenant->used < tenant->limit ? tenant->limit - tenant->used : 0;
 }
 
+/*
+ * Whether a process of one tenant wants to create something in a client of another, through a file that it was passed
+ * or has taken (SCM_RIGHTS, pidfd_getfd). Neither can be charged rightly: the client's tenant did not ask for it, and
+ * the process's tenant may be gone while the client keeps it. A process without a tenant acts for the client's.
+ */
+static int vgpu__is_foreign(struct request *request, const struct vgpu_rm_object *root) {
+  if (request->call.kind != RM_KIND_ALLOC && request->call.kind != RM_KIND_DUP) return 0;
+  struct vgpu_rm_tenant *caller = request->host->tenant(request->self, request->book);
+  if (caller == NULL || caller == root->tenant || root->tenant->key == 0) return 0;
+  caller->filtered++;
+  vgpu__report(request, caller, RM_INVALID_CLIENT, request->bytes);
+  return 1;
+}
+
 /* 0: forward the call to the driver; otherwise `answer` is the caller's result. */
 static int vgpu__admit(struct request *request) {
   struct vgpu_rm_book *book = request->book;
@@ -215,11 +241,11 @@ static int vgpu__admit(struct request *request) {
   int creates = call->kind == RM_KIND_ALLOC && vgpu__is_root(call->class_number);
   struct vgpu_rm_tenant *tenant = root != NULL && !creates ? root->tenant : request->host->tenant(request->self, book);
   request->stamp = book->stamp;
+  if (root != NULL && !creates && vgpu__is_foreign(request, root)) return vgpu__refuse(request, RM_INVALID_CLIENT);
   if (call->kind == RM_KIND_DUP && vgpu__admit_dup(request, tenant) != 0) return -1;
   if (tenant == NULL) return 0;
   vgpu__tenant_hold(tenant);
   request->tenant = tenant;
-  request->weight = tenant->weight;
   switch (call->kind) {
     case RM_KIND_ALLOC: return vgpu__admit_alloc(request);
     case RM_KIND_CONTROL: return vgpu__admit_control(request);
@@ -254,7 +280,10 @@ static int vgpu__names_others(struct request *request) {
     if (clients[i] == call->client && known == 0) continue;
     foreign |= root != NULL ? root->tenant != request->tenant : request->tenant != NULL || known != 0;
   }
-  if (foreign && request->tenant != NULL) request->tenant->filtered++;
+  if (foreign && request->tenant != NULL) {
+    request->tenant->filtered++;
+    vgpu__report(request, request->tenant, RM_INVALID_CLIENT, 0);
+  }
   request->host->unlock(book);
   return foreign;
 }
@@ -362,10 +391,16 @@ static void vgpu__settle_alloc(struct request *request) {
                                     .on_host = request->charge == HOST_MEMORY};
     vgpu__tenant_hold(tenant);
     tenant->allocations++;
+    vgpu__report(request, tenant, RM_OK, block->bytes);
     request->block = NULL;
     request->reserved = 0;
   }
+  struct vgpu_rm_object *made = request->object;
   vgpu__enter(request, block, request->call.class_number);
+  made->engine = request->engine;
+  made->slice_us = VGPU_RM_DRIVERS_SLICE_US;
+  if (request->call.class_number != RM_CLASS_GROUP || tenant->weight == 0) return;
+  made->slice_us = request->slice_us = vgpu__slice_of(tenant, made->engine, 1);
 }
 
 static void vgpu__settle_free(struct request *request, int done) {
@@ -456,20 +491,18 @@ static void vgpu__undo(struct request *request) {
   if (freed) {
     request->tenant->undone++;
     request->tenant->refused++;
+    vgpu__report(request, request->tenant, RM_NO_MEMORY, request->bytes_after);
   } else {
     vgpu__settle_alloc(request);
   }
   request->host->unlock(request->book);
 }
 
-enum { DRIVERS_SLICE_US = 1024, LEAST_SLICE_US = 50 };
-
-/* Gives a new channel group the time slice of its tenant's weight. Uses 8 of the 20 bytes of the group's parameters. */
+/* Gives a new channel group its part of its tenant's time slice. Uses 8 of the 20 bytes of the group's parameters. */
 static void vgpu__weigh(struct request *request) {
   unsigned char fields[RM_CONTROL_SIZE] = {0};
-  uint64_t kept, us = (uint64_t)DRIVERS_SLICE_US * request->weight / 100, at = request->call.params;
+  uint64_t kept, us = request->slice_us, at = request->call.params;
   uint32_t handle = request->call.object != 0 ? request->call.object : request->after.object, status = ~(uint32_t)0;
-  if (us < LEAST_SLICE_US) us = LEAST_SLICE_US;
   vgpu__put32(fields, 0, request->call.client);
   vgpu__put32(fields, 4, handle);
   vgpu__put32(fields, 8, RM_GROUP_SET_TIMESLICE);
@@ -557,7 +590,6 @@ static void vgpu__drop_spares(struct request *request) {
 
 /* Executes an admitted call. */
 static long vgpu__carry_out(struct request *request) {
-  const struct vgpu_rm_call *call = &request->call;
   long result = request->host->forward(request->self, request->word, request->argument);
   vgpu__look_again(request, result);
   request->host->lock(request->book);
@@ -565,8 +597,7 @@ static long vgpu__carry_out(struct request *request) {
   request->host->unlock(request->book);
   if (request->undo) {
     vgpu__undo(request);
-  } else if (call->kind == RM_KIND_ALLOC && call->class_number == RM_CLASS_GROUP && request->tenant != NULL &&
-             request->weight != 0 && result >= 0 && request->after.status == RM_OK) {
+  } else if (request->slice_us != 0 && result >= 0 && request->after.status == RM_OK) {
     vgpu__weigh(request);
   }
   vgpu__scale(request, result);
@@ -584,6 +615,7 @@ long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, 
     if (request.tie != NULL) request.tie->owner = host->file_of(self, request.call.fd);
     host->lock(book);
     int refused = vgpu__admit(&request);
+    if (refused) vgpu__report(&request, request.tenant, request.answer, request.bytes);
     if (!refused && request.call.kind == RM_KIND_REGISTER) vgpu__tie(&request);
     host->unlock(book);
     if (!refused && request.call.kind == RM_KIND_CONTROL && request.call.command == RM_DISABLE_CHANNELS &&

@@ -20,6 +20,11 @@ struct vgpu_rm_host {
   long (*forward)(void *self, uint32_t word, uint64_t argument);
   /* The open file behind a descriptor of the calling process; 0: not a file of the driver. */
   uint64_t (*file_of)(void *self, int32_t fd);
+  /*
+   * Reports what became of a tenant's call: it was answered here with `status`, or it allocated `bytes` of memory (0,
+   * with any other call). Called with the lock held; NULL: nothing is reported.
+   */
+  void (*report)(const struct vgpu_rm_tenant *tenant, const struct vgpu_rm_call *call, uint32_t status, uint64_t bytes);
   /* An additional class that is charged as device memory, with its parameters; 0: none. */
   uint32_t further_class;
 };

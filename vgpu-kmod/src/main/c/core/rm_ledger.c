@@ -28,6 +28,7 @@ void vgpu__tenant_remove(struct vgpu_rm_book *book, struct vgpu_rm_tenant *tenan
   for (struct vgpu_rm_tenant **at = &book->tenants; *at != NULL; at = &(*at)->next) {
     if (*at != tenant) continue;
     *at = tenant->next;
+    tenant->key = 0;
     vgpu__tenant_release(book, tenant);
     return;
   }
@@ -179,7 +180,7 @@ static void vgpu__discard(struct vgpu_rm_book *book, struct vgpu_rm_object *obje
   vgpu__unhang(object);
   vgpu__unchain(book, object);
   if (--tenant->objects == 0) vgpu__note(book, tenant);
-  vgpu__group_forget(object);
+  vgpu__group_forget(book, object);
   if (object->block != NULL) vgpu__block_release(book, object->block);
   if (object->root == object) {
     struct vgpu_rm_object **at = &book->clients;

@@ -19,6 +19,15 @@ struct vgpu_rm_heap {
   void (*drop)(void *memory);
 };
 
+enum { VGPU_RM_ENGINES = 64 };
+
+/* A tenant's channel groups on one engine. They divide the time of the tenant's weight: see rm_turn.h. */
+struct vgpu_rm_engine {
+  struct vgpu_rm_object *first, *unequal; /* unequal: the next one whose time slice may have to be set, or NULL */
+  uint32_t groups;
+  uint32_t slice_us; /* of each */
+};
+
 struct vgpu_rm_tenant {
   struct vgpu_rm_tenant *next;
   uint64_t key;   /* 0: not found for any process */
@@ -29,12 +38,14 @@ struct vgpu_rm_tenant {
   uint64_t most_objects; /* bounds the ledger's own memory */
   uint64_t objects;
   uint64_t refs;    /* held by the book or the owner, by clients, by blocks, and by calls in the driver */
-  uint32_t weight;  /* its channel groups' time slice in percent of the driver's; 0: not set */
+  uint32_t weight;  /* its time on an engine in percent of the driver's time slice; 0: not set */
   /* counters */
   uint64_t allocations, refused, filtered, undone, over, changed, unweighted, stops, unstopped, stuck;
   /* turns (rm_turn.h) */
   int yields; /* its channel groups are stopped while the book is held */
   struct vgpu_rm_object *running, *stopped;
+  struct vgpu_rm_engine engines[VGPU_RM_ENGINES]; /* by the engine's type; the driver numbers them from 1 */
+  int unequal;   /* one of the engines may have groups with another time slice */
   uint64_t news; /* the book's `news` at the tenant's last change */
 };
 
@@ -57,6 +68,8 @@ struct vgpu_rm_object {
   int wanted; /* the tenant's last request */
   int ours;   /* stopped, or about to be given back; the tenant's requests are only recorded */
   uint32_t tries;
+  struct vgpu_rm_object *next_slice, **at_slice; /* on its engine, once it has been scheduled */
+  uint32_t engine, slice_us;
   /* Only for clients (objects that are their own root). */
   struct vgpu_rm_tenant *tenant;
   struct vgpu_rm_object *next_client;
@@ -83,7 +96,8 @@ struct vgpu_rm_book {
   uint64_t stamp;
   uint64_t objects, tied;
   int held;     /* yielding tenants are stopped */
-  int restless; /* there may be a group to stop that vgpu__turn_next has not returned */
+  int able;     /* the host can make calls of its own now */
+  int restless; /* there may be a call to make that vgpu__turn_next has not returned */
   uint32_t pass; /* the number of passes over groups that could not be given back */
   uint64_t news;
 };

@@ -72,6 +72,8 @@ static int vgpu_release(struct inode *inode, struct file *file)
 	vgpu__file_closed(&vgpu_book, (uintptr_t)file);
 	news -= vgpu_book.news;
 	mutex_unlock(&vgpu_lock);
+	if (READ_ONCE(vgpu_book.restless))
+		vgpu_turns_kick();
 	if (news)
 		vgpu_turns_wake();
 	vgpu_leave();

@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "trace.h"
 #include "vgpu_kmod.h"
 
 #define VGPU_BUCKETS 65536
@@ -87,6 +88,12 @@ static uint64_t vgpu_file_of(void *self, int32_t fd)
 	return number;
 }
 
+static void vgpu_report(const struct vgpu_rm_tenant *tenant, const struct vgpu_rm_call *call, uint32_t status,
+			uint64_t bytes)
+{
+	trace_vgpu_call(tenant, call, status, bytes);
+}
+
 struct vgpu_rm_host vgpu_host = {
 	.read = vgpu_read,
 	.write = vgpu_write,
@@ -95,6 +102,7 @@ struct vgpu_rm_host vgpu_host = {
 	.tenant = vgpu_tenant,
 	.forward = vgpu_forward,
 	.file_of = vgpu_file_of,
+	.report = vgpu_report,
 };
 
 int vgpu_book_open(void)

@@ -114,8 +114,9 @@ static ssize_t vgpu_weight_store(struct config_item *item, const char *page, siz
 	if (weight > VGPU_MOST_WEIGHT)
 		return -ERANGE;
 	mutex_lock(&vgpu_lock);
-	vgpu_directory(item)->tenant->weight = weight;
+	vgpu__weight_set(&vgpu_book, vgpu_directory(item)->tenant, weight);
 	mutex_unlock(&vgpu_lock);
+	vgpu_turns_settle();
 	return size;
 }
 
@@ -140,20 +141,21 @@ static ssize_t vgpu_class_store(struct config_item *item, const char *page, size
 
 static ssize_t vgpu_stats_show(struct config_item *item, char *page)
 {
-	struct vgpu_rm_tenant seen;
+	const struct vgpu_rm_tenant *seen = vgpu_directory(item)->tenant;
+	ssize_t size;
 
 	mutex_lock(&vgpu_lock);
-	seen = *vgpu_directory(item)->tenant;
-	mutex_unlock(&vgpu_lock);
-	return sysfs_emit(page,
+	size = sysfs_emit(page,
 		"allocations %llu\nrefused %llu\nfiltered %llu\nundone %llu\nover %llu\nchanged %llu\nunweighted %llu\n"
 		"objects %llu\nhost_bytes %llu\nstops %llu\nunstopped %llu\nstuck %llu\n",
-		(unsigned long long)seen.allocations, (unsigned long long)seen.refused,
-		(unsigned long long)seen.filtered, (unsigned long long)seen.undone,
-		(unsigned long long)seen.over, (unsigned long long)seen.changed,
-		(unsigned long long)seen.unweighted, (unsigned long long)seen.objects,
-		(unsigned long long)seen.host_used, (unsigned long long)seen.stops,
-		(unsigned long long)seen.unstopped, (unsigned long long)seen.stuck);
+		(unsigned long long)seen->allocations, (unsigned long long)seen->refused,
+		(unsigned long long)seen->filtered, (unsigned long long)seen->undone,
+		(unsigned long long)seen->over, (unsigned long long)seen->changed,
+		(unsigned long long)seen->unweighted, (unsigned long long)seen->objects,
+		(unsigned long long)seen->host_used, (unsigned long long)seen->stops,
+		(unsigned long long)seen->unstopped, (unsigned long long)seen->stuck);
+	mutex_unlock(&vgpu_lock);
+	return size;
 }
 
 CONFIGFS_ATTR(vgpu_, limit);

@@ -7,7 +7,7 @@
  *
  * The driver accepts arguments only from a process's memory. They lie in a page of the scheduler, whose memory is kept
  * until everything has been given back. One worker makes all calls, through the tenants' own files, because the driver
- * checks the file.
+ * checks the file. So the time slices of existing groups are set only while there is a scheduler.
  */
 #include <linux/delay.h>
 #include <linux/err.h>
@@ -27,6 +27,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "trace.h"
 #include "vgpu_kmod.h"
 
 #define VGPU_MOST_MS 10000
@@ -107,8 +108,11 @@ static bool vgpu_carry_out(const struct vgpu_rm_turn *turn, struct file *file)
 {
 	static const u8 wait[8] = { 1 };	/* bWait, with the driver's own timeout */
 	u8 schedule[4] = { turn->enable };
+	u64 slice = turn->slice_us;
 	bool failed;
 
+	if (slice)
+		return vgpu_control(file, turn, RM_GROUP_SET_TIMESLICE, &slice, sizeof(slice)) != RM_OK;
 	failed = vgpu_control(file, turn, RM_GROUP_SCHEDULE, schedule, vgpu_driver_schedule_size()) != RM_OK;
 	if (turn->stops && !failed)
 		failed = vgpu_control(file, turn, RM_GROUP_PREEMPT, wait, sizeof(wait)) != RM_OK;
@@ -137,6 +141,9 @@ static void vgpu_work(struct work_struct *unused)
 
 	if (mm)
 		kthread_use_mm(mm);
+	mutex_lock(&vgpu_lock);
+	vgpu_book.able = mm != NULL;
+	mutex_unlock(&vgpu_lock);
 	for (;;) {
 		bool failed = true;
 
@@ -151,6 +158,7 @@ static void vgpu_work(struct work_struct *unused)
 			failed = vgpu_carry_out(&turn, file);
 		if (file)
 			fput(file);
+		trace_vgpu_turn(&turn, failed);
 		mutex_lock(&vgpu_lock);
 		vgpu__turn_done(&vgpu_book, &turn, failed);
 		mutex_unlock(&vgpu_lock);
@@ -228,6 +236,7 @@ static int vgpu_become_scheduler(void)
 	page = place;
 	mmget(current->mm);
 	WRITE_ONCE(memory, current->mm);
+	vgpu_turns_settle();
 	mutex_unlock(&scheduler);
 	return 0;
 }

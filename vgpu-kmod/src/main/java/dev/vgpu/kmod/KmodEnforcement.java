@@ -38,6 +38,7 @@ final class KmodEnforcement implements Enforcement {
   private final ExecutorService tells = Executors.newSingleThreadExecutor(KmodEnforcement::daemon);
   private final Map<WatchKey, KmodLease> leases = new ConcurrentHashMap<>();
   private final Map<String, KmodLease> ending = new ConcurrentHashMap<>();
+  private final UrgentWork urgent;
 
   /**
    * @param cgroups the directory of the leases' cgroups; below the cgroup of the seat's process, so
@@ -48,6 +49,7 @@ final class KmodEnforcement implements Enforcement {
     this.tenants = machine.tenants();
     this.cgroups = Files.createDirectories(cgroups);
     this.watch = cgroups.getFileSystem().newWatchService();
+    this.urgent = new UrgentWork(machine, leases::values, KmodEnforcement::daemon);
     sweep();
     daemon(this::watch).start();
   }
@@ -116,6 +118,7 @@ final class KmodEnforcement implements Enforcement {
       if (!lease.processes().isEmpty()) {
         tells.execute(lease::processesChanged);
       }
+      urgent.changed();
       return lease;
     } catch (IOException e) {
       if (isNew) {
@@ -130,6 +133,12 @@ final class KmodEnforcement implements Enforcement {
   void ends(KmodLease lease) {
     ending.put(lease.tenant(), lease);
     endIfEmpty(lease);
+    urgent.changed();
+  }
+
+  /** Tells the module while urgent leases have work. */
+  UrgentWork urgent() {
+    return urgent;
   }
 
   private void endIfEmpty(KmodLease lease) {
@@ -162,6 +171,7 @@ final class KmodEnforcement implements Enforcement {
         key.pollEvents();
         KmodLease lease = leases.get(key);
         if (lease != null) {
+          urgent.changed();
           tells.execute(
               () -> {
                 lease.processesChanged();
@@ -183,6 +193,7 @@ final class KmodEnforcement implements Enforcement {
   public void close() {
     ending.values().forEach(this::endIfEmpty); // those whose end has not been told yet
     tells.shutdown();
+    urgent.close();
     leases.values().forEach(KmodLease::forget);
     try {
       watch.close();

@@ -1,6 +1,7 @@
 package dev.vgpu.kmod;
 
 import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
@@ -14,7 +15,8 @@ import java.util.Optional;
 
 /**
  * A lease that is a tenant of the kernel module. The quota is enforced. There is no gate, so the
- * lease is treated as one that never has work. Safe for use by several threads.
+ * scheduler treats the lease as one that never has work; {@link UrgentWork} has offline leases
+ * yield. Safe for use by several threads.
  */
 final class KmodLease implements EnforcedLease {
   private static final String LIMIT = "limit";
@@ -29,6 +31,9 @@ final class KmodLease implements EnforcedLease {
   private final Path cgroup;
   private final Closeable events;
   private final Listener listener;
+  private volatile boolean yields;
+  private volatile boolean suspended;
+  private volatile boolean closed;
 
   KmodLease(
       KmodEnforcement enforcement,
@@ -50,6 +55,20 @@ final class KmodLease implements EnforcedLease {
     tenants.set(tenant, LIMIT, Long.toString(request.memory().bytes()));
     tenants.set(tenant, "weight", Integer.toString(request.computePercent().orElse(0)));
     tenants.set(tenant, "class", request.preemptionClass().name().toLowerCase(Locale.ROOT));
+    yields = request.preemptionClass() == PreemptionClass.OFFLINE;
+  }
+
+  /** {@return whether it has processes that offline leases yield to when they use the GPU} */
+  boolean mayHaveUrgentWork() {
+    return !yields && !suspended && !closed && !processes().isEmpty();
+  }
+
+  /**
+   * {@return whether its processes use the GPU} The kernel sees no launches: a process that has
+   * objects of the driver's counts as one that has work.
+   */
+  boolean hasUrgentWork() {
+    return mayHaveUrgentWork() && stat("objects") > 0;
   }
 
   String tenant() {
@@ -116,6 +135,7 @@ final class KmodLease implements EnforcedLease {
     }
     try {
       grant(request);
+      enforcement.urgent().changed();
       return true;
     } catch (IOException e) {
       throw new VgpuException("the module rejected the new terms: tenant=" + tenant, e);
@@ -164,11 +184,26 @@ final class KmodLease implements EnforcedLease {
 
   @Override
   public long deniedAllocations() {
+    return stat("refused");
+  }
+
+  private long stat(String name) {
     try {
-      return tenants.stat(tenant, "refused");
+      return tenants.stat(tenant, name);
     } catch (IOException e) {
       return 0; // it has ended
     }
+  }
+
+  @Override
+  public void finishing(boolean finish) {
+    suspended = finish;
+    enforcement.urgent().changed();
+  }
+
+  @Override
+  public Optional<String> preemptionReason() {
+    return yields && !processes().isEmpty() ? enforcement.urgent().failure() : Optional.empty();
   }
 
   @Override
@@ -184,6 +219,7 @@ final class KmodLease implements EnforcedLease {
   /** Existing allocations stay. The lease gets no more memory, and ends with its last process. */
   @Override
   public void close() {
+    closed = true;
     try {
       tenants.set(tenant, LIMIT, "0");
     } catch (IOException e) {

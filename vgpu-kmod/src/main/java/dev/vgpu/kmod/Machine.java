@@ -4,9 +4,11 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.io.Closeable;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -16,6 +18,9 @@ import java.util.stream.Stream;
 class Machine {
   /** The required version of the module; the files of other versions may differ. */
   static final String VERSION = "0.1.0";
+
+  /** The environment variable that has offline leases stopped. */
+  static final String STOP_OFFLINE = "VGPU_KMOD_STOP_OFFLINE";
 
   private static final String DIRECTORY = "vgpu";
 
@@ -57,6 +62,23 @@ class Machine {
    */
   Closeable events(Path cgroup) throws IOException {
     return Files.newByteChannel(cgroup.resolve("cgroup.events"));
+  }
+
+  /**
+   * Opens the module's device as the scheduler, of which there is one at a time.
+   *
+   * @return takes whole messages
+   */
+  OutputStream scheduler() throws IOException {
+    return Files.newOutputStream(root.resolve("dev/vgpu"), StandardOpenOption.WRITE);
+  }
+
+  /**
+   * {@return whether programs of offline leases are stopped while an urgent program has objects of
+   * the driver's} Off unless the environment says so: such a program may be idle for hours.
+   */
+  boolean stopsOffline() {
+    return "1".equals(System.getenv(STOP_OFFLINE));
   }
 
   /** {@return the cgroup of this process} */

@@ -11,10 +11,13 @@ import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.ProcessAttachment;
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -97,7 +100,55 @@ public final class InGuest {
       check("ends-with-its-last-process", kernel(tenant + "limit").equals("0"));
       first.getOutputStream().close();
       check("told-of-the-end", first.waitFor() == 0 && toldOf(0));
+      offlineYieldsToOnline(enforcement, request);
     }
+  }
+
+  private void offlineYieldsToOnline(Enforcement enforcement, VirtualGpuRequest request)
+      throws Exception {
+    VirtualGpuRequest urgent = request.toBuilder().preemptionClass(PreemptionClass.ONLINE).build();
+    try (EnforcedLease offline = prepare(enforcement, "offline-1", request);
+        EnforcedLease online = prepare(enforcement, "online-1", urgent);
+        InputStream device = Files.newInputStream(Path.of("/dev/vgpu"))) {
+      Process yields = launched(offline, "/client", "run", "2");
+      check("offline-runs", "runs".equals(answer(yields)));
+      Process works = launched(online, "/client", "take", "8");
+      check("online-works", "took".equals(answer(works)));
+      check("offline-is-stopped", reports(device, "offline-1 ", "stopped 1"));
+      check("no-reason-against-it", offline.preemptionReason().isEmpty());
+      works.getOutputStream().close();
+      check("online-ends", works.waitFor() == 0);
+      check("offline-is-given-back", reports(device, "offline-1 ", "stopped 0"));
+      yields.getOutputStream().close();
+      check("offline-ends", yields.waitFor() == 0);
+    }
+  }
+
+  private EnforcedLease prepare(Enforcement enforcement, String id, VirtualGpuRequest request)
+      throws IOException {
+    return enforcement.prepare(
+        id, Files.createTempDirectory("lease"), new Gpu(), request, new Told());
+  }
+
+  private static Process launched(EnforcedLease lease, String... program) throws IOException {
+    List<String> words = new ArrayList<>(lease.launcher());
+    words.addAll(List.of(program));
+    ProcessBuilder builder = new ProcessBuilder(words);
+    builder.environment().putAll(lease.environment());
+    return builder.start();
+  }
+
+  /** Reads what the module reports, until a tenant is as said; a read waits for a change. */
+  private static boolean reports(InputStream device, String tenant, String state)
+      throws IOException {
+    byte[] lines = new byte[4096];
+    for (int size = device.read(lines); size > 0; size = device.read(lines)) {
+      String text = new String(lines, 0, size, StandardCharsets.US_ASCII);
+      if (text.lines().anyMatch(line -> line.startsWith(tenant) && line.endsWith(state))) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private static VirtualGpuRequest sized(VirtualGpuRequest request, long mebibytes) {

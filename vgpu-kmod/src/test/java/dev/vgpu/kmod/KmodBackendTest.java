@@ -4,9 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
@@ -14,10 +12,8 @@ import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
-import java.io.Closeable;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -28,7 +24,6 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Consumer;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -37,79 +32,17 @@ import org.junit.jupiter.api.io.TempDir;
 /** The backend on directories that replace configfs and the cgroups. */
 @Timeout(60)
 class KmodBackendTest {
-  private static final List<String> FILES =
-      List.of("limit", "used", "peak", "cgroup", "weight", "class", "stats");
-
   @TempDir Path root;
   @TempDir Path leases;
 
   private final BlockingQueue<Integer> told = new LinkedBlockingQueue<>();
-  private final BlockingQueue<String> removed = new LinkedBlockingQueue<>();
-  private Consumer<Path> entering = processes -> {};
-  private Machine machine;
+  private StandInMachine machine;
   private KmodBackend backend;
-
-  /** Like the kernel, creates and removes a directory's files with it. */
-  private final class StandIn extends Tenants {
-    private final Path directory;
-
-    StandIn(Path directory) {
-      super(directory);
-      this.directory = directory;
-    }
-
-    @Override
-    void make(String tenant) throws IOException {
-      super.make(tenant);
-      for (String file : FILES) {
-        Files.writeString(directory.resolve(tenant).resolve(file), "0\n");
-      }
-    }
-
-    @Override
-    void remove(String tenant) throws IOException {
-      for (String file : FILES) {
-        Files.deleteIfExists(directory.resolve(tenant).resolve(file));
-      }
-      super.remove(tenant);
-      removed.add(tenant);
-    }
-  }
 
   @BeforeEach
   void machineWithTheModule() throws IOException {
-    machine =
-        new Machine(root) {
-          @Override
-          Tenants tenants() {
-            return new StandIn(tenantDirectory());
-          }
-
-          @Override
-          Closeable events(Path cgroup) throws IOException {
-            Files.writeString(cgroup.resolve("cgroup.events"), "populated 0\n");
-            return super.events(cgroup);
-          }
-
-          @Override
-          void rmdir(Path cgroup) throws IOException {
-            Path processes = cgroup.resolve("cgroup.procs");
-            entering.accept(processes);
-            if (Files.exists(processes) && Files.size(processes) > 0) {
-              throw new FileSystemException(cgroup.toString(), null, "Device or resource busy");
-            }
-            Files.deleteIfExists(processes);
-            Files.deleteIfExists(cgroup.resolve("cgroup.events"));
-            super.rmdir(cgroup);
-          }
-        };
+    machine = new StandInMachine(root);
     backend = new KmodBackend(machine);
-    put("sys/fs/cgroup/cgroup.controllers", "");
-    put("sys/module/vgpu_kmod/version", Machine.VERSION + "\n");
-    put("proc/self/cgroup", "0::/service\n");
-    Files.createDirectories(root.resolve("proc/self/fd"));
-    Files.createDirectories(root.resolve("sys/fs/cgroup/service"));
-    Files.createDirectories(machine.tenantDirectory());
   }
 
   private Path put(String file, String text) throws IOException {
@@ -137,7 +70,7 @@ class KmodBackendTest {
   }
 
   private EnforcedLease prepare(Enforcement enforcement) {
-    return enforcement.prepare("job-1", leases, new Gpu(), request(64), new Told());
+    return enforcement.prepare("job-1", leases, new StandInMachine.Gpu(), request(64), new Told());
   }
 
   private void await(int processes) throws InterruptedException {
@@ -189,7 +122,7 @@ class KmodBackendTest {
       assertThat(tenant("limit")).isEqualTo("0");
       assertThat(machine.tenants().exists("job-1")).isTrue();
       Files.writeString(processes, "");
-      assertThat(removed.poll(30, TimeUnit.SECONDS)).isEqualTo("job-1");
+      assertThat(machine.removed.poll(30, TimeUnit.SECONDS)).isEqualTo("job-1");
     }
   }
 
@@ -204,7 +137,7 @@ class KmodBackendTest {
       assertThat(machine.tenants().exists("job-1")).isTrue();
       Files.writeString(processes, "");
       Files.writeString(cgroup().resolve("cgroup.events"), "populated 0\n");
-      assertThat(removed.poll(30, TimeUnit.SECONDS)).isEqualTo("job-1");
+      assertThat(machine.removed.poll(30, TimeUnit.SECONDS)).isEqualTo("job-1");
       assertThat(cgroup()).doesNotExist();
     }
   }
@@ -213,12 +146,12 @@ class KmodBackendTest {
   void processThatEntersAtTheEndKeepsItsTenant() throws Exception {
     try (Enforcement enforcement = backend.open(leases)) {
       EnforcedLease lease = prepare(enforcement);
-      entering = processes -> write(processes, "4711\n");
+      machine.entering = processes -> write(processes, "4711\n");
       lease.close();
       assertThat(tenant("limit")).isEqualTo("0");
-      entering = processes -> {};
+      machine.entering = processes -> {};
       write(cgroup().resolve("cgroup.procs"), "");
-      assertThat(removed.poll(30, TimeUnit.SECONDS)).isEqualTo("job-1");
+      assertThat(machine.removed.poll(30, TimeUnit.SECONDS)).isEqualTo("job-1");
     }
   }
 
@@ -235,7 +168,7 @@ class KmodBackendTest {
     CountDownLatch gone = new CountDownLatch(1);
     Enforcement enforcement = backend.open(leases);
     EnforcedLease lease =
-        enforcement.prepare("job-1", leases, new Gpu(), request(64), new Busy(gone));
+        enforcement.prepare("job-1", leases, new StandInMachine.Gpu(), request(64), new Busy(gone));
     Path processes = Files.writeString(cgroup().resolve("cgroup.procs"), "4711\n");
     lease.close();
     Files.writeString(processes, "");
@@ -309,7 +242,9 @@ class KmodBackendTest {
           .isInstanceOf(VgpuException.class)
           .hasMessageContaining("rmdir");
       assertThatThrownBy(
-              () -> enforcement.prepare("../up", leases, new Gpu(), request(64), new Told()))
+              () ->
+                  enforcement.prepare(
+                      "../up", leases, new StandInMachine.Gpu(), request(64), new Told()))
           .isInstanceOf(VgpuException.class)
           .hasMessageContaining("id=../up");
     }
@@ -377,12 +312,16 @@ class KmodBackendTest {
   @Test
   void refusesWhatItCannotKeep() {
     var whole = request(64).toBuilder();
-    assertThat(backend.unable(new Gpu(), request(64))).isEmpty();
-    assertThat(backend.unable(new Gpu(), whole.policy(SharePolicy.FIXED_SHARE).build()))
+    assertThat(backend.unable(new StandInMachine.Gpu(), request(64))).isEmpty();
+    assertThat(
+            backend.unable(new StandInMachine.Gpu(), whole.policy(SharePolicy.FIXED_SHARE).build()))
         .get()
         .asString()
         .contains("BURST_SHARE");
-    assertThat(backend.unable(new Gpu(), whole.policy(SharePolicy.BURST_SHARE).gpuCount(2).build()))
+    assertThat(
+            backend.unable(
+                new StandInMachine.Gpu(),
+                whole.policy(SharePolicy.BURST_SHARE).gpuCount(2).build()))
         .get()
         .asString()
         .contains("one GPU");
@@ -392,33 +331,6 @@ class KmodBackendTest {
   void serviceLoaderFindsIt() {
     assertThat(ServiceLoader.load(EnforcementBackend.class))
         .anyMatch(found -> found instanceof KmodBackend);
-  }
-
-  private record Gpu() implements PhysicalGpu {
-    @Override
-    public GpuId id() {
-      return new GpuId("GPU-1");
-    }
-
-    @Override
-    public String model() {
-      return "a model";
-    }
-
-    @Override
-    public MemorySize memory() {
-      return MemorySize.ofGibibytes(8);
-    }
-
-    @Override
-    public MemorySize usableMemory() {
-      return memory();
-    }
-
-    @Override
-    public String provider() {
-      return "test";
-    }
   }
 
   /** A listener that does not return until the seat is gone. */

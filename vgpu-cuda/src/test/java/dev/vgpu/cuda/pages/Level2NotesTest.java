@@ -69,7 +69,7 @@ class Level2NotesTest {
   /** The list is kept in C and in Java. */
   @Test
   void theKnownDriversAreThoseOfTheHooksTables() throws IOException {
-    String source = Files.readString(Path.of("src/main/c/region/rm_parse.c"));
+    String source = Files.readString(Path.of("../vgpu-kmod/src/main/c/core/rm_decode.c"));
     List<Integer> inC =
         Pattern.compile("case (\\d+):")
             .matcher(source)
