@@ -54,7 +54,7 @@ class ScrapeTest {
     return series;
   }
 
-  private static String scrape(GpuPool pool) throws Exception {
+  static String scrape(GpuPool pool) throws Exception {
     PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     try (VgpuMetrics metrics = new VgpuMetrics(pool);
         VirtualGpu gpu =
