@@ -9,6 +9,8 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -71,6 +73,25 @@ class SeatCommandsIT {
     assertThat(devices).hasSize(2);
     assertThat(devices.path(0).path("id").asText()).startsWith("GPU-");
     assertThat(devices.path(0).path("memory_bytes").asLong()).isEqualTo(4L << 30);
+  }
+
+  /** The seat knows the GPUs: a client has no reason to start the libraries that find them. */
+  @Test
+  void besideASeatLsLoadsNoClassThatFindsGpusAndNeitherParserNorJson() throws Exception {
+    assertThat(loadedByLs("alone")).contains("dev.vgpu.nvml.");
+    node.vgpu("serve").prints("holding the seat of");
+    assertThat(loadedByLs("beside"))
+        .contains("dev.vgpu.core.seat.SeatClient ")
+        .doesNotContain("dev.vgpu.nvml.", "com.sun.jna.", "dev.vgpu.cuda.", "dev.vgpu.emulator.")
+        .doesNotContain("picocli.CommandLine ", "com.fasterxml.jackson.databind.ObjectMapper ");
+  }
+
+  /** {@return the log of the classes that {@code ls} loads} */
+  private String loadedByLs(String name) throws Exception {
+    Path log = Files.createDirectories(node.runDirectory().resolveSibling("logs")).resolve(name);
+    String option = "-Xlog:class+load:file=" + log;
+    node.vgpuWith(List.of("JDK_JAVA_OPTIONS=" + option), "ls").succeeds();
+    return Files.readString(log);
   }
 
   @Test
