@@ -17,8 +17,10 @@ import dev.vgpu.k8s.node.StrictDevices;
 import dev.vgpu.k8s.node.TestNode;
 import dev.vgpu.k8s.proto.deviceplugin.Device;
 import io.fabric8.kubernetes.api.model.Node;
+import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.api.model.Quantity;
 import io.fabric8.kubernetes.client.utils.KubernetesSerialization;
 import java.io.File;
 import java.io.IOException;
@@ -26,6 +28,7 @@ import java.io.InputStream;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -73,6 +76,22 @@ class PodsOfOthersIT {
     node.close();
   }
 
+  /** The kubelet's part: a node's allocatable resources are the listed devices. */
+  private void count() {
+    Map<String, Quantity> listed = new HashMap<>();
+    for (KubeletResource one : KubeletResource.values()) {
+      int count = devices.connect(one.resource()).size();
+      listed.put(one.resource(), new Quantity(Integer.toString(count)));
+    }
+    node.api
+        .nodes()
+        .withName(TestNode.NAME)
+        .editStatus(
+            one ->
+                new NodeBuilder(one).withNewStatus().withAllocatable(listed).endStatus().build());
+    line.nodes(List.of(nodeOfApi()), 0);
+  }
+
   private Node nodeOfApi() {
     return node.api.nodes().withName(TestNode.NAME).get();
   }
@@ -86,6 +105,10 @@ class PodsOfOthersIT {
   /** Creates a pod, and binds it where the scheduler says. */
   private Pod create(Pod pod) {
     Pod made = node.api.resource(pod).create();
+    Answer early = line.filter(made, Set.of(TestNode.NAME), 1, 0);
+    assertThat(early.text()).contains("no node's device plugin serves it");
+    count();
+    assertThat(line.drain()).as("it is woken").hasSize(1);
     Answer answer = line.filter(made, Set.of(TestNode.NAME), 1, 0);
     assertThat(answer).isEqualTo(Answer.node(TestNode.NAME));
     Map<String, String> notes = line.annotations(made.getMetadata().getUid(), 0);

@@ -70,7 +70,7 @@ public final class SlotDriver implements AutoCloseable {
                 resource ->
                     new SlotService(directory, threads, resource, new SlotPlugin(parts, resource)))
             .toList();
-    NodeNote note = new NodeNote(parts.api(), parts.pool(), parts.node());
+    NodeNote note = new NodeNote(parts);
     return new SlotDriver(services, note, timer);
   }
 
