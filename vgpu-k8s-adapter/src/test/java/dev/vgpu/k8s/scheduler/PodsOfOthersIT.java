@@ -22,10 +22,8 @@ import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.api.model.Quantity;
 import io.fabric8.kubernetes.client.utils.KubernetesSerialization;
-import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -133,16 +131,7 @@ class PodsOfOthersIT {
   }
 
   private JsonNode hoard(String cdi) throws IOException, InterruptedException {
-    Path program =
-        Path.of(System.getProperty("vgpu.home"), "samples/cuda-programs/target/programs/hoard");
-    ProcessBuilder builder =
-        new ProcessBuilder(program.toString(), "--chunk", Long.toString(PIECE), "--json");
-    builder.environment().clear();
-    for (JsonNode variable : node.kubelet.edits(cdi).orElseThrow().path("env")) {
-      String[] parts = variable.asText().split("=", 2);
-      builder.environment().put(parts[0], parts[1]);
-    }
-    Process process = builder.redirectError(new File("/dev/null")).start();
+    Process process = node.program(cdi, "hoard", "--chunk", Long.toString(PIECE), "--json");
     JsonNode said = new ObjectMapper().readTree(process.getInputStream().readAllBytes());
     process.waitFor();
     return said;
@@ -181,6 +170,7 @@ class PodsOfOthersIT {
     assertThat(said.path("bytes").asLong()).isBetween(quota - 3 * PIECE, quota);
 
     devices.ended(name, ids);
+    node.delete(name);
     TestNode.await("given back", () -> node.pool.leases().isEmpty());
     TestNode.await("not described any more", () -> node.kubelet.edits(cdi).isEmpty());
   }

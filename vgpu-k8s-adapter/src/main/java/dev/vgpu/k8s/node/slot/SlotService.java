@@ -85,6 +85,7 @@ final class SlotService implements AutoCloseable {
   public void close() {
     UnixServer present = server;
     if (present != null) {
+      plugin.end();
       present.close();
     }
   }
