@@ -161,6 +161,28 @@ class SlotsOfPodsTest {
     TestNode.await("told again", () -> told().contains("uuid"));
   }
 
+  /** The kubelet restarts meanwhile: it knows no pods, and needs the plugin. */
+  @Test
+  void anAbsentApiServerCostsNoContainerItsVirtualGpu() throws Exception {
+    Pod ignored = node.pod("a", node.reservation(25, "1Gi"));
+    String id = devices.admit("a", "main", "slot-3");
+    devices.preStart("slot-3");
+    String lease = node.kubelet.variable(id, "VGPU_LEASE");
+    node.mock.goAway();
+    TestNode.await("it is asked in vain", () -> node.mock.unserved.get() > 0);
+    devices.restart();
+    TestNode.await("registered again", () -> devices.registrations.get() == 2);
+    assertThat(devices.connect()).hasSize(8);
+    devices.learnsItsPods();
+    devices.preStart("slot-3"); // the container restarts
+    node.mock.comeBack();
+    assertThat(node.pool.leases()).hasSize(1);
+    assertThat(node.kubelet.variable(id, "VGPU_LEASE")).isEqualTo(lease);
+    devices.ended("a", "slot-3");
+    node.delete("a");
+    TestNode.await("given back", () -> node.pool.leases().isEmpty());
+  }
+
   @Test
   void restartedKubeletFindsItAgain() throws Exception {
     devices.restart();

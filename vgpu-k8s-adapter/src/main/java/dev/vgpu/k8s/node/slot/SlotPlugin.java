@@ -151,6 +151,13 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
           "it is not clear which container has the slot: slot=" + slot + " owners=" + found);
     }
     SlotOwners.Owner owner = found.get(0);
+    Optional<Holding> present = holdings.all().stream().filter(one -> isOf(one, owner)).findAny();
+    if (present.isPresent()) {
+      // The container restarts, which it may while the API server is away. Another pod of that
+      // name would have been allocated the slot before, and that gives back what was held.
+      Holding ignored = holdings.take(present.get());
+      return;
+    }
     Pod pod = api.pods().inNamespace(owner.namespace()).withName(owner.pod()).get();
     if (pod == null || !node.equals(pod.getSpec().getNodeName())) {
       throw new IllegalArgumentException(
@@ -168,6 +175,14 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
                     Optional.of(owner.container())),
                 List.of(
                     part(slot, Reservations.of(pod, owner.container(), offered, this::usable)))));
+  }
+
+  private static boolean isOf(Holding holding, SlotOwners.Owner owner) {
+    return holding.key().equals(owner.slot())
+        && holding.stage() == Stage.TAKEN
+        && holding.owner().namespace().equals(owner.namespace())
+        && holding.owner().name().equals(owner.pod())
+        && holding.owner().container().equals(Optional.of(owner.container()));
   }
 
   private MemorySize usable(GpuId id) {
