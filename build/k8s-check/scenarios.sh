@@ -63,7 +63,8 @@ node() {
   local name=$1 gpus='' id amounts='cpu: 64, memory: 256Gi, pods: 110'
   shift
   for id in "$@"; do gpus="$gpus${gpus:+,}{\"uuid\":\"GPU-$id\",\"model\":\"A100\",\"memory\":\"40Gi\"}"; done
-  [ -z "$gpus" ] || amounts="$amounts, vgpu.dev/slot: 32"
+  local others=aliyun.com/gpu-mem,nvidia.com/gpu,tencent.com/vcuda-core,tke.cloud.tencent.com/qgpu-memory
+  [ -z "$gpus" ] || amounts="$amounts, vgpu.dev/slot: 32, ${others//,/: 320, }: 320"
   cat <<EOF2
 ---
 apiVersion: v1
@@ -71,7 +72,7 @@ kind: Node
 metadata:
   name: $name
   labels: {kubernetes.io/hostname: $name}
-  annotations: {vgpu.dev/gpus: '[$gpus]'}
+  annotations: {vgpu.dev/gpus: '[$gpus]', vgpu.dev/resources: '$others'}
 status:
   allocatable: {$amounts}
   capacity: {$amounts}
@@ -322,9 +323,9 @@ says_no() {
 # A node's account changes its own node, and there its GPUs alone.
 scenario_node_policy() {
   says_no 'is of node dra, not of rack-a' annotate node rack-a vgpu.dev/gpus='[]' --overwrite || return 1
-  says_no 'only the annotation vgpu.dev/gpus' label node dra any=thing || return 1
-  says_no 'only the annotation vgpu.dev/gpus' annotate node dra any=thing || return 1
-  says_no 'only the annotation vgpu.dev/gpus' patch node dra --type merge -p '{"spec":{"unschedulable":true}}' ||
+  says_no 'only the annotations vgpu.dev/gpus' label node dra any=thing || return 1
+  says_no 'only the annotations vgpu.dev/gpus' annotate node dra any=thing || return 1
+  says_no 'only the annotations vgpu.dev/gpus' patch node dra --type merge -p '{"spec":{"unschedulable":true}}' ||
     return 1
   slice rack-a vgpu.dev | says_no 'is of node dra, not of rack-a' create -f - || return 1
   slice dra other.dev | says_no 'slices are of the driver vgpu.dev' create -f - || return 1

@@ -29,5 +29,12 @@ public final class Driver {
    */
   public static final String GPUS = NAME + "/gpus";
 
+  /**
+   * The annotation of a Node in which its node role lists the other systems' resources that its
+   * device plugin offers, separated by commas. Another device plugin may offer a resource of the
+   * same name, so the resource alone says nothing.
+   */
+  public static final String RESOURCES = NAME + "/resources";
+
   private Driver() {}
 }

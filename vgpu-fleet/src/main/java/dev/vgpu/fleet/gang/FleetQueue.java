@@ -3,6 +3,7 @@ package dev.vgpu.fleet.gang;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.model.Fit;
 import dev.vgpu.fleet.model.Fleet;
+import dev.vgpu.fleet.model.NodeSpec;
 import dev.vgpu.fleet.model.Placement;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.fleet.placement.PlacementPolicy;
@@ -62,11 +63,17 @@ public final class FleetQueue {
    *
    * @param terms the gang's terms, the same for each member
    * @param member the member's request
-   * @throws IllegalArgumentException if the request does not fit even an empty fleet (the message
-   *     says what would fit), the gang is complete or running, or its terms differ
+   * @throws IllegalArgumentException if the request does not fit any of its nodes even if they are
+   *     empty (the message says what would fit), the gang is complete or running, or its terms
+   *     differ
    */
   public void add(Terms terms, Request member) {
-    Fit.require(fleet.nodes(), member);
+    List<NodeSpec> nodes = fleet.nodes();
+    Fit.require(
+        member.nodes().isEmpty()
+            ? nodes
+            : nodes.stream().filter(node -> member.allows(node.name())).toList(),
+        member);
     if (member.preemptionClass() != terms.preemptionClass()) {
       throw new IllegalArgumentException(
           "a member's class must equal its gang's: gang="

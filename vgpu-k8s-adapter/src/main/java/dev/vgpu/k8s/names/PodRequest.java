@@ -26,6 +26,8 @@ import java.util.stream.Collectors;
  * @param spread the group whose pods must be on different nodes; empty for none
  * @param runS how long it may run at most, in seconds; infinite if not stated
  * @param gang the gang it belongs to
+ * @param resources the resources by which the container can get a virtual GPU; a node must offer
+ *     one
  */
 public record PodRequest(
     String system,
@@ -40,10 +42,12 @@ public record PodRequest(
     Set<String> models,
     String spread,
     double runS,
-    Optional<GangName> gang) {
-  /** Copies the set. */
+    Optional<GangName> gang,
+    Set<KubeletResource> resources) {
+  /** Copies the sets. */
   public PodRequest {
     models = Set.copyOf(models);
+    resources = Set.copyOf(resources);
   }
 
   /**

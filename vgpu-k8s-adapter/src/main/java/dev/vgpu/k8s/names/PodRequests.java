@@ -9,6 +9,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** Reads what pods request, in vgpu's or another system's vocabulary, from the manifest only. */
 public final class PodRequests {
@@ -83,7 +85,10 @@ public final class PodRequests {
             .map(group -> pod.getMetadata().getNamespace() + "/" + group)
             .orElse(""),
         deadline == null || deadline < 1 ? Double.POSITIVE_INFINITY : deadline,
-        GangName.of(view, nativeGroup(pod)));
+        GangName.of(view, nativeGroup(pod)),
+        Stream.of(KubeletResource.values())
+            .filter(one -> view.asker(one.resource()).equals(part.container()))
+            .collect(Collectors.toSet()));
   }
 
   private static <T extends Enum<T>> Optional<T> agreed(

@@ -55,6 +55,8 @@ public final class NodeAgent implements AutoCloseable {
     UnixServer.Threads threads = open(UnixServer.Threads.open(THREADS));
     ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor();
     opened.push(timer::shutdownNow);
+    ScheduledExecutorService asking = Executors.newSingleThreadScheduledExecutor();
+    opened.push(asking::shutdownNow);
     Future<?> ignored =
         timer.scheduleWithFixedDelay(this::tend, TEND_MS, TEND_MS, TimeUnit.MILLISECONDS);
     SlotOwners owners = open(new SlotOwners(settings.podResources(), threads));
@@ -62,7 +64,8 @@ public final class NodeAgent implements AutoCloseable {
       SlotDriver.Parts parts =
           new SlotDriver.Parts(
               api, pool, holdings, owners, settings.node(), settings.slots(), settings.offered());
-      open(SlotDriver.open(parts, settings.devicePluginDirectory(), threads, timer));
+      SlotDriver.Timers timers = new SlotDriver.Timers(timer, asking);
+      open(SlotDriver.open(parts, settings.devicePluginDirectory(), threads, timers));
     }
     open(
         DraDriver.open(
@@ -70,7 +73,7 @@ public final class NodeAgent implements AutoCloseable {
             settings.pluginDirectory(),
             settings.registryDirectory(),
             threads,
-            timer));
+            asking));
     ContainerMetrics metrics =
         new ContainerMetrics(pool, holdings, new ContainersOf(api, owners), settings.node());
     http = open(HttpEndpoint.open(settings.metricsPort(), threads.executor(), metrics::text));

@@ -16,9 +16,6 @@ final class Entry {
   /** The name of its crew. */
   String crew = "";
 
-  /** The nodes that the cluster's scheduler allows; empty for any. */
-  Set<String> nodes = Set.of();
-
   /** Its place, decided here or read from its annotation. */
   @Nullable Place place;
 
@@ -51,6 +48,11 @@ final class Entry {
 
   Request onFleet(FleetView view, Set<String> allowed) {
     return onFleet(view, allowed, HostDemand.of(pod));
+  }
+
+  /** {@return the request on the nodes that serve it} */
+  Request onServing(FleetView view) {
+    return onFleet(view, request.map(view::servingOrAny).orElse(Set.of()));
   }
 
   /**

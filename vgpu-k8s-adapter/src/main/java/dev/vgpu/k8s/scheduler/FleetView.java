@@ -10,6 +10,8 @@ import dev.vgpu.fleet.model.Request;
 import dev.vgpu.fleet.placement.PlacementPolicy;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.fleet.placement.Workload;
+import dev.vgpu.k8s.names.KubeletResource;
+import dev.vgpu.k8s.names.PodRequest;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
@@ -19,6 +21,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 
 /**
  * The fleet and its queue, and the cluster's names of its nodes and GPUs. Created anew when nodes
@@ -28,12 +31,19 @@ final class FleetView {
   private static final List<Integer> USUAL_SHARES = List.of(10, 25, 50);
   private static final List<Integer> USUAL_WHOLES = List.of(1, 1, 2, 4, 8);
 
+  /** No node has this name. */
+  private static final Set<String> NO_NODE = Set.of("");
+
   private final List<NodeGpus> nodes;
   private final Set<String> models = new HashSet<>();
   private final Map<String, Integer> numbers = new HashMap<>();
   private final Fleet fleet;
   private final PlacementPolicy policy;
   private final FleetQueue queue;
+  private final Map<Asked, Set<String>> serving = new HashMap<>();
+
+  /** The part of a request that decides which nodes serve it. */
+  private record Asked(Set<KubeletResource> resources, boolean isWhole) {}
 
   FleetView(Collection<NodeGpus> all, String policyName) {
     Map<String, NodeGpus> sorted = new TreeMap<>();
@@ -127,19 +137,41 @@ final class FleetView {
     return Optional.ofNullable(numbers.get(nodeName)).map(fleet::state);
   }
 
+  /** {@return the nodes whose device plugins serve a pod: elsewhere, nothing would be enforced} */
+  Set<String> serving(PodRequest request) {
+    return serving.computeIfAbsent(
+        new Asked(request.resources(), request.isWhole()),
+        key ->
+            nodes.stream()
+                .filter(node -> node.serves(request))
+                .map(node -> node.spec().name())
+                .collect(Collectors.toUnmodifiableSet()));
+  }
+
+  /** {@return the same nodes in the fleet's terms: empty for any} */
+  Set<String> servingOrAny(PodRequest request) {
+    return narrow(serving(request));
+  }
+
+  private Set<String> narrow(Set<String> names) {
+    return names.isEmpty() ? NO_NODE : names.size() == nodes.size() ? Set.of() : names;
+  }
+
   /**
-   * {@return the acceptable nodes: those that the cluster's scheduler lists, and those that are too
-   * full now, because the scheduler may have left them out for that reason only; empty for any}
+   * {@return the acceptable nodes: of those that serve the pod, the nodes that the cluster's
+   * scheduler lists, and those that are too full now, because the scheduler may have left them out
+   * for that reason only; empty for any}
    */
-  Set<String> allowed(Request request, Set<String> listed) {
+  Set<String> allowed(Request request, Set<String> listed, Set<String> serving) {
     Set<String> names = new HashSet<>();
     for (int node = 0; node < nodes.size(); node++) {
       String name = nodes.get(node).spec().name();
-      if (listed.contains(name) || !fleet.state(node).fits(request.shape())) {
+      if (serving.contains(name)
+          && (listed.contains(name) || !fleet.state(node).fits(request.shape()))) {
         names.add(name);
       }
     }
-    return names.size() == nodes.size() ? Set.of() : names;
+    return narrow(names);
   }
 
   /** {@return whether the nodes are the same as these} */

@@ -6,13 +6,20 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.model.NodeSpec;
 import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.KubeletResource;
+import dev.vgpu.k8s.names.PodRequest;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Quantity;
 import java.math.BigDecimal;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -22,8 +29,10 @@ import org.slf4j.LoggerFactory;
  *
  * @param spec the node in the fleet's terms
  * @param ids the GPUs' UUIDs, or their numbers if only labels are known
+ * @param offered the resources by which containers get GPUs there
+ * @param isShared whether vgpu's node role runs there; otherwise only whole GPUs can be had
  */
-record NodeGpus(NodeSpec spec, List<String> ids) {
+record NodeGpus(NodeSpec spec, List<String> ids, Set<KubeletResource> offered, boolean isShared) {
   static final String RACK = "topology.kubernetes.io/rack";
   private static final Logger LOG = LoggerFactory.getLogger(NodeGpus.class);
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -32,6 +41,7 @@ record NodeGpus(NodeSpec spec, List<String> ids) {
 
   NodeGpus {
     ids = List.copyOf(ids);
+    offered = Set.copyOf(offered);
   }
 
   /** {@return the node's GPUs; empty if it has none, or its data is not valid} */
@@ -71,7 +81,16 @@ record NodeGpus(NodeSpec spec, List<String> ids) {
       ids.add(id);
       groups.add(gpu.path("group").asInt());
     }
-    return new NodeGpus(spec(node, model, memory, groups), ids);
+    Map<String, String> notes = node.getMetadata().getAnnotations();
+    List<String> others = List.of(notes.getOrDefault(Driver.RESOURCES, "").split(","));
+    Set<KubeletResource> offered =
+        offered(node, one -> one == KubeletResource.SLOT || others.contains(one.resource()));
+    return new NodeGpus(spec(node, model, memory, groups), ids, offered, true);
+  }
+
+  /** {@return whether a container that requests this gets it there, and no more than it} */
+  boolean serves(PodRequest request) {
+    return (isShared || request.isWhole()) && !Collections.disjoint(offered, request.resources());
   }
 
   private static Optional<NodeGpus> labelled(Node node) {
@@ -89,14 +108,12 @@ record NodeGpus(NodeSpec spec, List<String> ids) {
       groups.add(0);
     }
     String model = labels.getOrDefault(FEATURE + "product", "");
-    return Optional.of(new NodeGpus(spec(node, model, memory, groups), ids));
+    Set<KubeletResource> offered = offered(node, one -> one == KubeletResource.HAMI);
+    return Optional.of(new NodeGpus(spec(node, model, memory, groups), ids, offered, false));
   }
 
   private static NodeSpec spec(Node node, String model, MemorySize memory, List<Integer> groups) {
-    Map<String, Quantity> all =
-        node.getStatus() == null || node.getStatus().getAllocatable() == null
-            ? Map.of()
-            : node.getStatus().getAllocatable();
+    Map<String, Quantity> all = allocatable(node);
     Map<String, String> labels = node.getMetadata().getLabels();
     return new NodeSpec(
         node.getMetadata().getName(),
@@ -108,6 +125,21 @@ record NodeGpus(NodeSpec spec, List<String> ids) {
         labels == null ? "" : labels.getOrDefault(RACK, ""),
         groups,
         List.of());
+  }
+
+  /** {@return those of the named resources that the kubelet has devices of} */
+  private static Set<KubeletResource> offered(Node node, Predicate<KubeletResource> isNamed) {
+    Map<String, Quantity> all = allocatable(node);
+    return Stream.of(KubeletResource.values())
+        .filter(isNamed)
+        .filter(one -> amount(all, one.resource()).signum() > 0)
+        .collect(Collectors.toSet());
+  }
+
+  private static Map<String, Quantity> allocatable(Node node) {
+    return node.getStatus() == null || node.getStatus().getAllocatable() == null
+        ? Map.of()
+        : node.getStatus().getAllocatable();
   }
 
   private static BigDecimal amount(Map<String, Quantity> all, String name) {

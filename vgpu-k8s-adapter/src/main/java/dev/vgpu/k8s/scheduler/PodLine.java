@@ -6,6 +6,7 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.gang.Decision;
 import dev.vgpu.fleet.gang.Reservation;
 import dev.vgpu.fleet.gang.Terms;
+import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
@@ -52,7 +53,27 @@ final class PodLine {
    */
   synchronized void nodes(Collection<Node> all, double nowS) {
     if (roll.nodes(all, nowS)) {
+      joinServed();
       decide(nowS);
+    }
+  }
+
+  /**
+   * Pods that a node serves now join the line. Nobody else wakes them: kube-scheduler may have
+   * tried them before this line knew of the node.
+   */
+  private void joinServed() {
+    for (Roll.Unserved one : List.copyOf(roll.unserved.values())) {
+      Optional<PodRequest> request = Roll.requestOf(one.pod());
+      if (request.isEmpty() || roll.view.serving(request.get()).isEmpty()) {
+        continue;
+      }
+      try {
+        Entry ignored = enter(one.pod(), request, one.size());
+      } catch (PodRefusedException | IllegalArgumentException e) {
+        LOG.warn(
+            "{} is served now, and refused: {}", one.pod().getMetadata().getName(), e.getMessage());
+      }
     }
   }
 
@@ -68,6 +89,11 @@ final class PodLine {
       if (size < 1) {
         return Answer.none("the size of its gang is not known: its group object is not there");
       }
+      String uid = pod.getMetadata().getUid();
+      if (!roll.entries.containsKey(uid) && roll.view.serving(request.get()).isEmpty()) {
+        roll.unserved.put(uid, new Roll.Unserved(pod, size));
+        return Answer.none(unserved(request.get()));
+      }
       entry = enter(pod, request, size);
     } catch (PodRefusedException | IllegalArgumentException e) {
       return Answer.none("refused: " + e.getMessage());
@@ -82,17 +108,26 @@ final class PodLine {
     if (place != null) {
       giveBack(crew, "a member's node may not be taken: " + place.node());
     }
-    entry.nodes = listed;
     roll.view
         .queue()
         .change(
             entry.crew,
             entry.onFleet(
-                roll.view, roll.view.allowed(entry.onFleet(roll.view, Set.of()), listed)));
+                roll.view,
+                roll.view.allowed(
+                    entry.onFleet(roll.view, Set.of()), listed, roll.view.serving(request.get()))));
     Set<String> ownWrite = crew.isGang() ? Set.of() : Set.of(entry.uid());
     decide(nowS, ownWrite);
     Place found = crew.isPlaced ? entry.place : null;
     return found == null ? Answer.none(reason(crew)) : Answer.node(found.node());
+  }
+
+  private static String unserved(PodRequest request) {
+    return "no node's device plugin serves it: asked="
+        + request.resources().stream().map(KubeletResource::resource).sorted().toList()
+        + "; ask for "
+        + KubeletResource.SLOT.resource()
+        + " as well, or start vgpu-k8s node with --resources";
   }
 
   private Crew crew(Entry entry) {
@@ -101,6 +136,7 @@ final class PodLine {
 
   /** {@return the pod's entry; an unknown pod joins the line} */
   private Entry enter(Pod pod, Optional<PodRequest> request, int size) {
+    roll.unserved.remove(pod.getMetadata().getUid());
     Entry known = roll.entries.get(pod.getMetadata().getUid());
     if (known != null && roll.crews.containsKey(known.crew)) {
       return known;
@@ -132,7 +168,7 @@ final class PodLine {
         crew == null
             ? Terms.of(name, wanted, request.preemptionClass(), request.runS())
             : crew.terms();
-    roll.view.queue().add(terms, entry.onFleet(roll.view, Set.of()));
+    roll.view.queue().add(terms, entry.onServing(roll.view));
     Crew joined = crew == null ? new Crew(terms) : crew;
     roll.crews.put(name, joined);
     joined.members.add(entry.uid());
@@ -258,6 +294,9 @@ final class PodLine {
     if (entry != null) {
       entry.see(pod);
     }
+    if (node != null && !node.isEmpty()) {
+      roll.unserved.remove(pod.getMetadata().getUid());
+    }
     if (node == null || node.isEmpty() || (entry != null && entry.isBound)) {
       return;
     }
@@ -280,6 +319,7 @@ final class PodLine {
 
   /** A pod has ended or was deleted: its GPUs are free. */
   synchronized void gone(String uid, double nowS) {
+    roll.unserved.remove(uid);
     Entry entry = roll.entries.remove(uid);
     if (entry == null) {
       return;
@@ -394,6 +434,7 @@ final class PodLine {
   synchronized void begin(Collection<Node> allNodes, Collection<Pod> pods, double nowS) {
     outbox.clear();
     roll.begin(allNodes, pods, nowS);
+    joinServed();
     decide(nowS);
   }
 }

@@ -31,8 +31,19 @@ final class Roll {
   /** By name. */
   final Map<String, Crew> crews = new HashMap<>();
 
+  /** By UID: pods that no node serves, in the order of their arrival. They are not in line. */
+  final Map<String, Unserved> unserved = new LinkedHashMap<>();
+
   /** By name. */
   Map<String, NodeGpus> nodes = Map.of();
+
+  /**
+   * A pod that no node serves.
+   *
+   * @param pod the pod
+   * @param size the size of its gang, or 1
+   */
+  record Unserved(Pod pod, int size) {}
 
   FleetView view;
   private final String policy;
@@ -46,6 +57,7 @@ final class Roll {
   void begin(Collection<Node> allNodes, Collection<Pod> pods, double nowS) {
     entries.clear();
     crews.clear();
+    unserved.clear();
     view = new FleetView(List.of(), policy);
     nodes = gpus(allNodes);
     Restart.read(pods, Roll::requestOf, entries, crews);
@@ -110,12 +122,22 @@ final class Roll {
     return at < 0 ? -1 : at; // crews that had a place come first
   }
 
-  /** Puts a crew back in line if none of its pods runs; otherwise its other pods join singly. */
+  /**
+   * Puts a crew back in line if none of its pods runs; otherwise its other pods join singly. Pods
+   * that no node serves any more leave the line.
+   */
   private void waitAgain(Crew crew) {
+    if (crew.members.stream().anyMatch(uid -> !isServed(entry(uid)))) {
+      for (String uid : crew.members) {
+        unserved.put(uid, new Unserved(entry(uid).pod(), crew.terms().size()));
+        entries.remove(uid);
+      }
+      return;
+    }
     boolean isWhole = crew.members.size() == crew.terms().size() || !crew.isBroken;
     try {
       for (String uid : isWhole ? crew.members : Set.<String>of()) {
-        view.queue().add(crew.terms(), entry(uid).onFleet(view, Set.of()));
+        view.queue().add(crew.terms(), entry(uid).onServing(view));
         crews.put(crew.name(), crew);
       }
     } catch (IllegalArgumentException e) {
@@ -128,6 +150,10 @@ final class Roll {
     }
   }
 
+  private boolean isServed(Entry entry) {
+    return entry.request().map(view::serving).map(names -> !names.isEmpty()).orElse(true);
+  }
+
   Entry entry(String uid) {
     return requireNonNull(entries.get(uid), uid);
   }
@@ -138,6 +164,9 @@ final class Roll {
     for (String uid : crew.members) {
       Entry entry = entries.get(uid);
       if (entry == null || entry.place == null || entry.request().isEmpty()) {
+        return false;
+      }
+      if (!crew.isGoing && !view.serving(entry.request().get()).contains(entry.place.node())) {
         return false;
       }
       requests.add(entry.onFleet(view, Set.of()));

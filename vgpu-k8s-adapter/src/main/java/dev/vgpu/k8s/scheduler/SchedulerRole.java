@@ -106,7 +106,11 @@ public final class SchedulerRole implements Callable<Integer> {
         .withConfig(
             new LeaderElectionConfigBuilder()
                 .withName(LEASE)
-                .withLock(new LeaseLock(namespace, LEASE, UUID.randomUUID().toString()))
+                .withLock(
+                    new ObservedLock(
+                        new LeaseLock(namespace, LEASE, UUID.randomUUID().toString()),
+                        NanoClock.seconds(),
+                        NanoClock::wall))
                 .withLeaseDuration(Duration.ofSeconds(15))
                 .withRenewDeadline(Duration.ofSeconds(10))
                 .withRetryPeriod(Duration.ofSeconds(2))

@@ -5,7 +5,11 @@ import io.fabric8.kubernetes.client.server.mock.KubernetesCrudDispatcher;
 import io.fabric8.kubernetes.client.server.mock.KubernetesMockServer;
 import io.fabric8.mockwebserver.Context;
 import io.fabric8.mockwebserver.MockWebServer;
+import io.fabric8.mockwebserver.http.MockResponse;
+import io.fabric8.mockwebserver.http.RecordedRequest;
 import java.util.HashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
@@ -14,13 +18,30 @@ public final class MockApi implements AutoCloseable {
   /** Referenced, because loggers without a reference are collected, and lose their level. */
   private static final Logger LOGGER = Logger.getLogger("io.fabric8.mockwebserver");
 
+  /** Requests wait for it. */
+  private volatile CountDownLatch back = new CountDownLatch(0);
+
+  /** How many requests were not answered at once. */
+  final AtomicInteger unserved = new AtomicInteger();
+
+  private final class Dispatcher extends KubernetesCrudDispatcher {
+    @Override
+    public MockResponse dispatch(RecordedRequest request) {
+      if (back.getCount() > 0) {
+        unserved.incrementAndGet();
+        try {
+          back.await();
+        } catch (InterruptedException e) {
+          return new MockResponse().setResponseCode(503);
+        }
+      }
+      return super.dispatch(request);
+    }
+  }
+
   private final KubernetesMockServer server =
       new KubernetesMockServer(
-          new Context(),
-          new MockWebServer(),
-          new HashMap<>(),
-          new KubernetesCrudDispatcher(),
-          false);
+          new Context(), new MockWebServer(), new HashMap<>(), new Dispatcher(), false);
 
   /** Starts it. */
   public MockApi() {
@@ -33,12 +54,22 @@ public final class MockApi implements AutoCloseable {
     return server.createClient();
   }
 
+  /** Keeps its state, and answers no request until it is back. */
+  void goAway() {
+    back = new CountDownLatch(1);
+  }
+
+  void comeBack() {
+    back.countDown();
+  }
+
   String url() {
     return server.url("/");
   }
 
   @Override
   public void close() {
+    comeBack();
     server.destroy();
   }
 }

@@ -9,12 +9,10 @@ import dev.vgpu.k8s.Driver;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
-import io.fabric8.kubernetes.api.model.Quantity;
 import io.fabric8.kubernetes.api.model.StatusDetails;
 import java.io.IOException;
 import java.net.URI;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -46,41 +44,9 @@ class SlotsOfPodsTest {
     node.close();
   }
 
-  private Pod pod(String name, String reservation) {
-    Map<String, Quantity> one = Map.of(Driver.SLOT, new Quantity("1"));
-    return node.api
-        .resource(
-            new PodBuilder()
-                .withNewMetadata()
-                .withNamespace("team")
-                .withName(name)
-                .withAnnotations(Map.of(Driver.RESERVATION, reservation))
-                .endMetadata()
-                .withNewSpec()
-                .withNodeName(TestNode.NAME)
-                .addNewContainer()
-                .withName("main")
-                .withNewResources()
-                .withLimits(one)
-                .endResources()
-                .endContainer()
-                .endSpec()
-                .build())
-        .create();
-  }
-
-  private String reservation(int share, String memory) {
-    return String.format(
-        Locale.ROOT,
-        "{\"main\":{\"gpu\":\"%s\",\"share\":%d,\"memory\":\"%s\",\"class\":\"online\"}}",
-        node.pool.gpus().get(0).id(),
-        share,
-        memory);
-  }
-
   @Test
   void containerGetsWhatIsReservedWhenItStartsAndGivesItBackWhenItIsGone() throws Exception {
-    Pod pod = pod("a", reservation(25, "1Gi"));
+    Pod pod = node.pod("a", node.reservation(25, "1Gi"));
     String id = devices.admit("a", "main", "slot-3");
     assertThat(node.pool.leases()).as("who it is for is not known yet").isEmpty();
     devices.preStart("slot-3");
@@ -107,9 +73,38 @@ class SlotsOfPodsTest {
     devices.preStart("slot-3"); // the container restarts
     assertThat(node.kubelet.variable(id, "VGPU_LEASE")).isEqualTo(lease);
     devices.ended("a", "slot-3");
+    node.delete("a");
     TestNode.await("given back", () -> node.pool.leases().isEmpty());
     assertThat(node.kubelet.edits(id)).isEmpty();
     assertThat(metrics()).doesNotContain("pod=\"a\"").contains("vgpu_device_health");
+  }
+
+  /** An init container, for example: the pod goes on. */
+  @Test
+  void aContainerThatHasEndedGivesBackWhatItHad() throws Exception {
+    Pod pod = node.pod("a", node.reservation(25, "1Gi"));
+    String id = devices.admit("a", "main", "slot-3");
+    devices.preStart("slot-3");
+    devices.ended("a", "slot-3");
+    int lists = devices.lists.get();
+    TestNode.await("looked several times", () -> devices.lists.get() > lists + 3);
+    assertThat(node.pool.leases()).as("the API says that it runs").hasSize(1);
+    Pod ended =
+        new PodBuilder(pod)
+            .withNewStatus()
+            .addNewContainerStatus()
+            .withName("main")
+            .withNewState()
+            .withNewTerminated()
+            .withExitCode(0)
+            .endTerminated()
+            .endState()
+            .endContainerStatus()
+            .endStatus()
+            .build();
+    Pod ignored = node.api.resource(ended).updateStatus();
+    TestNode.await("given back", () -> node.pool.leases().isEmpty());
+    TestNode.await("not described any more", () -> node.kubelet.edits(id).isEmpty());
   }
 
   private String metrics() throws IOException {
@@ -119,7 +114,7 @@ class SlotsOfPodsTest {
 
   @Test
   void anAmbiguityIsRefused() {
-    Pod ignored = pod("a", reservation(25, "1Gi"));
+    Pod ignored = node.pod("a", node.reservation(25, "1Gi"));
     String unused = devices.admit("a", "main", "slot-0");
     devices.list("b", "main", "slot-0");
     assertThatThrownBy(() -> devices.preStart("slot-0")).hasMessageContaining("which container");
@@ -130,7 +125,7 @@ class SlotsOfPodsTest {
 
   @Test
   void wrongReservationIsRefusedWithWhatIsWrong() {
-    Pod ignored = pod("a", "{\"side\":{}}");
+    Pod ignored = node.pod("a", "{\"side\":{}}");
     String unused = devices.admit("a", "main", "slot-0");
     assertThatThrownBy(() -> devices.preStart("slot-0"))
         .hasMessageContaining("nothing is reserved for the container main");
@@ -144,7 +139,7 @@ class SlotsOfPodsTest {
     String gpu = node.pool.gpus().get(1).id().value();
     assertThat(told()).contains("\"uuid\":\"" + gpu + "\"");
     Pod ignored =
-        pod("a", "{\"main\":{\"gpu\":\"" + gpu + "\",\"share\":10,\"memoryPercent\":25}}");
+        node.pod("a", "{\"main\":{\"gpu\":\"" + gpu + "\",\"share\":10,\"memoryPercent\":25}}");
     String unused = devices.admit("a", "main", "slot-0");
     devices.preStart("slot-0");
     assertThat(node.pool.leases().get(0).request().memory().bytes())
@@ -166,9 +161,32 @@ class SlotsOfPodsTest {
     TestNode.await("told again", () -> told().contains("uuid"));
   }
 
+  /** The kubelet restarts meanwhile: it knows no pods, and needs the plugin. */
+  @Test
+  void anAbsentApiServerCostsNoContainerItsVirtualGpu() throws Exception {
+    Pod ignored = node.pod("a", node.reservation(25, "1Gi"));
+    String id = devices.admit("a", "main", "slot-3");
+    devices.preStart("slot-3");
+    String lease = node.kubelet.variable(id, "VGPU_LEASE");
+    node.mock.goAway();
+    TestNode.await("it is asked in vain", () -> node.mock.unserved.get() > 0);
+    devices.restart();
+    TestNode.await("registered again", () -> devices.registrations.get() == 2);
+    assertThat(devices.connect()).hasSize(8);
+    devices.learnsItsPods();
+    devices.preStart("slot-3"); // the container restarts
+    node.mock.comeBack();
+    assertThat(node.pool.leases()).hasSize(1);
+    assertThat(node.kubelet.variable(id, "VGPU_LEASE")).isEqualTo(lease);
+    devices.ended("a", "slot-3");
+    node.delete("a");
+    TestNode.await("given back", () -> node.pool.leases().isEmpty());
+  }
+
   @Test
   void restartedKubeletFindsItAgain() throws Exception {
     devices.restart();
+    devices.learnsItsPods();
     TestNode.await("registered again", () -> devices.registrations.get() == 2);
     assertThat(devices.connect()).hasSize(8);
   }

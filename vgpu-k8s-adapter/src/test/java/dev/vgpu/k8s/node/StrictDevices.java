@@ -48,7 +48,15 @@ public final class StrictDevices implements AutoCloseable {
 
   private final Path directory;
   private final UnixServer.Threads threads;
-  private final UnixServer podResources;
+  private final NodeSettings settings;
+
+  /** How often pods' resources were listed. */
+  final AtomicInteger lists = new AtomicInteger();
+
+  /** Whether it has started, and has not yet learned of its pods. */
+  private volatile boolean knowsNoPods;
+
+  private UnixServer podResources;
   private final Map<String, PodResources> pods = new ConcurrentHashMap<>();
   private final Set<String> allocated = new HashSet<>();
   public final AtomicInteger registrations = new AtomicInteger();
@@ -62,23 +70,34 @@ public final class StrictDevices implements AutoCloseable {
   StrictDevices(NodeSettings settings, UnixServer.Threads threads) throws IOException {
     this.directory = settings.devicePluginDirectory();
     this.threads = threads;
-    podResources = UnixServer.open(settings.podResources(), threads, new Lister());
+    this.settings = settings;
     start();
   }
 
   private void start() throws IOException {
+    podResources = UnixServer.open(settings.podResources(), threads, new Lister());
     registration = UnixServer.open(directory.resolve("kubelet.sock"), threads, new Register());
   }
 
-  /** Removes all sockets of plugins, as the kubelet does when it starts. */
+  /**
+   * Ends and starts again. It removes all sockets of plugins then, and keeps what is allocated.
+   * Until it has asked the API server, it lists no pods.
+   */
   void restart() throws IOException {
+    knowsNoPods = true;
     registration.close();
+    podResources.close();
     try (Stream<Path> files = Files.list(directory)) {
       for (Path file : files.toList()) {
         Files.delete(file);
       }
     }
     start();
+  }
+
+  /** The API server has told it its pods. */
+  void learnsItsPods() {
+    knowsNoPods = false;
   }
 
   private final class Register extends RegistrationGrpc.RegistrationImplBase {
@@ -96,8 +115,11 @@ public final class StrictDevices implements AutoCloseable {
     public void list(
         ListPodResourcesRequest request, StreamObserver<ListPodResourcesResponse> answers) {
       answers.onNext(
-          ListPodResourcesResponse.newBuilder().addAllPodResources(pods.values()).build());
+          ListPodResourcesResponse.newBuilder()
+              .addAllPodResources(knowsNoPods ? List.of() : pods.values())
+              .build());
       answers.onCompleted();
+      lists.incrementAndGet();
     }
   }
 

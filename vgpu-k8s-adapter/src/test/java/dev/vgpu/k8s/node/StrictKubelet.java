@@ -22,6 +22,7 @@ import dev.vgpu.k8s.proto.registration.RegistrationStatus;
 import io.grpc.ManagedChannel;
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
@@ -147,7 +148,7 @@ public final class StrictKubelet implements AutoCloseable {
     try (Stream<Path> files = Files.list(cdi)) {
       JsonNode found = null;
       for (Path file : files.filter(path -> path.toString().endsWith(".json")).toList()) {
-        JsonNode content = JSON.readTree(file.toFile());
+        JsonNode content = read(file);
         for (JsonNode device : content.path("devices")) {
           if (content.path("kind").asText().equals(kind)
               && device.path("name").asText().equals(name)) {
@@ -159,6 +160,15 @@ public final class StrictKubelet implements AutoCloseable {
       return Optional.ofNullable(found);
     } catch (IOException e) {
       throw new AssertionError(e);
+    }
+  }
+
+  /** A file may be removed between being listed and being read. */
+  private static JsonNode read(Path file) throws IOException {
+    try {
+      return JSON.readTree(Files.readAllBytes(file));
+    } catch (NoSuchFileException e) {
+      return JSON.createObjectNode();
     }
   }
 

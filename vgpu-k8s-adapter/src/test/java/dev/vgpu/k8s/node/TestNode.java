@@ -2,21 +2,30 @@ package dev.vgpu.k8s.node;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
+import dev.vgpu.k8s.Driver;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.holding.Step;
 import dev.vgpu.k8s.proto.dra.Claim;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.api.model.Quantity;
+import io.fabric8.kubernetes.api.model.StatusDetails;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.utils.Serialization;
+import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
@@ -97,6 +106,74 @@ public final class TestNode implements AutoCloseable {
         .setName(made.getMetadata().getName())
         .setUid(made.getMetadata().getUid())
         .build();
+  }
+
+  /** A pod on this node with one slot, and what is reserved for it. */
+  Pod pod(String name, String reservation) {
+    Map<String, Quantity> one = Map.of(Driver.SLOT, new Quantity("1"));
+    return api.resource(
+            new PodBuilder()
+                .withNewMetadata()
+                .withNamespace("team")
+                .withName(name)
+                .withAnnotations(Map.of(Driver.RESERVATION, reservation))
+                .endMetadata()
+                .withNewSpec()
+                .withNodeName(NAME)
+                .addNewContainer()
+                .withName("main")
+                .withNewResources()
+                .withLimits(one)
+                .endResources()
+                .endContainer()
+                .endSpec()
+                .build())
+        .create();
+  }
+
+  /** A share of the first GPU, as the scheduler reserves it. */
+  String reservation(int share, String memory) {
+    return String.format(
+        Locale.ROOT,
+        "{\"main\":{\"gpu\":\"%s\",\"share\":%d,\"memory\":\"%s\",\"class\":\"online\"}}",
+        pool.gpus().get(0).id(),
+        share,
+        memory);
+  }
+
+  /** Deletes a pod, whose containers have ended. */
+  public void delete(String pod) {
+    List<StatusDetails> ignored = api.pods().inNamespace("team").withName(pod).delete();
+  }
+
+  /** Starts a program in a container: with the environment of its CDI device only. */
+  public Process program(String cdi, String... command) throws IOException {
+    List<String> words = new ArrayList<>(List.of(command));
+    words.set(
+        0,
+        Path.of(
+                System.getProperty("vgpu.home"),
+                "samples/cuda-programs/target/programs",
+                command[0])
+            .toString());
+    ProcessBuilder builder = new ProcessBuilder(words);
+    builder.environment().clear();
+    for (JsonNode variable : kubelet.edits(cdi).orElseThrow().path("env")) {
+      String[] parts = variable.asText().split("=", 2);
+      builder.environment().put(parts[0], parts[1]);
+    }
+    return builder.redirectError(new File("/dev/null")).start();
+  }
+
+  /** The files of one of its directories. */
+  List<Path> files(String name) throws IOException {
+    Path path = directory.resolve(name);
+    if (!Files.exists(path)) {
+      return List.of();
+    }
+    try (Stream<Path> files = Files.list(path)) {
+      return files.toList();
+    }
   }
 
   /** Waits until a condition holds. */

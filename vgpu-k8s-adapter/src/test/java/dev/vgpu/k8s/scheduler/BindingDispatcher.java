@@ -22,6 +22,9 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
 
   final AtomicInteger writes = new AtomicInteger();
 
+  /** Whether it carries out bindings, and then fails before it answers. */
+  volatile boolean losesAnswers;
+
   @Override
   public MockResponse handleCreate(RecordedRequest request) {
     if (!request.getPath().endsWith(BINDING)) {
@@ -51,6 +54,9 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
         handleUpdate(
             new RecordedRequest(
                 "HTTP/1.1", HttpMethod.PUT, path, Headers.builder().build(), new Buffer(json)));
+    if (losesAnswers) {
+      return new MockResponse().setResponseCode(500);
+    }
     return updated.code() == 200
         ? new MockResponse()
             .setResponseCode(201)

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.fleet.placement.Policies;
+import dev.vgpu.k8s.node.TestNode;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.server.mock.KubernetesMockServer;
@@ -147,6 +148,32 @@ class ExtenderServerTest {
     }
     assertThat(pods).allMatch(pod -> read(pod).getSpec().getNodeName() != null);
     assertThat(api.writes).hasValue(8);
+  }
+
+  /** The extender is told that nothing was bound, and kube-scheduler tries the pods again. */
+  @Test
+  void aBindingWhoseAnswerIsLostCountsOnce() throws Exception {
+    api.losesAnswers = true;
+    List<Pod> pods = new ArrayList<>();
+    Map<String, Integer> places = new HashMap<>();
+    for (int i = 0; i < 4; i++) {
+      Pod pod = create(Pods.share("a-" + i, 60, Map.of()));
+      pods.add(pod);
+      String node = filter(pod).path("NodeNames").path(0).asText();
+      assertThat(bind(pod, node)).contains("cannot be bound");
+      assertThat(filter(pod).path("NodeNames").path(0).asText()).isEqualTo(node);
+      assertThat(bind(pod, node)).contains("cannot be bound");
+      places.merge(Place.of(read(pod)).orElseThrow().place().ids().toString(), 1, Integer::sum);
+    }
+    assertThat(places).hasSize(4);
+    api.losesAnswers = false;
+    Pod late = create(Pods.share("late", 60, Map.of()));
+    assertThat(filter(late).path("FailedAndUnresolvableNodes").path("node-0").asText())
+        .contains("no room now");
+    client.resource(pods.get(0)).delete();
+    TestNode.await(
+        "it is woken, with a place", () -> read(late).getMetadata().getAnnotations().size() > 2);
+    assertThat(bind(late, filter(late).path("NodeNames").path(0).asText())).isEmpty();
   }
 
   private String quietBind(Pod pod, String node) {

@@ -2,7 +2,10 @@ package dev.vgpu.k8s.scheduler;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.KubeletResource;
 import io.fabric8.kubernetes.api.model.Node;
+import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.api.model.Quantity;
@@ -208,6 +211,151 @@ class PodLineTest {
     cluster.create(Pods.whole("big", 5, Map.of()));
     assertThat(cluster.schedule("uid-big")).isFalse();
     assertThat(cluster.lastReason).contains("refused").contains("gpus=5").contains("gpus=4");
+  }
+
+  private static Pod gpushare(String name, int gibibytes) {
+    return Pods.pod(name, Map.of(), Map.of("aliyun.com/gpu-mem", Integer.toString(gibibytes)));
+  }
+
+  /** Otherwise the pod would run, and nothing would be enforced. */
+  @Test
+  void aNodeWhoseDevicePluginDoesNotServeThePodIsNotTaken() {
+    List<Node> nodes =
+        List.of(
+            Pods.node("a-slots", 1, Set.of(KubeletResource.SLOT)),
+            Pods.node("gpushare", 1, Set.of(KubeletResource.SLOT, KubeletResource.GPUSHARE)));
+    SmallCluster cluster = new SmallCluster(nodes);
+    for (int i = 0; i < 3; i++) {
+      cluster.create(gpushare("mem-" + i, 20));
+    }
+    cluster.settle();
+    assertThat(bound(cluster, "mem")).isEqualTo(2);
+    assertThat(cluster.pods.values())
+        .allMatch(pod -> !"a-slots".equals(pod.getSpec().getNodeName()));
+    cluster.create(Pods.pod("core", Map.of(), Map.of("tencent.com/vcuda-core", "100")));
+    assertThat(cluster.schedule("uid-core")).isFalse();
+    assertThat(cluster.lastReason)
+        .contains("asked=[tencent.com/vcuda-core]", "vgpu.dev/slot", "--resources");
+    cluster.create(Pods.share("slot", 50, Map.of()));
+    cluster.settle();
+    assertThat(cluster.pods.get("uid-slot").getSpec().getNodeName()).isEqualTo("a-slots");
+  }
+
+  /** The kubelet lists the devices later than the node role lists the GPUs. */
+  @Test
+  void aPodIsWokenWhenANodeServesIt() {
+    Set<KubeletResource> slots = Set.of(KubeletResource.SLOT);
+    SmallCluster cluster = new SmallCluster(List.of(Pods.node("node", 1, slots)));
+    cluster.create(gpushare("first", 30));
+    cluster.create(gpushare("deleted", 30));
+    cluster.create(gpushare("second", 30));
+    cluster.settle();
+    assertThat(cluster.actions).isEmpty();
+    cluster.delete("uid-deleted");
+    cluster.nodes(List.of(Pods.node("node", 1, Set.of(KubeletResource.GPUSHARE))));
+    assertThat(cluster.actions)
+        .singleElement()
+        .isInstanceOfSatisfying(
+            Action.Write.class,
+            write -> assertThat(write.pod().getMetadata().getName()).isEqualTo("first"));
+    cluster.settle();
+    assertThat(cluster.isBound("uid-first")).isTrue();
+    cluster.delete("uid-first");
+    assertThat(cluster.actions).hasSize(1);
+  }
+
+  /** A pod that no node serves must not hold up the first pod that has to wait for room. */
+  @Test
+  void aPodThatNoNodeServesIsNotInLine() {
+    SmallCluster cluster =
+        new SmallCluster(List.of(Pods.node("node", 2, Set.of(KubeletResource.SLOT))));
+    cluster.create(Pods.share("runs", 50, Map.of()));
+    cluster.settle();
+    cluster.create(gpushare("unserved", 1));
+    cluster.settle();
+    cluster.create(Pods.pod("large", two(), Map.of("vgpu.dev/slot", "2")));
+    cluster.settle();
+    assertThat(cluster.schedule("uid-large")).isFalse();
+    assertThat(cluster.lastReason).contains("a place is held for it on 1 nodes");
+  }
+
+  private static Map<String, String> two() {
+    return Map.of("vgpu.dev/share", "100", "vgpu.dev/memory", "1Gi");
+  }
+
+  /** All nodes that serve the pod are full, so that kube-scheduler lists only other nodes. */
+  @Test
+  void aPodWhoseNodesAreFullWaitsForThem() {
+    List<Node> nodes =
+        List.of(
+            Pods.node("a-slots", 1, Set.of(KubeletResource.SLOT)),
+            Pods.node("gpushare", 1, Set.of(KubeletResource.GPUSHARE)));
+    SmallCluster cluster = new SmallCluster(nodes);
+    cluster.create(gpushare("first", 30));
+    cluster.settle();
+    cluster.create(gpushare("second", 30));
+    assertThat(cluster.schedule("uid-second", Set.of("a-slots"))).isFalse();
+    cluster.delete("uid-first");
+    assertThat(cluster.actions).as("it is woken").hasSize(1);
+    cluster.settle();
+    assertThat(cluster.pods.get("uid-second").getSpec().getNodeName()).isEqualTo("gpushare");
+  }
+
+  /** It was placed, and is not bound yet. */
+  @Test
+  void aPlaceOnANodeThatStopsServingIsGivenUp() {
+    Set<KubeletResource> both = Set.of(KubeletResource.SLOT, KubeletResource.GPUSHARE);
+    SmallCluster cluster = new SmallCluster(List.of(Pods.node("node", 1, both)));
+    Map<String, String> gang = Pods.gang("pair", 2);
+    cluster.create(Pods.pod("pair-0", gang, Map.of("aliyun.com/gpu-mem", "10")));
+    cluster.create(Pods.pod("pair-1", gang, Map.of("aliyun.com/gpu-mem", "10")));
+    assertThat(cluster.schedule("uid-pair-0")).as("it has to wait for the other one").isFalse();
+    assertThat(cluster.schedule("uid-pair-1")).isTrue();
+    List.copyOf(cluster.actions).forEach(cluster::act);
+    cluster.nodes(List.of(Pods.node("node", 1, Set.of(KubeletResource.SLOT))));
+    cluster.settle();
+    assertThat(bound(cluster, "pair")).isZero();
+    assertThat(cluster.schedule("uid-pair-0")).isFalse();
+    assertThat(cluster.lastReason).contains("no node's device plugin serves it");
+    cluster.nodes(List.of(Pods.node("node", 1, both)));
+    cluster.settle();
+    assertThat(bound(cluster, "pair")).isEqualTo(2);
+  }
+
+  /** Another system's device plugin offers a resource of the same name. */
+  @Test
+  void aResourceThatTheNodeRoleDoesNotListServesNoPod() {
+    Node others =
+        new NodeBuilder(Pods.node("node", 1, Set.of(KubeletResource.HAMI)))
+            .editMetadata()
+            .addToAnnotations(Driver.RESOURCES, "")
+            .endMetadata()
+            .build();
+    SmallCluster cluster = new SmallCluster(List.of(others));
+    cluster.create(
+        Pods.pod("hami", Map.of(), Map.of("nvidia.com/gpu", "1", "nvidia.com/gpucores", "30")));
+    assertThat(cluster.schedule("uid-hami")).isFalse();
+    assertThat(cluster.lastReason).contains("no node's device plugin serves it");
+  }
+
+  /** NVIDIA's device plugin gives whole GPUs, and knows nothing of shares. */
+  @Test
+  void aNodeWithoutTheNodeRoleGivesOnlyWholeGpus() {
+    Node labelled =
+        new NodeBuilder(Pods.node("node", 1, Set.of(KubeletResource.HAMI)))
+            .editMetadata()
+            .withAnnotations(Map.of())
+            .withLabels(Map.of("nvidia.com/gpu.count", "1", "nvidia.com/gpu.memory", "40960"))
+            .endMetadata()
+            .build();
+    SmallCluster cluster = new SmallCluster(List.of(labelled));
+    cluster.create(
+        Pods.pod("share", Map.of(), Map.of("nvidia.com/gpu", "1", "nvidia.com/gpucores", "30")));
+    assertThat(cluster.schedule("uid-share")).isFalse();
+    cluster.create(Pods.whole("whole", 1, Map.of()));
+    cluster.settle();
+    assertThat(cluster.isBound("uid-whole")).isTrue();
+    assertThat(cluster.isBound("uid-share")).isFalse();
   }
 
   @Test

@@ -1,5 +1,7 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.KubeletResource;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;
@@ -9,7 +11,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.StringJoiner;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /** Pods and nodes in the API's form. */
@@ -17,6 +21,15 @@ final class Pods {
   private Pods() {}
 
   static Node node(String name, int gpus) {
+    return node(name, gpus, Set.of(KubeletResource.values()));
+  }
+
+  static Node node(String name, int gpus, Set<KubeletResource> offered) {
+    Map<String, Quantity> allocatable = new HashMap<>();
+    allocatable.put("cpu", new Quantity("64"));
+    allocatable.put("memory", new Quantity("256Gi"));
+    Set<String> names = offered.stream().map(KubeletResource::resource).collect(Collectors.toSet());
+    names.forEach(one -> allocatable.put(one, new Quantity("64")));
     StringJoiner list = new StringJoiner(",", "[", "]");
     for (int gpu = 0; gpu < gpus; gpu++) {
       list.add(
@@ -25,10 +38,11 @@ final class Pods {
     return new NodeBuilder()
         .withNewMetadata()
         .withName(name)
-        .withAnnotations(Map.of(dev.vgpu.k8s.Driver.GPUS, list.toString()))
+        .withAnnotations(
+            Map.of(Driver.GPUS, list.toString(), Driver.RESOURCES, String.join(",", names)))
         .endMetadata()
         .withNewStatus()
-        .withAllocatable(Map.of("cpu", new Quantity("64"), "memory", new Quantity("256Gi")))
+        .withAllocatable(allocatable)
         .endStatus()
         .build();
   }

@@ -17,15 +17,16 @@ import dev.vgpu.k8s.node.StrictDevices;
 import dev.vgpu.k8s.node.TestNode;
 import dev.vgpu.k8s.proto.deviceplugin.Device;
 import io.fabric8.kubernetes.api.model.Node;
+import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.api.model.Quantity;
 import io.fabric8.kubernetes.client.utils.KubernetesSerialization;
-import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -73,6 +74,22 @@ class PodsOfOthersIT {
     node.close();
   }
 
+  /** The kubelet's part: a node's allocatable resources are the listed devices. */
+  private void count() {
+    Map<String, Quantity> listed = new HashMap<>();
+    for (KubeletResource one : KubeletResource.values()) {
+      int count = devices.connect(one.resource()).size();
+      listed.put(one.resource(), new Quantity(Integer.toString(count)));
+    }
+    node.api
+        .nodes()
+        .withName(TestNode.NAME)
+        .editStatus(
+            one ->
+                new NodeBuilder(one).withNewStatus().withAllocatable(listed).endStatus().build());
+    line.nodes(List.of(nodeOfApi()), 0);
+  }
+
   private Node nodeOfApi() {
     return node.api.nodes().withName(TestNode.NAME).get();
   }
@@ -86,6 +103,10 @@ class PodsOfOthersIT {
   /** Creates a pod, and binds it where the scheduler says. */
   private Pod create(Pod pod) {
     Pod made = node.api.resource(pod).create();
+    Answer early = line.filter(made, Set.of(TestNode.NAME), 1, 0);
+    assertThat(early.text()).contains("no node's device plugin serves it");
+    count();
+    assertThat(line.drain()).as("it is woken").hasSize(1);
     Answer answer = line.filter(made, Set.of(TestNode.NAME), 1, 0);
     assertThat(answer).isEqualTo(Answer.node(TestNode.NAME));
     Map<String, String> notes = line.annotations(made.getMetadata().getUid(), 0);
@@ -110,16 +131,7 @@ class PodsOfOthersIT {
   }
 
   private JsonNode hoard(String cdi) throws IOException, InterruptedException {
-    Path program =
-        Path.of(System.getProperty("vgpu.home"), "samples/cuda-programs/target/programs/hoard");
-    ProcessBuilder builder =
-        new ProcessBuilder(program.toString(), "--chunk", Long.toString(PIECE), "--json");
-    builder.environment().clear();
-    for (JsonNode variable : node.kubelet.edits(cdi).orElseThrow().path("env")) {
-      String[] parts = variable.asText().split("=", 2);
-      builder.environment().put(parts[0], parts[1]);
-    }
-    Process process = builder.redirectError(new File("/dev/null")).start();
+    Process process = node.program(cdi, "hoard", "--chunk", Long.toString(PIECE), "--json");
     JsonNode said = new ObjectMapper().readTree(process.getInputStream().readAllBytes());
     process.waitFor();
     return said;
@@ -158,6 +170,7 @@ class PodsOfOthersIT {
     assertThat(said.path("bytes").asLong()).isBetween(quota - 3 * PIECE, quota);
 
     devices.ended(name, ids);
+    node.delete(name);
     TestNode.await("given back", () -> node.pool.leases().isEmpty());
     TestNode.await("not described any more", () -> node.kubelet.edits(cdi).isEmpty());
   }

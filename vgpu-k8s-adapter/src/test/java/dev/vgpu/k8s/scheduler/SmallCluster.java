@@ -24,7 +24,7 @@ import java.util.stream.Collectors;
  * filtered, bound, written to and ended, and the line is killed and started again.
  */
 final class SmallCluster {
-  private final List<Node> nodes;
+  private List<Node> nodes;
   private final Set<String> names;
   final Map<String, Pod> pods = new LinkedHashMap<>();
   final Map<String, CompletableFuture<String>> binding = new LinkedHashMap<>();
@@ -45,6 +45,13 @@ final class SmallCluster {
     line = new PodLine(policy);
     names = nodes.stream().map(one -> one.getMetadata().getName()).collect(Collectors.toSet());
     line.begin(nodes, List.of(), 0);
+  }
+
+  /** The nodes change; their names stay the same. */
+  void nodes(List<Node> changed) {
+    nodes = changed;
+    line.nodes(nodes, nowS);
+    collect();
   }
 
   void create(Pod pod) {

@@ -2,23 +2,27 @@ package dev.vgpu.k8s.node.slot;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuState;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.KubeletResource;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.dsl.base.PatchContext;
 import io.fabric8.kubernetes.client.dsl.base.PatchType;
+import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * Publishes the node's GPUs for the scheduler, in the annotation {@link Driver#GPUS} of the Node.
- * Written when the GPUs change, and when the Node has lost the annotation, for example because the
- * Node was created anew. Confined to one thread.
+ * Publishes the node's GPUs and the resources of its device plugin for the scheduler, in the
+ * annotations {@link Driver#GPUS} and {@link Driver#RESOURCES} of the Node. Written when the GPUs
+ * change, and when the Node has lost an annotation, for example because the Node was created anew.
+ * Confined to one thread.
  */
 final class NodeNote {
   private static final long MIB = 1L << 20;
@@ -29,13 +33,19 @@ final class NodeNote {
   private final KubernetesClient api;
   private final GpuPool pool;
   private final String node;
-  private String written = "";
+  private final String resources;
+  private Map<String, String> written = Map.of();
   private int calls;
 
-  NodeNote(KubernetesClient api, GpuPool pool, String node) {
-    this.api = api;
-    this.pool = pool;
-    this.node = node;
+  NodeNote(SlotDriver.Parts parts) {
+    this.api = parts.api();
+    this.pool = parts.pool();
+    this.node = parts.node();
+    this.resources =
+        parts.offered().stream()
+            .filter(one -> one != KubeletResource.SLOT)
+            .map(KubeletResource::resource)
+            .collect(Collectors.joining(","));
   }
 
   /** Lost GPUs are left out: nothing can be reserved on them. */
@@ -58,38 +68,30 @@ final class NodeNote {
   }
 
   /**
-   * Writes the annotation if it has changed.
+   * Writes the annotations if they have changed.
    *
    * @throws io.fabric8.kubernetes.client.KubernetesClientException if the API server rejects it;
    *     may be tried again
    */
   void publish() {
-    String text = text();
+    Map<String, String> notes = Map.of(Driver.GPUS, text(), Driver.RESOURCES, resources);
     if (++calls % TRUSTED_CALLS == 0) {
       written = present();
     }
-    if (!text.equals(written)) {
-      String patch =
-          JsonNodeFactory.instance
-              .objectNode()
-              .set(
-                  "metadata",
-                  JsonNodeFactory.instance
-                      .objectNode()
-                      .set(
-                          "annotations",
-                          JsonNodeFactory.instance.objectNode().put(Driver.GPUS, text)))
-              .toString();
+    if (!written.entrySet().containsAll(notes.entrySet())) {
+      ObjectNode patch = JsonNodeFactory.instance.objectNode();
+      ObjectNode annotations = patch.putObject("metadata").putObject("annotations");
+      notes.forEach(annotations::put);
       Object ignored =
-          api.nodes().withName(node).patch(PatchContext.of(PatchType.JSON_MERGE), patch);
-      written = text;
+          api.nodes().withName(node).patch(PatchContext.of(PatchType.JSON_MERGE), patch.toString());
+      written = notes;
     }
   }
 
-  private String present() {
+  private Map<String, String> present() {
     Node present = api.nodes().withName(node).get();
     return present == null || present.getMetadata().getAnnotations() == null
-        ? ""
-        : present.getMetadata().getAnnotations().getOrDefault(Driver.GPUS, "");
+        ? Map.of()
+        : present.getMetadata().getAnnotations();
   }
 }

@@ -1,5 +1,7 @@
 package dev.vgpu.k8s.node.slot;
 
+import static java.util.concurrent.TimeUnit.SECONDS;
+
 import dev.vgpu.GpuPool;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.holding.Holdings;
@@ -12,7 +14,6 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
-import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -26,13 +27,25 @@ public final class SlotDriver implements AutoCloseable {
 
   private final List<SlotService> services;
   private final NodeNote note;
-  private final ScheduledFuture<?> looking;
+  private final List<ScheduledFuture<?>> looking;
 
-  private SlotDriver(List<SlotService> services, NodeNote note, ScheduledExecutorService timer) {
+  private SlotDriver(List<SlotService> services, NodeNote note, Timers timers) {
     this.services = services;
     this.note = note;
-    this.looking = timer.scheduleWithFixedDelay(this::look, 0, LOOK_SECONDS, TimeUnit.SECONDS);
+    this.looking =
+        List.of(
+            timers.local().scheduleWithFixedDelay(this::register, 0, LOOK_SECONDS, SECONDS),
+            timers.remote().scheduleWithFixedDelay(this::ask, 0, LOOK_SECONDS, SECONDS));
   }
+
+  /**
+   * Two threads. The kubelet needs its plugin even if the API server does not answer, and a call of
+   * the API server is tried for minutes.
+   *
+   * @param local checks periodically whether the kubelet has restarted
+   * @param remote asks the API server
+   */
+  public record Timers(ScheduledExecutorService local, ScheduledExecutorService remote) {}
 
   /**
    * The objects that the device plugin uses.
@@ -60,24 +73,27 @@ public final class SlotDriver implements AutoCloseable {
    * @param parts the objects that it uses
    * @param directory where the kubelet's socket for device plugins is
    * @param threads runs the services
-   * @param timer checks periodically whether the kubelet has restarted
+   * @param timers look periodically
    */
   public static SlotDriver open(
-      Parts parts, Path directory, UnixServer.Threads threads, ScheduledExecutorService timer) {
+      Parts parts, Path directory, UnixServer.Threads threads, Timers timers) {
     List<SlotService> services =
         parts.offered().stream()
             .map(
                 resource ->
                     new SlotService(directory, threads, resource, new SlotPlugin(parts, resource)))
             .toList();
-    NodeNote note = new NodeNote(parts.api(), parts.pool(), parts.node());
-    return new SlotDriver(services, note, timer);
+    NodeNote note = new NodeNote(parts);
+    return new SlotDriver(services, note, timers);
   }
 
-  private void look() {
-    // Separate, because the kubelet needs its plugin even if the API server does not answer.
+  private void register() {
+    services.forEach(service -> attempt("the kubelet", service::register));
+  }
+
+  private void ask() {
     attempt("the API server", note::publish);
-    services.forEach(service -> attempt("the kubelet or the API server", service::look));
+    services.forEach(service -> attempt("the kubelet or the API server", service::reconcile));
   }
 
   private interface Look {
@@ -98,7 +114,7 @@ public final class SlotDriver implements AutoCloseable {
 
   @Override
   public void close() {
-    looking.cancel(false);
+    looking.forEach(one -> one.cancel(false));
     services.forEach(SlotService::close);
   }
 }

@@ -8,6 +8,8 @@ import dev.vgpu.k8s.proto.podresources.ListPodResourcesRequest;
 import dev.vgpu.k8s.proto.podresources.PodResources;
 import dev.vgpu.k8s.proto.podresources.PodResourcesListerGrpc;
 import io.grpc.ManagedChannel;
+import io.grpc.Status;
+import io.grpc.StatusRuntimeException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -18,7 +20,9 @@ public final class SlotOwners implements AutoCloseable {
   private static final long TIMEOUT_SECONDS = 10;
   private static final int MOST_BYTES = 16 << 20; // the limit of the kubelet's own clients
 
-  private final ManagedChannel channel;
+  private final Path socket;
+  private final UnixServer.Threads threads;
+  private volatile ManagedChannel channel;
 
   /**
    * Creates a client of the kubelet's pod resources service.
@@ -27,6 +31,8 @@ public final class SlotOwners implements AutoCloseable {
    * @param threads moves the bytes
    */
   public SlotOwners(Path socket, UnixServer.Threads threads) {
+    this.socket = socket;
+    this.threads = threads;
     this.channel = UnixChannel.to(socket, threads);
   }
 
@@ -46,6 +52,28 @@ public final class SlotOwners implements AutoCloseable {
    * @throws io.grpc.StatusRuntimeException if the kubelet does not answer
    */
   public List<PodResources> pods() {
+    ManagedChannel present = channel;
+    try {
+      return pods(present);
+    } catch (StatusRuntimeException e) {
+      if (e.getStatus().getCode() != Status.Code.UNAVAILABLE) {
+        throw e;
+      }
+      // The kubelet may be back, and gRPC waits ever longer before it connects again.
+      return pods(another(present));
+    }
+  }
+
+  /** {@return a new connection in place of a broken one, or the one that took its place already} */
+  private synchronized ManagedChannel another(ManagedChannel broken) {
+    if (channel == broken) {
+      broken.shutdownNow();
+      channel = UnixChannel.to(socket, threads);
+    }
+    return channel;
+  }
+
+  private static List<PodResources> pods(ManagedChannel channel) {
     return PodResourcesListerGrpc.newBlockingStub(channel)
         .withDeadlineAfter(TIMEOUT_SECONDS, TimeUnit.SECONDS)
         .withMaxInboundMessageSize(MOST_BYTES)

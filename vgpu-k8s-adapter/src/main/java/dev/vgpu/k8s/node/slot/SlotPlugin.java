@@ -23,18 +23,23 @@ import dev.vgpu.k8s.proto.deviceplugin.ListAndWatchResponse;
 import dev.vgpu.k8s.proto.deviceplugin.PreStartContainerRequest;
 import dev.vgpu.k8s.proto.deviceplugin.PreStartContainerResponse;
 import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodStatus;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.stub.StreamObserver;
 import java.io.IOException;
-import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.Queue;
 import java.util.Set;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -57,6 +62,9 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
   private final List<KubeletResource> offered;
   private final KubeletResource resource;
   private final int count;
+
+  private final Queue<StreamObserver<ListAndWatchResponse>> watching =
+      new ConcurrentLinkedQueue<>();
 
   /** Slots without an owner at the last look. Confined to the timer's thread. */
   private Set<String> idle = Set.of();
@@ -95,6 +103,14 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
                     Device.newBuilder().setID(resource.prefix() + number).setHealth("Healthy")));
     answers.onNext(all.build());
     // The stream stays open: the kubelet takes its end for the end of the plugin.
+    watching.add(answers);
+  }
+
+  /** Ends the streams, for which the server would wait otherwise. */
+  void end() {
+    for (StreamObserver<?> each = watching.poll(); each != null; each = watching.poll()) {
+      each.onCompleted();
+    }
   }
 
   @Override
@@ -135,6 +151,13 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
           "it is not clear which container has the slot: slot=" + slot + " owners=" + found);
     }
     SlotOwners.Owner owner = found.get(0);
+    Optional<Holding> present = holdings.all().stream().filter(one -> isOf(one, owner)).findAny();
+    if (present.isPresent()) {
+      // The container restarts, which it may while the API server is away. Another pod of that
+      // name would have been allocated the slot before, and that gives back what was held.
+      Holding ignored = holdings.take(present.get());
+      return;
+    }
     Pod pod = api.pods().inNamespace(owner.namespace()).withName(owner.pod()).get();
     if (pod == null || !node.equals(pod.getSpec().getNodeName())) {
       throw new IllegalArgumentException(
@@ -152,6 +175,14 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
                     Optional.of(owner.container())),
                 List.of(
                     part(slot, Reservations.of(pod, owner.container(), offered, this::usable)))));
+  }
+
+  private static boolean isOf(Holding holding, SlotOwners.Owner owner) {
+    return holding.key().equals(owner.slot())
+        && holding.stage() == Stage.TAKEN
+        && holding.owner().namespace().equals(owner.namespace())
+        && holding.owner().name().equals(owner.pod())
+        && holding.owner().container().equals(Optional.of(owner.container()));
   }
 
   private MemorySize usable(GpuId id) {
@@ -189,27 +220,55 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
   }
 
   /**
-   * Gives back slots that had no owner at two consecutive looks. Call it periodically.
+   * Gives back slots whose containers have ended: at two consecutive looks, the kubelet lists no
+   * owner, and the API server confirms it. Call it periodically.
    *
    * @throws IOException if a file cannot be removed
    */
   void reconcile() throws IOException {
-    Set<String> held =
+    Map<String, Holding> held =
         holdings.all().stream()
-            .map(Holding::key)
-            .filter(resource::owns)
-            .collect(Collectors.toCollection(HashSet::new));
+            .filter(holding -> resource.owns(holding.key()))
+            .collect(Collectors.toMap(Holding::key, holding -> holding));
     if (held.isEmpty()) {
       idle = Set.of();
       return;
     }
     owners.owners(resource.resource()).forEach(owner -> held.remove(owner.slot()));
-    for (String slot : held) {
-      if (idle.contains(slot)) {
-        holdings.giveBack(slot);
+    Set<String> before = idle;
+    idle = Set.copyOf(held.keySet());
+    for (Holding holding : held.values()) {
+      if (before.contains(holding.key())
+          && (holding.stage() == Stage.RETURNING || hasEnded(holding.owner()))) {
+        holdings.giveBack(holding.key());
       }
     }
-    idle = Set.copyOf(held);
+  }
+
+  /**
+   * {@return whether a container has ended, according to the API server} The kubelet's list alone
+   * does not say so: from the kubelet's start until the API server has told it its pods, the list
+   * is empty.
+   */
+  private boolean hasEnded(Holding.Owner owner) {
+    Pod pod = api.pods().inNamespace(owner.namespace()).withName(owner.name()).get();
+    if (pod == null || !owner.podUid().equals(Optional.of(pod.getMetadata().getUid()))) {
+      return true;
+    }
+    PodStatus status = pod.getStatus();
+    if (status == null) {
+      return false;
+    }
+    return "Succeeded".equals(status.getPhase())
+        || "Failed".equals(status.getPhase())
+        || Stream.of(status.getContainerStatuses(), status.getInitContainerStatuses())
+            .filter(Objects::nonNull)
+            .flatMap(List::stream)
+            .anyMatch(
+                one ->
+                    owner.container().equals(Optional.of(one.getName()))
+                        && one.getState() != null
+                        && one.getState().getTerminated() != null);
   }
 
   private interface Work<T> {

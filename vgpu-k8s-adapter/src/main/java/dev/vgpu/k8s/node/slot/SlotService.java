@@ -18,8 +18,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The socket of one resource, and its registration with the kubelet. Confined to the timer's
- * thread, except {@link #close}.
+ * The socket of one resource, and its registration with the kubelet. Confined to the timer's local
+ * thread, except {@link #close} and {@link #reconcile}.
  */
 final class SlotService implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SlotService.class);
@@ -40,13 +40,13 @@ final class SlotService implements AutoCloseable {
     this.plugin = plugin;
   }
 
-  /** Registers, unless that is done; then gives back what no container has any more. */
-  void look() throws IOException {
-    register();
+  /** Gives back what no container has any more. On the thread that asks the API server. */
+  void reconcile() throws IOException {
     plugin.reconcile();
   }
 
-  private void register() throws IOException {
+  /** Registers, unless that is done. */
+  void register() throws IOException {
     Path kubelet = directory.resolve("kubelet.sock");
     if (!Files.exists(kubelet)) {
       registeredWith = null;
@@ -85,6 +85,7 @@ final class SlotService implements AutoCloseable {
   public void close() {
     UnixServer present = server;
     if (present != null) {
+      plugin.end();
       present.close();
     }
   }
