@@ -22,6 +22,7 @@ final class BesideOffline {
     private @Nullable Tenant tenant;
     private double startNs;
     private double endNs;
+    private double toldNs;
 
     /** Returns whether another run has begun. */
     boolean told(Tenant by, double usedNs) {
@@ -31,7 +32,9 @@ final class BesideOffline {
       if (begins) {
         tenant = by;
         startNs = fromNs;
+        toldNs = 0;
       }
+      toldNs += usedNs;
       endNs = untilNs;
       return begins;
     }
@@ -61,7 +64,9 @@ final class BesideOffline {
   void settle(ShareLevel upper, ShareLevel lower) {
     Tenant first = offline.tenant;
     Tenant second = urgent.tenant;
-    double bothNs = Math.min(offline.endNs, urgent.endNs) - urgent.startNs;
+    double commonNs = Math.min(offline.endNs, urgent.endNs) - urgent.startNs;
+    // A program can report any time: nobody gets back more than it said that it used.
+    double bothNs = Math.min(commonNs, Math.min(offline.toldNs, urgent.toldNs));
     if (first == null || second == null || offline.startNs >= urgent.startNs || bothNs <= 0) {
       return;
     }
