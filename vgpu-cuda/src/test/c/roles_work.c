@@ -14,6 +14,7 @@
 
 #include "../../main/shm/shm.h"
 #include "cuda_calls.h"
+#include "fake_seat.h"
 #include "stub_driver.h"
 #include "test.h"
 
@@ -67,7 +68,7 @@ static void role_load(const char *argument) {
   }
 }
 
-static struct shm_slot *own_slot(void) {
+static char *report_page(void) {
   static char *report;
   if (report == NULL) {
     char path[256];
@@ -76,7 +77,11 @@ static struct shm_slot *own_slot(void) {
     report = mmap(NULL, SHM_REPORT_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
   }
-  struct shm_slot *slots = (void *)(report + SHM_SLOTS_OFFSET);
+  return report;
+}
+
+static struct shm_slot *own_slot(void) {
+  struct shm_slot *slots = (void *)(report_page() + SHM_SLOTS_OFFSET);
   for (uint64_t i = 1; i < SHM_SLOT_COUNT; i++) {
     if (slots[i].pid == (uint32_t)getpid()) return &slots[i];
   }
@@ -220,6 +225,25 @@ static void role_waits(const char *unused) {
   double measured = (double)GET(own_slot()->gpu_ns) / 1e6;
   printf("  20 ms of kernels, 200 ms of waits in between: charged %.2f ms\n", measured);
   CHECK(measured > 18 && measured < 100, "%.2f ms", measured);
+}
+
+/* The ledger says when work ended on the GPU, also if it began long after its launch. */
+static void role_begins_late(const char *unused) {
+  (void)unused;
+  enum { WAIT_MS = 40, ROUNDS = 10 };
+  CUstream stream = NULL;
+  begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  CUfunction function = kernel("1000000");
+  for (int i = 0; i < ROUNDS; i++) {
+    CHECK(launch(function, stream) == ABI_SUCCESS && cuStreamSynchronize(stream) == ABI_SUCCESS, "at once");
+    CHECK(cuStreamWaitValue32_v2(stream, 4096, WAIT_MS, 0) == ABI_SUCCESS, "wait");
+    uint64_t launched = seat_now();
+    CHECK(launch(function, stream) == ABI_SUCCESS && cuStreamSynchronize(stream) == ABI_SUCCESS, "behind the wait");
+    const struct shm_ledger *ledger = (void *)(report_page() + SHM_LEDGER_OFFSET);
+    double after = (double)(int64_t)(GET(ledger->busy_until_ns) - launched) / 1e6;
+    CHECK(after > WAIT_MS / 2, "launched, and over %.2f ms later, says the ledger", after);
+  }
 }
 
 /* A stream that waits for its host delays only one call, and no other streams of the process. */
@@ -431,6 +455,7 @@ static const struct {
     {"graphs", role_graphs},
     {"graphs-long", role_graphs_long},
     {"waits", role_waits},
+    {"begins-late", role_begins_late},
     {"stopped", role_stopped},
     {"thread-pid", role_thread_pid},
     {"exits", role_exits},

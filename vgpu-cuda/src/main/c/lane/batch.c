@@ -12,6 +12,7 @@ static const uint64_t SLEW_NS = 20u * NS_PER_US;
 /* the most that is charged beyond the work itself if batches share an event */
 static const uint64_t BOUNDARY_NS = 20u * NS_PER_US;
 static const uint64_t LONG_CALL_NS = 20u * NS_PER_US; /* then it matters when the GPU reached the batch's start */
+static const uint64_t LATE_NS = 20u * NS_PER_US; /* a batch seen over this much late may have begun late */
 static const uint64_t OLD_NS = 20u * NS_PER_MS;
 enum { MOST_LAUNCHES = 256, FIRST_CORRECTIONS = 16 };
 
@@ -227,6 +228,11 @@ static uint64_t vgpu__nudge(struct vgpu_context *context, uint64_t at, uint64_t 
   return later ? at + offset : at - offset;
 }
 
+static int vgpu__base_is_old(const struct vgpu_context *context, uint64_t now) {
+  uint64_t based_ns = LOAD(context->based_ns);
+  return based_ns == 0 || now - based_ns > STALE_BASE_NS;
+}
+
 /*
  * When a batch ended on our clock; without a base, the guess. The batch was seen over at `now`, so it ended no later,
  * and it began no earlier than it was opened. Such readings fix the base. The base moves along the GPU's own clock, and
@@ -236,11 +242,11 @@ static uint64_t vgpu__end_ns(struct vgpu_context *context, const struct vgpu_bat
                              int *keep) {
   int negative;
   *keep = 0;
-  if (context->base == NULL || now - context->based_ns > STALE_BASE_NS) {
+  if (context->base == NULL || vgpu__base_is_old(context, now)) {
     if (batch->lent) return guess;
     vgpu__event_return(context, context->base);
     context->base = batch->end;
-    context->based_ns = now;
+    STORE(context->based_ns, now);
     context->base_ns = guess;
     context->corrections = 0;
     *keep = 1;
@@ -255,7 +261,7 @@ static uint64_t vgpu__end_ns(struct vgpu_context *context, const struct vgpu_bat
     vgpu__event_return(context, context->base);
     context->base = batch->end;
     context->base_ns = at;
-    context->based_ns = now;
+    STORE(context->based_ns, now);
     *keep = 1;
   }
   return at;
@@ -295,7 +301,7 @@ static uint64_t vgpu__without_pause(const struct vgpu_batch *batch, uint64_t too
 
 /*
  * Whether only this lane has work of the lease on the GPU, now and when the batch was opened. Then it is enough to know
- * that the batch began behind the previous one. Otherwise, or if level 2 may stop it, its end time must be known.
+ * that the batch began behind the previous one, or at once. Otherwise, or if level 2 may stop it, its end time must be known.
  */
 static int vgpu__is_only(const struct vgpu_lane *lane, const struct vgpu_batch *batch, uint32_t done) {
   const struct vgpu_tenant *tenant = lane->tenant;
@@ -335,9 +341,13 @@ static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch
   int keep = 0;
   uint64_t wall = now - batch->opened_ns;
   if (took > wall) took = wall;
-  uint64_t began = lane->ended_ns > batch->opened_ns ? lane->ended_ns : batch->opened_ns;
+  int follows = lane->ended_ns > batch->opened_ns;
+  uint64_t began = follows ? lane->ended_ns : batch->opened_ns;
   uint64_t end = began + took < now ? began + took : now;
-  if (!vgpu__is_only(lane, batch, done) || vgpu__call_ns(batch) >= LONG_CALL_NS) {
+  /* If it follows no other, it may have waited for the GPU behind another process's work. One that did not fixes the base. */
+  int late = !follows && now - end > LATE_NS;
+  int fixes = !late && vgpu__base_is_old(lane->context, now);
+  if (late || fixes || !vgpu__is_only(lane, batch, done) || vgpu__call_ns(batch) >= LONG_CALL_NS) {
     vgpu__lock(&lane->context->clock_lock);
     end = vgpu__end_ns(lane->context, batch, end, took, now, &keep);
     vgpu__unlock(&lane->context->clock_lock);

@@ -90,29 +90,53 @@ public final class Child implements AutoCloseable {
    * @throws InterruptedException if this thread is interrupted
    */
   public String line() throws InterruptedException {
-    long beginNs = NanoClock.nanoTime();
-    @Nullable String next = lines.poll(PATIENCE.toMillis(), TimeUnit.MILLISECONDS);
-    while (next == null) {
-      if (isPastPatience(beginNs)) {
-        throw new IllegalStateException(name + " hangs: pid=" + pid());
-      }
-      next = lines.poll(1, TimeUnit.SECONDS);
-    }
+    String next = next();
     if (next.equals(END)) {
       throw new IllegalStateException(name + " has ended: pid=" + pid());
     }
     return next;
   }
 
-  private boolean isPastPatience(long beginNs) throws InterruptedException {
-    double ms = (NanoClock.nanoTime() - beginNs) / 1e6;
-    if (ms <= PATIENCE.toMillis() + lateness.lateMs(beginNs)) {
-      return false;
+  private String next() throws InterruptedException {
+    @Nullable String next = lines.poll(1, TimeUnit.SECONDS);
+    if (next != null) {
+      return next;
     }
-    RunDelays delays = new RunDelays();
-    delays.ofMs(pid());
-    NanoClock.sleepMillis(1_000);
-    return ms > MOST_TIMES * PATIENCE.toMillis() || !delays.isLeftStanding(pid());
+    Wait wait = new Wait();
+    do {
+      if (wait.isOver()) {
+        throw new IllegalStateException(name + " hangs: " + threads());
+      }
+      next = lines.poll(1, TimeUnit.SECONDS);
+    } while (next == null);
+    return next;
+  }
+
+  /** A wait for the child that has already taken a second: most take none, and count nothing. */
+  private final class Wait {
+    private final long beginNs = NanoClock.nanoTime();
+    private final RunDelays delays = new RunDelays();
+
+    Wait() {
+      delays.ofMs(pid());
+      delays.begin();
+    }
+
+    /** Whether the child had long enough, without the time in which the machine did not run it. */
+    boolean isOver() throws InterruptedException {
+      double ms = (NanoClock.nanoTime() - beginNs) / 1e6;
+      if (ms <= PATIENCE.toMillis() + lateness.lateMs(beginNs) + delays.ofMs(pid())) {
+        return false;
+      }
+      RunDelays look = new RunDelays();
+      look.ofMs(pid());
+      NanoClock.sleepMillis(1_000);
+      return ms > MOST_TIMES * PATIENCE.toMillis() || !look.isLeftStanding(pid());
+    }
+  }
+
+  private String threads() {
+    return "pid=" + pid() + ", its threads are " + RunDelays.states(pid());
   }
 
   /**
@@ -181,10 +205,12 @@ public final class Child implements AutoCloseable {
    * @throws InterruptedException if this thread is interrupted
    */
   public int awaitEnd() throws InterruptedException {
-    long beginNs = NanoClock.nanoTime();
-    while (!process.waitFor(1, TimeUnit.SECONDS)) {
-      if (isPastPatience(beginNs) && process.isAlive()) {
-        throw new IllegalStateException(name + " does not end: pid=" + pid());
+    if (!process.waitFor(1, TimeUnit.SECONDS)) {
+      Wait wait = new Wait();
+      while (!process.waitFor(1, TimeUnit.SECONDS)) {
+        if (wait.isOver() && process.isAlive()) {
+          throw new IllegalStateException(name + " does not end: " + threads());
+        }
       }
     }
     return process.exitValue();

@@ -58,6 +58,18 @@ public final class RunDelays {
     return false;
   }
 
+  /**
+   * {@return the states of a process's threads, as {@code /proc} names them, for example {@code
+   * RS}; empty if it has ended}
+   *
+   * @param pid the process
+   */
+  public static String states(long pid) {
+    StringBuilder states = new StringBuilder();
+    tasks(pid).forEach(task -> states.append(state(task)));
+    return states.toString();
+  }
+
   private static List<Path> tasks(long pid) {
     Path tasks = Path.of("/proc", Long.toString(pid), "task");
     try (Stream<Path> each = Files.list(tasks)) {

@@ -1,7 +1,5 @@
 package dev.vgpu.core.schedule;
 
-import static dev.vgpu.core.schedule.Slices.SLICE_NS;
-
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -17,6 +15,9 @@ import org.jspecify.annotations.Nullable;
  */
 final class EarlyTurn {
   private static final long UNKNOWN = Long.MIN_VALUE;
+
+  /** The time slice that the driver gives a context while others have work too. */
+  private static final double SLICE_NS = 1_024_000;
 
   /** The largest usual overrun of a turn after which the next turn may begin early. */
   private static final double SHORT_OVERRUN_NS = 6_000_000;
@@ -177,7 +178,7 @@ final class EarlyTurn {
    * owed or owed has passed to the others, who would all be in debt if the time were taken back as
    * well.
    */
-  private static double giveBack(ShareLevel level, Tenant tenant, double ns) {
+  static double giveBack(ShareLevel level, Tenant tenant, double ns) {
     tenant.bookedNs -= ns;
     tenant.gate.othersUsed(ns);
     if (!tenant.isRunnable()) {

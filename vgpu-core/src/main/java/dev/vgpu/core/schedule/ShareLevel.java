@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  * negative. Of the eligible tenants, the one whose next turn is due first runs.
  *
  * <p>Lags are kept relative to two clocks, so that time passes for all tenants with two additions:
- * {@code guaranteedClock} counts the level's time, {@code surplusClock} the surplus per taker. If
+ * the {@link LevelClock} counts the level's time, {@code surplusClock} the surplus per taker. If
  * there are takers, the lags of the level always sum to 0: what one tenant got in excess, the
  * others lack. Without takers (only fixed shares) there is no such sum, and each lag is a token
  * bucket.
@@ -36,13 +36,11 @@ final class ShareLevel {
   /** The part of a long turn's excess that is forgotten with each later turn. */
   private static final double FADING = 1.0 / 1024;
 
-  /** How much of the time that floor turns took is remembered, until it is made up for. */
-  private static final double LOST_MEMORY_NS = 1_000_000_000;
-
   private static final int PERCENTS = 101;
   private static final int KINDS = 2 * PERCENTS;
 
   private final SchedulerSettings settings;
+  private final LevelClock clock;
   private final List<Tenant> runnable = new ArrayList<>();
 
   /** Indexed by whether nearline, whether surplus is taken, and percent; created on first use. */
@@ -56,23 +54,10 @@ final class ShareLevel {
   private int online;
   private int takers;
   private double guaranteedSum;
-  private double guaranteedClock;
   private double surplusClock;
 
   /** Whether this level has ever had gangs. They take time of it that they do not use. */
   private boolean hadGangs;
-
-  /** How far the level's clock is behind the time in which it could have had the GPU. */
-  private double behindNs;
-
-  /** The part of {@link #behindNs} in which no tenant of the level was on the GPU. */
-  private double spareNs;
-
-  /** Time that floor turns took from this level, and that is not made up for yet. */
-  private double lostNs;
-
-  /** Time that has passed while there were takers, less what the clock has advanced since. */
-  private double unclockedNs;
 
   /**
    * What the longest recent turn takes: a tenant is owed this much when its turn is due. If it were
@@ -83,6 +68,7 @@ final class ShareLevel {
 
   ShareLevel(SchedulerSettings settings) {
     this.settings = settings;
+    this.clock = new LevelClock(settings);
     this.turnNs = settings.shortestTurnNs();
   }
 
@@ -110,6 +96,7 @@ final class ShareLevel {
     return takers < runnable.size();
   }
 
+  /** Whether all tenants with work are online, or none is. */
   boolean isOfOneClass() {
     return online == 0 || online == runnable.size();
   }
@@ -125,40 +112,16 @@ final class ShareLevel {
       return;
     }
     if (takers > 0) {
-      double allNs = clockNs + payLost(clockNs, serviceNs);
+      double allNs = clock.advance(clockNs, serviceNs, guaranteedSum);
       surplusClock += (serviceNs - guaranteedSum * allNs) / takers;
-      // Use from before there were takers may be reported only now; it must not count again later.
-      behindNs -= Math.min(clockNs - serviceNs, Math.max(0, behindNs));
-      guaranteedClock += allNs;
     } else {
-      // Time that two tenants used at the same moment is reported by both, but passes only once.
-      double passedNs = hadGangs ? clockNs : Math.min(clockNs, Math.max(0, behindNs));
-      guaranteedClock += passedNs;
-      behindNs -= passedNs;
+      clock.advanceFixed(clockNs, hadGangs);
     }
-  }
-
-  /**
-   * What floor turns take is taken off the surplus first, so that guarantees hold as long as they
-   * and the floor fit. The surplus pays no faster than the floor takes: those who live on it keep
-   * the rest. The clock never runs faster than time passes.
-   */
-  private double payLost(double clockNs, double serviceNs) {
-    double floor = settings.offlineFloor();
-    unclockedNs -= clockNs;
-    double mostNs = floor < 1 ? clockNs * floor / (1 - floor) : lostNs;
-    if (guaranteedSum > 0) {
-      mostNs = Math.min(mostNs, serviceNs / guaranteedSum - clockNs);
-    }
-    double paidNs = Math.max(0, Math.min(mostNs, Math.min(lostNs, unclockedNs)));
-    lostNs -= paidNs;
-    unclockedNs -= paidNs;
-    return paidNs;
   }
 
   /** Records time that a floor turn took from this level. */
   void lost(double ns) {
-    lostNs = Math.min(lostNs + ns, LOST_MEMORY_NS);
+    clock.lost(ns);
   }
 
   /**
@@ -168,10 +131,9 @@ final class ShareLevel {
    */
   void passed(double ns, boolean isActive) {
     if (takers > 0) {
-      unclockedNs += ns;
+      clock.passed(ns);
     } else if (!runnable.isEmpty()) {
-      behindNs += ns;
-      spareNs = isActive ? 0 : spareNs + ns;
+      clock.passedFixed(ns, isActive);
     }
   }
 
@@ -180,21 +142,15 @@ final class ShareLevel {
    * of elapsed time.
    */
   boolean isBehind() {
-    return takers == 0 && behindNs > 0 && !hadGangs;
+    return takers == 0 && clock.isBehind() && !hadGangs;
   }
 
   /**
-   * Call this while no tenant of the level is on the GPU. If all tenants are at their cap, there is
-   * time to spare. Then all time at the cap counts, and what hand-overs and floor turns took is not
-   * taken off the shares.
+   * Call this while no tenant of the level is on the GPU: if all are at their cap, it catches up.
    */
   void catchUp() {
     if (pick() == null) {
-      double takenNs = Math.max(0, behindNs - spareNs);
-      guaranteedClock += behindNs - takenNs + Math.min(takenNs, settings.memoryNs() + lostNs);
-      behindNs = 0;
-      spareNs = 0;
-      lostNs = 0;
+      clock.catchUp();
     }
   }
 
@@ -280,10 +236,7 @@ final class ShareLevel {
     online += tenant.preemptionClass == PreemptionClass.ONLINE ? 1 : 0;
     guaranteedSum += tenant.guaranteed;
     if (takers == 0 && tenant.takesSurplus()) {
-      // From now on, the surplus pays for what floor turns took.
-      lostNs = Math.min(lostNs, Math.max(0, behindNs));
-      unclockedNs = lostNs;
-      behindNs -= lostNs;
+      clock.takersCame();
     }
     takers += tenant.takesSurplus() ? 1 : 0;
     LagGroup group = group(tenant);
@@ -321,18 +274,13 @@ final class ShareLevel {
     online -= tenant.preemptionClass == PreemptionClass.ONLINE ? 1 : 0;
     takers -= tenant.takesSurplus() ? 1 : 0;
     if (takers == 0 && tenant.takesSurplus()) {
-      lostNs = Math.max(0, Math.min(lostNs, unclockedNs));
-      unclockedNs = 0;
-      behindNs += lostNs;
+      clock.takersLeft();
     }
     guaranteedSum -= tenant.guaranteed;
     if (runnable.isEmpty()) {
       guaranteedSum = 0;
-      guaranteedClock = 0;
       surplusClock = 0;
-      behindNs = 0;
-      spareNs = 0;
-      lostNs = 0;
+      clock.reset();
     }
     spread(lagNs);
   }
@@ -463,7 +411,7 @@ final class ShareLevel {
 
   /** How much the lag of each tenant of a group has grown since the clocks were at 0. */
   private double accrued(LagGroup group) {
-    return group.guaranteed * guaranteedClock + (group.takesSurplus ? surplusClock : 0);
+    return group.guaranteed * clock.ns() + (group.takesSurplus ? surplusClock : 0);
   }
 
   private void changeBy(Tenant tenant, double lagNs) {

@@ -73,6 +73,7 @@ public final class ShareScheduler implements TurnStepper {
   private final SchedulerSettings settings;
   private final ShareLevel upper;
   private final ShareLevel offline;
+  private final BesideOffline besideOffline = new BesideOffline();
   private final TurnLength lengths;
   private final ActiveGates gates;
   private final LevelTurns upperTurns;
@@ -139,6 +140,7 @@ public final class ShareScheduler implements TurnStepper {
     account(nowNs);
     gates.forget(tenant);
     gates.early(tenant.isOffline()).forget(tenant);
+    besideOffline.forget(tenant);
     lengths.forget(tenant);
     leave(tenant);
     gates.know(tenant, false);
@@ -210,6 +212,7 @@ public final class ShareScheduler implements TurnStepper {
     leave(tenant);
     gates.know(tenant, false);
     gates.early(tenant.isOffline()).forget(tenant);
+    besideOffline.forget(tenant);
     if (tenant.isOffline() != (request.preemptionClass() == PreemptionClass.OFFLINE)) {
       tenant.lagNs = Math.min(0, tenant.lagNs);
     }
@@ -255,6 +258,7 @@ public final class ShareScheduler implements TurnStepper {
     account(nowNs);
     gates.begin(nowNs);
     gates.settleEarly();
+    besideOffline.settle(upper, offline);
     gates.separate();
     catchUp(upper, false);
     catchUp(offline, true);
@@ -408,6 +412,7 @@ public final class ShareScheduler implements TurnStepper {
       Tenant tenant = gates.get(i);
       read(tenant, passedNs);
       gates.early(tenant.isOffline()).told(tenant, tenant.saidNs);
+      besideOffline.told(tenant, tenant.saidNs);
       if (tenant.isOffline()) {
         offlineNs += tenant.usedNs;
         floorTurn |= tenant.floorTurn;
@@ -450,6 +455,7 @@ public final class ShareScheduler implements TurnStepper {
     offline.passed(upper.size() == 0 ? passedNs : offlineClockNs, gates.isActive(true));
     offline.advance(offlineClockNs, offlineNs);
     gates.settleEarly();
+    besideOffline.settle(upper, offline);
     upperTurns.passed(passedNs, upperNs);
     offlineTurns.passed(passedNs - upperNs, offlineNs);
   }

@@ -32,15 +32,8 @@ final class Slices {
   /** The time over which it is estimated how often a tenant has work. */
   private static final double MEMORY_NS = 200_000_000;
 
-  /** The time slice that the driver gives a context while others have work too. */
-  static final double SLICE_NS = 1_024_000;
-
   private final ActiveGates gates;
   private final boolean ofOffline;
-
-  /** For how long urgent work and offline work that gave way have been on the GPU together. */
-  private double besideNs;
-
   private final double[] products = new double[NODES.length];
 
   Slices(ActiveGates gates, boolean ofOffline) {
@@ -48,61 +41,34 @@ final class Slices {
     this.ofOffline = ofOffline;
   }
 
-  /**
-   * Records that time has passed. Offline work gives way to the upper level, except for what is
-   * already on its way to the GPU.
-   */
+  /** Records that time has passed. */
   void passed(double passedNs) {
-    boolean beside = isBeside(passedNs);
     int counted = 0;
     for (int i = 0; i < gates.size(); i++) {
-      counted += counts(gates.get(i), beside) ? 1 : 0;
+      counted += counts(gates.get(i)) ? 1 : 0;
     }
     for (int k = 0; counted > 1 && k < NODES.length; k++) {
       products[k] = WEIGHTS[k];
       for (int i = 0; i < gates.size(); i++) {
         Tenant tenant = gates.get(i);
-        products[k] *= counts(tenant, beside) ? factor(tenant, NODES[k]) : 1;
+        products[k] *= counts(tenant) ? factor(tenant, NODES[k]) : 1;
       }
     }
     for (int i = 0; i < gates.size(); i++) {
       Tenant tenant = gates.get(i);
-      if (tenant.isOffline() == ofOffline && counts(tenant, beside)) {
+      if (counts(tenant)) {
         tenant.countedNs += passedNs;
         tenant.ownNs += passedNs * (counted > 1 ? part(tenant) : 1);
       }
     }
   }
 
-  /**
-   * Whether the two levels get slices in turn by now. Offline work that was on the GPU first has
-   * the first slice, and the urgent work the second one. Most offline work ends in its first slice:
-   * then neither waited in the time that it reports. (The report says when its first slice began.)
-   */
-  private boolean isBeside(double passedNs) {
-    boolean offlineDrains = false;
-    boolean urgent = false;
-    for (int i = 0; i < gates.size(); i++) {
-      Tenant tenant = gates.get(i);
-      if (tenant.isOffline()) {
-        offlineDrains |= tenant.draining && !isEarlier(tenant);
-      } else {
-        urgent |= tenant.draining || tenant.isRunnable();
-      }
-    }
-    besideNs = offlineDrains && urgent ? besideNs + passedNs : 0;
-    return besideNs > (ofOffline ? SLICE_NS : 2 * SLICE_NS);
-  }
-
-  /** Whether a tenant has slices beside a tenant of this level. */
-  private boolean counts(Tenant tenant, boolean beside) {
+  /** Whether a tenant of this level has slices beside others of it. */
+  private boolean counts(Tenant tenant) {
     if (isEarlier(tenant)) {
       return false; // what it had beside the next tenant is given back to both
     }
-    if (tenant.isOffline() == ofOffline) {
-      return tenant.draining || tenant.isRunnable();
-    }
-    return beside && (tenant.draining || (ofOffline && tenant.isRunnable()));
+    return tenant.isOffline() == ofOffline && (tenant.draining || tenant.isRunnable());
   }
 
   private boolean isEarlier(Tenant tenant) {

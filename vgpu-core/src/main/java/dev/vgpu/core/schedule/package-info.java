@@ -55,11 +55,11 @@
  * The clock of such a level never runs faster than time passes. So a share is exact if hand-overs
  * take less time than the shares leave. Otherwise a tenant gets at least 99 hundredths of its
  * share, owing to the length of turns (below). It gets no more than its share ({@code
- * CapProperties}). Only beside offline kernels that are longer than half a time slice are both
- * bounds wider. Such work may still be running when the tenant's turn begins. The device then
- * time-slices the two, and how the measured time divides is an estimate ({@code Slices}). Beside
- * kernels of 0.9 ms, a share of 18 % may come to 15 %; beside kernels of 12 to 20 ms, a share of 50
- * % may come to 52 %, and one of 90 % to 56 %.
+ * CapProperties}). Offline work that gave way may still be on the GPU when the tenant's turn
+ * begins. The device then time-slices the two. Both report the whole time, and what each did not
+ * have is given back ({@code BesideOffline}). But the GPU time that a long offline kernel still
+ * needs is gone: beside kernels of 12 ms that begin whenever the tenant is at its cap, a share of
+ * 90 % may come to 56 %.
  *
  * <p><b>Length of turns.</b> A window of one second must be accurate to one point (10 ms). So no
  * turn changes any lag by more than {@code TurnLength} allows: {@code q (1 − r) ≤ ACCURACY_NS}.

@@ -35,7 +35,7 @@ public final class Level2Notes {
   private static final Path LOADED_DRIVER = Path.of("/proc/driver/nvidia/version");
   private static final Pattern VERSION = Pattern.compile("\\b(\\d{3,4})\\.\\d+(\\.\\d+)?");
 
-  /** As in the hook's tables, {@code rm_parse.c}; a test compares both. */
+  /** As in the table of the kernel module's core, {@code rm_decode.c}; a test compares both. */
   static final List<Integer> KNOWN = List.of(535, 550, 555, 560, 565, 570, 575, 580, 590, 595);
 
   private Level2Notes() {}

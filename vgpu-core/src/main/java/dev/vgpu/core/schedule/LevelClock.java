@@ -1,0 +1,133 @@
+package dev.vgpu.core.schedule;
+
+/**
+ * The clock by which the guarantees of a level accrue. It runs as the level's tenants use the GPU.
+ * Time that passes without it is recorded, and is made up for as far as shares allow. Confined to
+ * the scheduler's owner.
+ *
+ * <p>While tenants take surplus, the surplus pays for what floor turns took ({@code lostNs}). While
+ * there are only fixed shares, the clock catches up as soon as all of them are at their cap ({@code
+ * behindNs}). What is owed is carried over when the first taker comes and the last one leaves.
+ */
+final class LevelClock {
+  /** How much of the time that floor turns took is remembered, until it is made up for. */
+  private static final double LOST_MEMORY_NS = 1_000_000_000;
+
+  private final SchedulerSettings settings;
+  private double ns;
+
+  /** How far the clock is behind the time in which the level could have had the GPU. */
+  private double behindNs;
+
+  /** The part of {@link #behindNs} in which no tenant of the level was on the GPU. */
+  private double spareNs;
+
+  /** Time that floor turns took from the level, and that is not made up for yet. */
+  private double lostNs;
+
+  /** Time that has passed while there were takers, less what the clock has advanced since. */
+  private double unclockedNs;
+
+  LevelClock(SchedulerSettings settings) {
+    this.settings = settings;
+  }
+
+  double ns() {
+    return ns;
+  }
+
+  /** Call this once no tenant has work. */
+  void reset() {
+    ns = 0;
+    behindNs = 0;
+    spareNs = 0;
+    lostNs = 0;
+  }
+
+  /**
+   * Advances the clock while there are takers of surplus, and makes up for what floor turns took.
+   * The surplus pays no faster than the floor takes: those who live on it keep the rest. The clock
+   * never runs faster than time passes.
+   *
+   * @return how far it advanced
+   */
+  double advance(double clockNs, double serviceNs, double guaranteedSum) {
+    double floor = settings.offlineFloor();
+    unclockedNs -= clockNs;
+    double mostNs = floor < 1 ? clockNs * floor / (1 - floor) : lostNs;
+    if (guaranteedSum > 0) {
+      mostNs = Math.min(mostNs, serviceNs / guaranteedSum - clockNs);
+    }
+    double paidNs = Math.max(0, Math.min(mostNs, Math.min(lostNs, unclockedNs)));
+    lostNs -= paidNs;
+    unclockedNs -= paidNs;
+    // Use from before there were takers may be reported only now; it must not count again later.
+    behindNs -= Math.min(clockNs - serviceNs, Math.max(0, behindNs));
+    ns += clockNs + paidNs;
+    return clockNs + paidNs;
+  }
+
+  /**
+   * Advances the clock while there are only fixed shares. Time that two tenants used at the same
+   * moment is reported by both, but passes only once.
+   *
+   * @param isWhole whether gangs take time of the level that they do not use: then all of it counts
+   */
+  void advanceFixed(double clockNs, boolean isWhole) {
+    double passedNs = isWhole ? clockNs : Math.min(clockNs, Math.max(0, behindNs));
+    ns += passedNs;
+    behindNs -= passedNs;
+  }
+
+  /** Records time that a floor turn took from the level. */
+  void lost(double takenNs) {
+    lostNs = Math.min(lostNs + takenNs, LOST_MEMORY_NS);
+  }
+
+  /** Records time in which the level could have had the GPU while there were takers of surplus. */
+  void passed(double passedNs) {
+    unclockedNs += passedNs;
+  }
+
+  /**
+   * The same while there were only fixed shares.
+   *
+   * @param isActive whether a tenant of the level had the GPU, or was about to
+   */
+  void passedFixed(double passedNs, boolean isActive) {
+    behindNs += passedNs;
+    spareNs = isActive ? 0 : spareNs + passedNs;
+  }
+
+  /** Whether time of fixed shares has passed without the clock. */
+  boolean isBehind() {
+    return behindNs > 0;
+  }
+
+  /**
+   * Makes up for the time that the clock is behind. Call this while only fixed shares have work and
+   * all of them are at their cap: then there is time to spare. All time at the cap counts, and what
+   * hand-overs and floor turns took is not taken off the shares.
+   */
+  void catchUp() {
+    double takenNs = Math.max(0, behindNs - spareNs);
+    ns += behindNs - takenNs + Math.min(takenNs, settings.memoryNs() + lostNs);
+    behindNs = 0;
+    spareNs = 0;
+    lostNs = 0;
+  }
+
+  /** Carries over what is owed: from now on, the surplus pays for it. */
+  void takersCame() {
+    lostNs = Math.min(lostNs, Math.max(0, behindNs));
+    unclockedNs = lostNs;
+    behindNs -= lostNs;
+  }
+
+  /** Carries over what is owed: from now on, nobody takes surplus. */
+  void takersLeft() {
+    lostNs = Math.max(0, Math.min(lostNs, unclockedNs));
+    unclockedNs = 0;
+    behindNs += lostNs;
+  }
+}
