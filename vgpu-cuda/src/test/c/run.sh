@@ -27,7 +27,7 @@ if [ "$kind" = plain ]; then
 else
   # The hook's own sources, instrumented, in the program: a sanitizer must see both sides.
   # shellcheck disable=SC2086
-  $cc $flags $sanitize -include "$main/c/system/compat.h" $tests "$main"/c/*/*.c "$main"/c/*/*.S -o "$work/test_hook" -rdynamic -ldl
+  $cc $flags $sanitize -include "$main/c/system/compat.h" $tests "$main"/c/*/*.c "$main"/c/*/*-"${VGPU_ARCH:-$(uname -m)}".S -o "$work/test_hook" -rdynamic -ldl
   hook=-
 fi
 export ASAN_OPTIONS=detect_leaks=0:exitcode=99 TSAN_OPTIONS=exitcode=99:die_after_fork=0:atexit_sleep_ms=0:suppressions=$here/tsan.supp UBSAN_OPTIONS=print_stacktrace=1

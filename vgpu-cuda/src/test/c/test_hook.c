@@ -70,6 +70,12 @@ static void test_memory(void) {
   seat_close(&seat);
 }
 
+static void test_passed_on(void) {
+  SEATED(64u << 20, 1 << 20);
+  play_role(&seat, "passed-on", "");
+  seat_close(&seat);
+}
+
 static void test_proc_address(void) {
   SEATED(64u << 20, 1 << 20);
   play_role(&seat, "proc-address", "");
@@ -438,6 +444,7 @@ static const struct {
 } tests[] = {
     {"attach", test_attach},
     {"memory", test_memory},
+    {"passed-on", test_passed_on},
     {"proc-address", test_proc_address},
     {"dlopen", test_dlopen},
     {"capture", test_capture},

@@ -25,8 +25,9 @@ esac
 export ASAN_OPTIONS="detect_leaks=0" TSAN_OPTIONS="halt_on_error=1 suppressions=$here/tsan.supp" UBSAN_OPTIONS="print_stacktrace=1"
 flags="-O1 -g $sanitize"
 mkdir -p "$out"
+arch=${VGPU_ARCH:-$(uname -m)}
 CFLAGS="$flags" sh "$main/build.sh" "$out/classes"
-libraries=$out/classes/META-INF/native/linux-x86_64
+libraries=$out/classes/META-INF/native/linux-$arch
 warnings="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wconversion -Werror -I$main"
 
 sources_of() {
@@ -43,7 +44,7 @@ sources_of() {
 build() {
   sources=
   for source in $(sources_of "$1"); do
-    sources="$sources $out/emulator-native/$source.c.o"
+    sources="$sources $out/emulator-native-$arch/$source.c.o"
   done
   $CC $warnings $flags "$here/$1_test.c" $sources -o "$out/$1_test" -lpthread -ldl \
     "$libraries/libcuda.so.1" "$libraries/libnvidia-ml.so.1" -Wl,-rpath,"$libraries"

@@ -163,7 +163,7 @@ static inline int vgpu__word_open(uint32_t word) {
 
 /* The seat looks seldom, so it must be told when work begins. */
 static inline int vgpu__seat_rests(const struct vgpu_tenant *tenant) {
-  return (LOAD(tenant->grant->turn_flags) & SHM_TURN_RESTING) != 0;
+  return (__atomic_load_n(&tenant->grant->turn_flags, __ATOMIC_SEQ_CST) & SHM_TURN_RESTING) != 0;
 }
 
 /* Whether none of its movable memory is on the host, where kernels cannot use it. */
@@ -265,7 +265,7 @@ void vgpu__held_began(void); /* called by the thread that initialises the driver
 /* ---- opening.c: the C library's own dlopen, bypassing the hook's ---- */
 void *vgpu__dlopen(const char *path, int flags);
 void vgpu__find_next(void **next, const char *name);
-extern void *vgpu__dlopen_next VGPU_INTERNAL; /* trampolines.S jumps there */
+extern void *vgpu__dlopen_next VGPU_INTERNAL; /* trampolines-*.S jumps there */
 /*
  * Finds the file that the dynamic linker would open for a name without a slash, on behalf of the library `map` (a
  * handle); ld.so.cache is left out. `into` holds PATH_MAX bytes. 0: found.
@@ -289,7 +289,7 @@ int vgpu__poke(uint64_t into, const void *from, size_t size);
 /* Decodes a request; never reads unmapped memory. kind is OTHER for all calls that the core does not follow. */
 void vgpu__rm_parse(unsigned long request, uint64_t argument, struct vgpu_rm_call *into);
 
-/* ---- driver.c: passed-through functions, in the layout that trampolines.S uses ---- */
+/* ---- driver.c: passed-through functions, in the layout that trampolines-*.S uses ---- */
 struct vgpu_pass {
   void *target;
   uint64_t count;

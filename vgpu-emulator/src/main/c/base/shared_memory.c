@@ -8,8 +8,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* memfd_create() is newer than the oldest supported glibc. */
-#ifndef SYS_memfd_create
+/* memfd_create() is newer than the oldest supported glibc. The numbers: arch/x86/entry/syscalls/syscall_64.tbl and
+ * include/uapi/asm-generic/unistd.h of Linux. */
+#if !defined(SYS_memfd_create) && defined(__aarch64__)
+#define SYS_memfd_create 279
+#elif !defined(SYS_memfd_create)
 #define SYS_memfd_create 319
 #endif
 #define CLOSE_ON_EXEC 1u
