@@ -1,15 +1,22 @@
 #!/bin/sh
-# Builds the libraries and the C tests, and runs them. Usage: run.sh OUT plain|address|thread
-# OUT is the directory of all build results. Exits with 1 if a test fails.
+# Builds the libraries and the C tests, and runs them. Usage: run.sh OUT plain|large-pages|address|thread [TEST...]
+# large-pages: memory can be mapped only as on a kernel with pages of 64 KiB.
+# OUT is the directory of all build results. Exits with 1 if a test fails. VGPU_TEST_RUNNER runs the programs, if they
+# are for another architecture.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 main=$here/../../main/c
 out=$1/$2
+kind=$2
 : "${CC:=cc}"
 kills=200
 tests="schedule text trusted driver forms green memory ipc time graph nodes texture random sharing suspend rm mig monitor fidelity pieces processes"
-case $2 in
+case $kind in
   plain) sanitize= ;;
+  large-pages)
+    sanitize=
+    tests="memory ipc mig sharing"
+    ;;
   address)
     sanitize="-fsanitize=address,undefined -fno-sanitize-recover=all"
     kills=25
@@ -21,6 +28,8 @@ case $2 in
     ;;
   *) exit 2 ;;
 esac
+shift 2
+[ $# -eq 0 ] || tests=$*
 # Handles lie in mapped memory, which the leak check does not search for pointers.
 export ASAN_OPTIONS="detect_leaks=0" TSAN_OPTIONS="halt_on_error=1 suppressions=$here/tsan.supp" UBSAN_OPTIONS="print_stacktrace=1"
 flags="-O1 -g $sanitize"
@@ -83,19 +92,24 @@ check_symbols() {
   done
 }
 failed=0
-if [ "$2" = plain ]; then
+if [ "$kind" = plain ]; then
   compare_with_toolkit && check_symbols || failed=1
 fi
 for test in $tests; do
   build "$test" &
 done
 wait
+runner=${VGPU_TEST_RUNNER-}
+if [ "$kind" = large-pages ]; then
+  $CC -std=gnu11 -Wall -Wextra -Werror $flags -fPIC -shared "$here/large_pages.c" -o "$out/large_pages.so"
+  runner="env LD_PRELOAD=$out/large_pages.so"
+fi
 for test in $tests; do
   # A short path, because the tests create directories and sockets below it.
   directory=$(mktemp -d /tmp/vgpu-emu-XXXXXX)
   if ! VGPU_EMULATOR_DIR=$directory VGPU_TEST_KILLS=$kills \
-    VGPU_EMULATOR="devices=2,memory=1GiB,model=Test GPU" timeout 60 "$out/${test}_test"; then
-    echo "failed: ${test}_test ($2)"
+    VGPU_EMULATOR="devices=2,memory=1GiB,model=Test GPU" timeout 60 $runner "$out/${test}_test"; then
+    echo "failed: ${test}_test ($kind)"
     failed=1
   fi
   rm -rf "$directory"

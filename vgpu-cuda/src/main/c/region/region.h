@@ -172,8 +172,13 @@ static inline int vgpu__movable_is_home(const struct vgpu_tenant *tenant) {
 }
 
 /* ---- pages.c: the mapping of the shared pages ---- */
-enum { VGPU_REGION = 4096 + 69632 + 4096, VGPU_REGION_EXPRESS = 4096 + 69632 };
-_Static_assert(sizeof(struct shm_slot) * 128 + 4096 == 69632, "GRANT_SIZE + REPORT_SIZE + EXPRESS_SIZE");
+/*
+ * The files are mapped one by one into a tenant's range, so each begins at a multiple of the kernel's page. Kernels for
+ * aarch64 have pages of up to 64 KiB. The range costs addresses, not memory.
+ */
+enum { VGPU_STEP = 65536, VGPU_REGION_REPORT = VGPU_STEP, VGPU_REGION_EXPRESS = VGPU_REGION_REPORT + 2 * VGPU_STEP,
+       VGPU_REGION = VGPU_REGION_EXPRESS + VGPU_STEP };
+_Static_assert(sizeof(struct shm_slot) * 128 + 4096 <= 2 * VGPU_STEP, "REPORT_SIZE");
 enum { VGPU_PATIENCE_MS = 2000 }; /* how long to wait for a seat, or for the pages that it writes */
 /* Maps a file of shared pages after checking it; NULL: invalid, with the reason logged. */
 void *vgpu__map_file(const char *path, uint64_t size, uint64_t magic, uint64_t slot_count, int writable);

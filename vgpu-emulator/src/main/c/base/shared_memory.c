@@ -18,7 +18,8 @@
 #define CLOSE_ON_EXEC 1u
 #define PREFIX "vgpu-emulator-"
 
-enum { PAGE = 4096, NAME_SIZE = 64 };
+/* A mapping begins at a multiple of the kernel's page, which may have 64 KiB on aarch64. */
+enum { PAGE = 65536, NAME_SIZE = 64 };
 
 int emu_shared_memory_make(const char *what, uint64_t bytes) {
     char name[NAME_SIZE];
