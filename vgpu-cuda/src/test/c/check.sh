@@ -33,14 +33,14 @@ case $1 in
     "$work/probe"
     ;;
   exports)
-    nm -D --defined-only "$2" | sed 's/.* //' | sort > "$work/exported"
+    ${NM:-nm} -D --defined-only "$2" | sed 's/.* //' | sort > "$work/exported"
     { listed; printf 'dlopen\ndlmopen\nvgpu_attach\nvgpu_hook_version\nvgpu_tenant_add\nvgpu_tenant_bind\nvgpu_tenant_drop\n'; } | sort > "$work/listed"
     [ -z "$(listed | uniq -d)" ] || { echo "listed twice: $(listed | uniq -d)" >&2; exit 1; }
     diff "$work/listed" "$work/exported"
     echo "$(listed | wc -l) functions"
     ;;
   nvml-exports)
-    nm -D --defined-only "$2" | sed 's/.* //' | sort > "$work/exported"
+    ${NM:-nm} -D --defined-only "$2" | sed 's/.* //' | sort > "$work/exported"
     sed -n 's/^\(PASS\|DENY\|HANDLED\|TEXT\)(\([A-Za-z0-9_]*\).*/\2/p' "$main/shm/vgpu_nvml.def" > "$work/functions"
     { cat "$work/functions"; echo vgpu_nvml_version; } | sort > "$work/listed"
     [ -z "$(uniq -d "$work/listed")" ] || { echo "listed twice: $(uniq -d "$work/listed")" >&2; exit 1; }

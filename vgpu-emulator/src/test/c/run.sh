@@ -67,10 +67,10 @@ compare_with_toolkit() {
   fi
   $CC $warnings "$here/abi_probe.c" -o "$out/abi_ours"
   $CC -std=c11 -DTHEIRS -isystem "$header" "$here/abi_probe.c" -o "$out/abi_theirs"
-  "$out/abi_ours" > "$out/abi_ours.txt"
-  "$out/abi_theirs" > "$out/abi_theirs.txt"
+  ${VGPU_TEST_RUNNER-} "$out/abi_ours" > "$out/abi_ours.txt"
+  ${VGPU_TEST_RUNNER-} "$out/abi_theirs" > "$out/abi_theirs.txt"
   diff "$out/abi_ours.txt" "$out/abi_theirs.txt" || return 1
-  nm -D --defined-only "$libraries/libcuda.so.1" | sed 's/.* //' | sort > "$out/exported.txt"
+  ${NM:-nm} -D --defined-only "$libraries/libcuda.so.1" | sed 's/.* //' | sort > "$out/exported.txt"
   grep -oE '^CUresult CUDAAPI cu[A-Za-z0-9_]+' "$header/cuda.h" | sed 's/.* //' | sort -u |
     comm -23 - "$out/exported.txt" > "$out/missing.txt"
   if [ -s "$out/missing.txt" ]; then
@@ -81,12 +81,12 @@ compare_with_toolkit() {
 # For old systems, no symbol may need a glibc newer than 2.17. Only the driver's and NVML's names may be exported.
 check_symbols() {
   for library in libcuda.so.1 libnvidia-ml.so.1; do
-    newest=$(objdump -T "$libraries/$library" | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1)
+    newest=$(${OBJDUMP:-objdump} -T "$libraries/$library" | grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1)
     case $(printf '%s\n%s\n' "$newest" GLIBC_2.17 | sort -V | tail -n 1) in
       GLIBC_2.17) ;;
       *) echo "$library needs $newest" && return 1 ;;
     esac
-    if nm -D --defined-only "$libraries/$library" | sed 's/.* //' | grep -vE '^(cu[A-Z]|nvml[A-Z])'; then
+    if ${NM:-nm} -D --defined-only "$libraries/$library" | sed 's/.* //' | grep -vE '^(cu[A-Z]|nvml[A-Z])'; then
       echo "$library exports these" && return 1
     fi
   done
