@@ -51,6 +51,7 @@ run() {
 }
 
 cd "$root/vgpu-cuda"
+run orders sh src/test/c/check.sh orders
 run exports sh src/test/c/check.sh exports "$hook/libvgpu_cuda.so"
 run nvml-exports sh src/test/c/check.sh nvml-exports "$hook/libvgpu_nvml.so"
 # shellcheck disable=SC2086 # lists of words

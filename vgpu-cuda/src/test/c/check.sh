@@ -1,13 +1,14 @@
 #!/bin/sh
 # What can be checked without running the hook. Usage: check.sh WHAT
 # WHAT: layout | exports LIBRARY | nvml-exports LIBRARY | glibc LIBRARY | header [CUDA_INCLUDE]
-#       | nvml-header [NVML_INCLUDE]
+#       | nvml-header [NVML_INCLUDE] | versions [FILE] | orders
 #   layout   prints the shared region as C has it
 #   exports  the library exports exactly the functions of vgpu_hooks.def, and our own
 #   nvml-exports  what stands in for NVML exports exactly the functions of vgpu_nvml.def, and its marker
 #   glibc    the library loads with glibc 2.17 and needs no other library (the build refuses one that does not)
 #   header   our declarations and the list of functions against cuda.h; says so if there is none
 #   nvml-header  the same of what stands in for NVML, against nvml.h
+#   orders   loads that pair with other processes' stores are ordered where the machine would reorder them (aarch64)
 #   versions [FILE]  the list of functions against those of all headers from 11.0 on, and every row has a class
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -89,6 +90,20 @@ case $1 in
       exit 1
     fi
     echo "$(wc -l < "$work/header") functions of the header"
+    ;;
+  orders)
+    # On x86-64 every load is one. Plain loads of aarch64 (ldr) may be done before an earlier store or load.
+    while read -r file function expected; do
+      found=$(${VGPU_AARCH64_CC:-aarch64-linux-gnu-gcc} -std=c11 -O1 -fno-inline -fPIC -include "$main/c/system/compat.h" \
+        -I"$main/shm" -S "$main/c/$file" -o - |
+        awk -v label="$function:" '$0 == label { inside = 1 } inside && $1 ~ /^ldap?u?r/ && $1 != "ldr" { count++ }
+          inside && $1 == ".size" { exit } END { print count + 0 }')
+      [ "$found" -ge "$expected" ] || { echo "$file: $function has $found ordered loads, not $expected" >&2; failed=1; }
+    done << 'END'
+lane/peers.c vgpu__peers_begin 1
+lane/peers.c vgpu__look 1
+END
+    exit "${failed:-0}"
     ;;
   versions)
     classified > "$work/classes"
