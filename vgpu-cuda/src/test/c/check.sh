@@ -102,6 +102,8 @@ case $1 in
     done << 'END'
 lane/peers.c vgpu__peers_begin 1
 lane/peers.c vgpu__look 1
+lane/busy.c vgpu__seat_wants_to_know 2
+lane/busy.c vgpu__seat_rests 1
 END
     exit "${failed:-0}"
     ;;

@@ -161,7 +161,7 @@ static inline int vgpu__word_open(uint32_t word) {
   return (word & (SHM_GRANT_OPEN | SHM_GRANT_REVOKED)) == SHM_GRANT_OPEN;
 }
 
-/* The seat looks seldom, so it must be told when work begins. */
+/* The seat looks seldom, so it must be told when work begins. In one order with the count of work: busy.c. */
 static inline int vgpu__seat_rests(const struct vgpu_tenant *tenant) {
   return (__atomic_load_n(&tenant->grant->turn_flags, __ATOMIC_SEQ_CST) & SHM_TURN_RESTING) != 0;
 }
