@@ -148,9 +148,9 @@ static inline struct vgpu_tenant *vgpu_tenant_current(void) {
   return LIKELY(LOAD(bound->generation) == vgpu__scope.generation) ? bound : &vgpu__ended;
 }
 
-/* Allocations in its scope are charged, or refused. */
+/* Allocations in its scope are charged, or refused. Acquire: whoever sees ATTACHED also sees the lease's pages. */
 static inline int vgpu__is_charged(const struct vgpu_tenant *tenant) {
-  uint32_t mode = LOAD(tenant->mode);
+  uint32_t mode = LOAD_ACQUIRE(tenant->mode);
   return mode == VGPU_ATTACHED || mode == VGPU_DROPPED;
 }
 
