@@ -105,6 +105,7 @@ lane/peers.c vgpu__look 1
 lane/busy.c vgpu__seat_wants_to_know 2
 lane/busy.c vgpu__seat_rests 1
 memory/ledger.c vgpu__is_charged 1
+top/monitor.c vgpu__is_quiet 2
 END
     exit "${failed:-0}"
     ;;
