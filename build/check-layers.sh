@@ -3,7 +3,8 @@
 #
 # SOURCES holds one folder for each layer, and a file `layers` with the folders' names, the lowest layer first.
 # OBJECTS holds what they were compiled to: SOURCES/turn/gate.c is OBJECTS/turn/gate.c.o. Three things are checked:
-#   - each source lies in a layer and was compiled
+#   - each source lies in a layer and was compiled; NAME-ARCHITECTURE.S only for its architecture (VGPU_ARCH, else this
+#     machine's)
 #   - what an object uses is defined in its own layer, in a lower one, or outside of SOURCES
 #   - a file includes nothing of a higher layer. Includes of other layers are written LAYER/NAME.h or ../LAYER/NAME.h
 set -eu
@@ -17,11 +18,14 @@ fail() {
 
 cd "$sources"
 compiled=
+arch=${VGPU_ARCH:-$(uname -m)}
 for file in *.[chS] */*.[chS]; do
   [ -e "$file" ] || continue
   grep -qx "$(dirname "$file")" layers || fail "$file lies in no folder that $sources/layers names"
   case $file in
     *.h) continue ;;
+    *-"$arch".S) ;;
+    *-x86_64.S | *-aarch64.S) continue ;;
   esac
   if [ -e "$objects/$file.o" ]; then
     compiled="$compiled $file.o"

@@ -8,7 +8,7 @@ PUBLISHED="vgpu-bom,vgpu-api,vgpu-core,vgpu-fleet,vgpu-nvml,vgpu-cuda,vgpu-kmod,
 vgpu-micrometer,vgpu-spring-boot-autoconfigure,vgpu-spring-boot-starter,vgpu-onnxruntime,vgpu-djl"
 # The checks that the compile stage has already run.
 CHECKED='-Dspotless.check.skip -Dcheckstyle.skip -Dforbiddenapis.skip -Denforcer.skip'
-STAGES=6
+STAGES=7
 
 # One Maven run of a command; ends with what went wrong.
 maven_or_die() {
@@ -189,6 +189,23 @@ cat_nothing() {
   cat >/dev/null
 }
 
+# The C tests of what was built for aarch64, under QEMU, where a cross compiler and QEMU are.
+run_aarch64_tests() {
+  local work rc=0
+  if [ "$(uname -m)" != x86_64 ] || ! command -v aarch64-linux-gnu-gcc >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
+    say "no aarch64-linux-gnu-gcc, or no qemu-aarch64 (Debian: gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user):" \
+      "what is for aarch64 was NOT checked"
+    return 0
+  fi
+  work=$(mktemp -d "${TMPDIR:-/tmp}/vgpu-aarch64.XXXXXX") || return 1
+  : >"$LOG"
+  run_logged 'aarch64 under QEMU' cat_nothing sh build/aarch64/test.sh "$work" || rc=1
+  cat "$LOG" >>"$GATE_LOG"
+  rm -rf "$work"
+  [ $rc -eq 0 ] || sed 's/^/  /' "$LOG" | tail -n 60 >&2
+  return $rc
+}
+
 check_api_listing() {
   if ! "$ROOT/build/api-listing.sh" "$JDK" "$(api_jar)" >target/api.txt; then
     say "could not list the public API"
@@ -267,6 +284,7 @@ command_test() {
   stage 'format' check_format
   stage 'compile with checks' compile_with_checks
   stage 'listing of the public API' check_api_listing
+  stage 'aarch64 under QEMU' run_aarch64_tests
   stage 'unit and property tests' run_unit_tests
   stage 'system tests' run_system_tests
   stage 'an outside project on the packaged jars' run_outside_project

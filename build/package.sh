@@ -26,6 +26,9 @@ command_package() {
   else
     say "no dpkg-deb: the Debian package was NOT made"
   fi
+  [ -e vgpu-cuda/target/classes/META-INF/native/linux-aarch64 ] ||
+    say "no aarch64-linux-gnu-gcc: the jars have no libraries for aarch64"
+  say "the Java runtime in it is this machine's: it is for $(uname -m)"
   (cd "$out" && ls -s -h ./*.tar.gz ./*.deb 2>/dev/null | sed "s|\./|target/package/|")
 }
 

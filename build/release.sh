@@ -30,7 +30,7 @@ build_release() {
   mkdir -p "$1"
   git -C "$ROOT" archive HEAD | tar -C "$1" -xf - || die 1 "cannot unpack the commit in $1"
   cd "$1" || exit 1
-  TZ=$2 LC_ALL=$3 maven_or_die "building in $1" -Prelease -Dvgpu.quick -pl "$PUBLISHED" -am package
+  TZ=$2 LC_ALL=$3 VGPU_ALL_ARCHITECTURES=1 maven_or_die "building in $1" -Prelease -Dvgpu.quick -pl "$PUBLISHED" -am package
   cd "$ROOT" || exit 1
 }
 

@@ -138,6 +138,7 @@ export default defineConfig({
           page('Overview', '/reference/'),
           page('Between the commands', '/reference/commands'),
           page('Every option', '/reference/cli'),
+          page('Platforms', '/reference/platforms'),
           page('Settings', '/reference/settings'),
           page('Environment variables', '/reference/environment'),
           page('Files', '/reference/files'),

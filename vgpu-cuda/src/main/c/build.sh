@@ -1,12 +1,13 @@
 #!/bin/sh
-# Builds the native part into OUT/META-INF/native/linux-x86_64: the hook, and what stands in for NVML.
-# Usage: build.sh OUT
+# Builds the native part into OUT/META-INF/native/linux-ARCHITECTURE: the hook, and what stands in for NVML.
+# Usage: build.sh OUT. VGPU_ARCH, CC, OBJCOPY, READELF and NM: build/natives.sh.
 #
 # Needs a C compiler and binutils, nothing of CUDA. Refuses to make a library that needs a newer glibc than 2.17, or
 # another library than glibc's own.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-out=$1/META-INF/native/linux-x86_64
+arch=${VGPU_ARCH:-$(uname -m)}
+out=$1/META-INF/native/linux-$arch
 mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -14,6 +15,8 @@ trap 'rm -rf "$work"' EXIT
 cc=${CC:-cc}
 flags="-std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wconversion -Werror -fvisibility=hidden -fPIC -pthread"
 flags="$flags -fno-math-errno -fno-plt -ftls-model=initial-exec -include $here/system/compat.h -I$here/../shm"
+# Landing pads and signed return addresses: hints, which older processors take for no-operations.
+[ "$arch" != aarch64 ] || flags="$flags -mbranch-protection=standard"
 
 {
   echo '{ global:'
@@ -25,7 +28,7 @@ flags="$flags -fno-math-errno -fno-plt -ftls-model=initial-exec -include $here/s
 objects=
 pids=
 for layer in $(cat "$here/layers"); do mkdir "$work/$layer"; done
-for source in "$here"/*/*.c "$here"/*/*.S; do
+for source in "$here"/*/*.c "$here"/*/*-"$arch".S; do
   object=$work/${source#"$here"/}.o
   # shellcheck disable=SC2086
   case $source in
@@ -45,7 +48,7 @@ $cc -shared -o "$library" $objects -Wl,-soname,libcuda.so.1 -Wl,--version-script
   -Wl,--disable-new-dtags,-rpath,'$ORIGIN' -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
 
 program=$work/vgpu-checkpoint
-$cc -c "$here/../checkpoint/start.S" -o "$work/start.o"
+$cc -c "$here/../checkpoint/start-$arch.S" -o "$work/start.o"
 # shellcheck disable=SC2086
 $cc $(echo "$flags" | sed 's/-fPIC/-fPIE/; s/-ftls-model=initial-exec//') -pie -nostartfiles -o "$program" \
   "$here/../checkpoint/checkpoint.c" "$here/../checkpoint/pages.c" "$work/start.o" -Wl,-z,relro,-z,now,-z,noexecstack \

@@ -16,15 +16,29 @@ static void vgpu__cut(unsigned long long *total, unsigned long long *free, unsig
   if (*free > *total - *used) *free = *total - *used;
 }
 
+/*
+ * NVML does not report the memory of a GPU that has none of its own, but uses the host's. A lease on it has a quota all
+ * the same.
+ */
+static nvmlReturn_t vgpu__as_large(nvmlReturn_t result, unsigned long long *total, unsigned long long *free) {
+  if (result != NVML_NOT_SUPPORTED) return result;
+  *total = *free = ~0ull;
+  return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory *memory) {
   nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
-  if (result == NVML_SUCCESS && vgpu__leased()) vgpu__cut(&memory->total, &memory->free, &memory->used);
+  if (memory == NULL || !vgpu__leased()) return result;
+  result = vgpu__as_large(result, &memory->total, &memory->free);
+  if (result == NVML_SUCCESS) vgpu__cut(&memory->total, &memory->free, &memory->used);
   return result;
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct nvml_memory_v2 *memory) {
   nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
-  if (result != NVML_SUCCESS || !vgpu__leased()) return result;
+  if (memory == NULL || !vgpu__leased()) return result;
+  result = vgpu__as_large(result, &memory->total, &memory->free);
+  if (result != NVML_SUCCESS) return result;
   vgpu__cut(&memory->total, &memory->free, &memory->used);
   memory->reserved = 0;
   return result;

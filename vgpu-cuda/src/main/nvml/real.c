@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../c/system/machine.h"
 #include "interpose.h"
 #include "sys.h"
 
@@ -38,9 +39,9 @@ struct vgpu_nvml_real vgpu_nvml_real = {
 };
 
 static const char *const USUAL_PLACES[] = {
-    "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+    "/usr/lib/" VGPU_MULTIARCH "/libnvidia-ml.so.1",
     "/usr/lib64/libnvidia-ml.so.1",
-    "/usr/lib/x86_64-linux-gnu/nvidia/current/libnvidia-ml.so.1",
+    "/usr/lib/" VGPU_MULTIARCH "/nvidia/current/libnvidia-ml.so.1",
     "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
     "/usr/local/nvidia/lib/libnvidia-ml.so.1",
     "/usr/lib/wsl/lib/libnvidia-ml.so.1",
@@ -138,7 +139,7 @@ static nvmlReturn_t vgpu__denied(void) { return NVML_NO_PERMISSION; }
 
 void *vgpu__nvml_bind(struct vgpu_nvml_slot *slot) __attribute__((visibility("hidden")));
 
-/* Called by trampolines.S. Keeps the address once the library is loaded. */
+/* Called by trampolines-*.S. Keeps the address once the library is loaded. */
 void *vgpu__nvml_bind(struct vgpu_nvml_slot *slot) {
   if (slot->denied && vgpu__lease_mode() != VGPU_NVML_OPEN) return (void *)(uintptr_t)&vgpu__denied;
   void *found = vgpu__real_load() == 0 ? dlsym(library, slot->name) : NULL;

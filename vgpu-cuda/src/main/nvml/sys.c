@@ -29,8 +29,8 @@ void vgpu__sleep_ns(uint64_t ns) {
   errno = kept;
 }
 
-/* stat and fstat are exported symbols only from glibc 2.33 on. */
-int vgpu__stat(const char *path, struct stat *into) { return (int)syscall(SYS_stat, path, into); }
+/* stat and fstat are exported symbols only from glibc 2.33 on. The kernel for aarch64 has no call stat. */
+int vgpu__stat(const char *path, struct stat *into) { return (int)syscall(SYS_newfstatat, AT_FDCWD, path, into, 0); }
 
 int vgpu__fstat(int fd, struct stat *into) { return (int)syscall(SYS_fstat, fd, into); }
 

@@ -1,13 +1,14 @@
 #!/bin/sh
 # What can be checked without running the hook. Usage: check.sh WHAT
 # WHAT: layout | exports LIBRARY | nvml-exports LIBRARY | glibc LIBRARY | header [CUDA_INCLUDE]
-#       | nvml-header [NVML_INCLUDE]
+#       | nvml-header [NVML_INCLUDE] | versions [FILE] | orders
 #   layout   prints the shared region as C has it
 #   exports  the library exports exactly the functions of vgpu_hooks.def, and our own
 #   nvml-exports  what stands in for NVML exports exactly the functions of vgpu_nvml.def, and its marker
 #   glibc    the library loads with glibc 2.17 and needs no other library (the build refuses one that does not)
 #   header   our declarations and the list of functions against cuda.h; says so if there is none
 #   nvml-header  the same of what stands in for NVML, against nvml.h
+#   orders   loads that pair with other processes' stores are ordered where the machine would reorder them (aarch64)
 #   versions [FILE]  the list of functions against those of all headers from 11.0 on, and every row has a class
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -33,14 +34,14 @@ case $1 in
     "$work/probe"
     ;;
   exports)
-    nm -D --defined-only "$2" | sed 's/.* //' | sort > "$work/exported"
+    ${NM:-nm} -D --defined-only "$2" | sed 's/.* //' | sort > "$work/exported"
     { listed; printf 'dlopen\ndlmopen\nvgpu_attach\nvgpu_hook_version\nvgpu_tenant_add\nvgpu_tenant_bind\nvgpu_tenant_drop\n'; } | sort > "$work/listed"
     [ -z "$(listed | uniq -d)" ] || { echo "listed twice: $(listed | uniq -d)" >&2; exit 1; }
     diff "$work/listed" "$work/exported"
     echo "$(listed | wc -l) functions"
     ;;
   nvml-exports)
-    nm -D --defined-only "$2" | sed 's/.* //' | sort > "$work/exported"
+    ${NM:-nm} -D --defined-only "$2" | sed 's/.* //' | sort > "$work/exported"
     sed -n 's/^\(PASS\|DENY\|HANDLED\|TEXT\)(\([A-Za-z0-9_]*\).*/\2/p' "$main/shm/vgpu_nvml.def" > "$work/functions"
     { cat "$work/functions"; echo vgpu_nvml_version; } | sort > "$work/listed"
     [ -z "$(uniq -d "$work/listed")" ] || { echo "listed twice: $(uniq -d "$work/listed")" >&2; exit 1; }
@@ -89,6 +90,24 @@ case $1 in
       exit 1
     fi
     echo "$(wc -l < "$work/header") functions of the header"
+    ;;
+  orders)
+    # On x86-64 every load is one. Plain loads of aarch64 (ldr) may be done before an earlier store or load.
+    while read -r file function expected; do
+      found=$(${VGPU_AARCH64_CC:-aarch64-linux-gnu-gcc} -std=c11 -O1 -fno-inline -fPIC -include "$main/c/system/compat.h" \
+        -I"$main/shm" -S "$main/c/$file" -o - |
+        awk -v label="$function:" '$0 == label { inside = 1 } inside && $1 ~ /^ldap?u?r/ && $1 != "ldr" { count++ }
+          inside && $1 == ".size" { exit } END { print count + 0 }')
+      [ "$found" -ge "$expected" ] || { echo "$file: $function has $found ordered loads, not $expected" >&2; failed=1; }
+    done << 'END'
+lane/peers.c vgpu__peers_begin 1
+lane/peers.c vgpu__look 1
+lane/busy.c vgpu__seat_wants_to_know 2
+lane/busy.c vgpu__seat_rests 1
+memory/ledger.c vgpu__is_charged 1
+top/monitor.c vgpu__is_quiet 2
+END
+    exit "${failed:-0}"
     ;;
   versions)
     classified > "$work/classes"

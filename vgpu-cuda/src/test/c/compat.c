@@ -57,6 +57,8 @@ enum attaches { AT_LEAST_ONE, NONE };
   ROW("nvml: refused without a lease", "nvml_refused", HOOK_AND_NVML, "VGPU_LEASE=none", NONE) \
   ROW("nvml: open without a lease", "nvml_open", HOOK_AND_NVML, "VGPU_LEASE=none VGPU_FAILURE_MODE=open", NONE) \
   ROW("nvml: visible devices", "nvml_devices", HOOK_AND_NVML, "CUDA_VISIBLE_DEVICES=1", NONE) \
+  ROW("nvml: a GPU with the host's memory", "nvml_linked", HOOK_AND_NVML,       \
+      "VGPU_EMULATOR=devices=2,memory=1GiB,context=64MiB,integrated=on", NONE)  \
   ROW("nvml: processes", "nvml_processes", HOOK_AND_NVML, NULL, AT_LEAST_ONE)   \
   ROW("nvml: utilisation", "nvml_usage", HOOK_AND_NVML, NULL, AT_LEAST_ONE)     \
   ROW("nvml: MIG devices", "nvml_mig", HOOK_AND_NVML, NULL, NONE)              \

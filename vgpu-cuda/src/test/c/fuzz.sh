@@ -10,7 +10,7 @@ mkdir -p "$work"
 flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -I$main/shm -fno-omit-frame-pointer"
 # shellcheck disable=SC2086
 ${CC:-cc} $flags -fsanitize=address,undefined -fno-sanitize-recover=undefined -DVGPU_SANITIZED -include "$main/c/system/compat.h" \
-  "$here/fuzz_hook.c" "$main"/c/*/*.c "$main"/c/*/*.S -o "$work/fuzz_hook" -rdynamic -ldl
+  "$here/fuzz_hook.c" "$main"/c/*/*.c "$main"/c/*/*-"$(uname -m)".S -o "$work/fuzz_hook" -rdynamic -ldl
 export ASAN_OPTIONS=detect_leaks=0:exitcode=99 UBSAN_OPTIONS=print_stacktrace=1
 for target in ${*:-ioctl region socket}; do
   timeout $((seconds + 60)) "$work/fuzz_hook" "$target" "$seconds" "$seed"

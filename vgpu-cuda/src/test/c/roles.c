@@ -444,10 +444,32 @@ static void role_churn_and_launch(const char *ms) {
   pthread_join(thread, NULL);
 }
 
+static void check_sums(struct stub_many found, const char *what) {
+  CHECK(found.integers == 0x5555555555555555 + 54 && found.weighted == 0x5555555555555555 + 384, "%s: %llx, %llx", what,
+        (unsigned long long)found.integers, (unsigned long long)found.weighted);
+  CHECK(found.reals == 55.5 && found.weighted_reals == 385.5, "%s: %f, %f", what, found.reals, found.weighted_reals);
+}
+
+/* The first call of each binds it, the second one goes straight to the driver. */
+static void role_passed_on(const char *unused) {
+  (void)unused;
+  CHECK(cuInit(0) == ABI_SUCCESS, "cuInit");
+  for (int i = 0; i < 2; i++) {
+    check_sums(cuDeviceGetNvSciSyncAttributes(0x5555555555555555, 1.5, 2, 2.0, 3, 3.0, 4, 4.0, 5, 5.0, 6, 6.0, 7, 7.0, 8, 8.0, 9, 9.0,
+                                              10, 10.0),
+               "all arguments");
+    check_sums(cuDeviceGetTexture1DLinearMaxWidth(10, (uint64_t)0x5555555555555555, 1.5, (uint64_t)2, 2.0, (uint64_t)3, 3.0, (uint64_t)4,
+                                                  4.0, (uint64_t)5, 5.0, (uint64_t)6, 6.0, (uint64_t)7, 7.0, (uint64_t)8, 8.0,
+                                                  (uint64_t)9, 9.0, (uint64_t)10, 10.0),
+               "variable arguments");
+  }
+}
+
 static const struct {
   const char *name;
   void (*run)(const char *argument);
 } roles[] = {
+    {"passed-on", role_passed_on},
     {"attach", role_attach},
     {"memory", role_memory},
     {"proc-address", role_proc_address},

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds and runs the C tests. Usage: run.sh KIND WORK HOOK [TEST...], KIND: plain, asan, tsan.
-# Work files go to the folder WORK.
+# Builds and runs the C tests. Usage: run.sh KIND WORK HOOK [TEST...], KIND: plain, large-pages, asan, tsan.
+# large-pages: the same as plain, but memory can be mapped only as on a kernel with pages of 64 KiB.
+# Work files go to the folder WORK. VGPU_TEST_RUNNER runs the program, if it is for another architecture.
 set -eu
 kind=$1 work=$2 hook=$3
 shift 3
@@ -11,7 +12,7 @@ cc=${CC:-cc}
 flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -I$main/shm -fno-omit-frame-pointer"
 tests="$here/test_hook.c $here/test_express.c $here/test_storm.c $here/test_tenants.c $here/test_work.c $here/roles.c $here/roles_tenants.c $here/roles_work.c $here/roles_charged.c $here/fake_seat.c"
 case $kind in
-  plain) sanitize= ;;
+  plain | large-pages) sanitize= ;;
   asan) sanitize="-fsanitize=address,undefined -fno-sanitize-recover=undefined -DVGPU_SANITIZED" ;;
   tsan) sanitize="-fsanitize=thread -DVGPU_SANITIZED" ;;
 esac
@@ -19,7 +20,7 @@ esac
 $cc $flags -Wno-format-truncation -fvisibility=hidden -fPIC -shared -Wl,-Bsymbolic,-soname,libcuda_stub.so $sanitize "$here/stub_driver.c" "$here/stub_work.c" -o "$work/libcuda_stub.so"
 # shellcheck disable=SC2086
 $cc $flags -fvisibility=hidden -fPIC -shared "$here/stub_nvml.c" -o "$work/libnvml_stub.so"
-if [ "$kind" = plain ]; then
+if [ -z "$sanitize" ]; then
   # shellcheck disable=SC2086
   $cc $flags $tests -o "$work/test_hook" "$hook" -ldl
   cp -f "$hook" "$work/libcuda.so.1"
@@ -27,10 +28,16 @@ if [ "$kind" = plain ]; then
 else
   # The hook's own sources, instrumented, in the program: a sanitizer must see both sides.
   # shellcheck disable=SC2086
-  $cc $flags $sanitize -include "$main/c/system/compat.h" $tests "$main"/c/*/*.c "$main"/c/*/*.S -o "$work/test_hook" -rdynamic -ldl
+  $cc $flags $sanitize -include "$main/c/system/compat.h" $tests "$main"/c/*/*.c "$main"/c/*/*-"${VGPU_ARCH:-$(uname -m)}".S -o "$work/test_hook" -rdynamic -ldl
   hook=-
 fi
 export ASAN_OPTIONS=detect_leaks=0:exitcode=99 TSAN_OPTIONS=exitcode=99:die_after_fork=0:atexit_sleep_ms=0:suppressions=$here/tsan.supp UBSAN_OPTIONS=print_stacktrace=1
 STUB_NVML=$work/libnvml_stub.so
 export STUB_NVML
-exec timeout 120 "$work/test_hook" "$hook" "$work/libcuda_stub.so" "$@"
+if [ "$kind" = large-pages ]; then
+  # shellcheck disable=SC2086
+  $cc $flags -fPIC -shared "$here/../../../../vgpu-emulator/src/test/c/large_pages.c" -o "$work/large_pages.so"
+  export LD_PRELOAD="$work/large_pages.so"
+fi
+# shellcheck disable=SC2086 # a list of words
+exec timeout 120 ${VGPU_TEST_RUNNER-} "$work/test_hook" "$hook" "$work/libcuda_stub.so" "$@"

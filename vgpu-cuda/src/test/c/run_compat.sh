@@ -19,7 +19,7 @@ case $kind in
   asan) own="-fsanitize=address,undefined -fno-sanitize-recover=undefined" ;;
   tsan) own="-fsanitize=thread" ;;
 esac
-[ "$kind" = plain ] || own="$own -DVGPU_SANITIZED -I$main/nvml $(echo "$main"/nvml/*.c) $main/c/system/shown.c $main/nvml/trampolines.S -rdynamic"
+[ "$kind" = plain ] || own="$own -DVGPU_SANITIZED -I$main/nvml $(echo "$main"/nvml/*.c) $main/c/system/shown.c $main/nvml/trampolines-$(uname -m).S -rdynamic"
 # shellcheck disable=SC2086
 $cc $flags "$here/compat_program.c" "$here/compat_open.c" "$here/compat_nvml.c" "$here/compat_visible.c" -o "$work/compat_program" "$hook" $own -Wl,-z,lazy -ldl
 # shellcheck disable=SC2086
@@ -63,4 +63,5 @@ LD_LIBRARY_PATH=$(dirname "$cuda"):$(dirname "$real_nvml"):$work:$work/links
 COMPAT_WORK=$work
 export LD_LIBRARY_PATH COMPAT_WORK
 export ASAN_OPTIONS=detect_leaks=0:exitcode=99:verify_asan_link_order=0 TSAN_OPTIONS=exitcode=99:die_after_fork=0
-exec timeout 200 "$work/compat" "$hook" "$nvml" "$cuda" "$real_nvml" "$work/libother.so" "$@"
+# shellcheck disable=SC2086 # a list of words
+exec timeout 200 ${VGPU_TEST_RUNNER-} "$work/compat" "$hook" "$nvml" "$cuda" "$real_nvml" "$work/libother.so" "$@"

@@ -9,9 +9,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 main=$here/../../main
 mkdir -p "$work"
 cc=${CC:-cc}
+arch=${VGPU_ARCH:-$(uname -m)}
 if [ -z "${EMULATOR-}" ]; then
   sh "$here/../../../../vgpu-emulator/src/main/c/build.sh" "$work/emulator/classes"
-  EMULATOR=$work/emulator/classes/META-INF/native/linux-x86_64/libcuda.so.1
+  EMULATOR=$work/emulator/classes/META-INF/native/linux-$arch/libcuda.so.1
 fi
 flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -I$main/shm -fno-omit-frame-pointer"
 tests="$here/test_memory.c $here/roles_pools.c $here/roles_measured.c $here/roles_green.c $here/roles_ipc.c $here/roles_inputs.c $here/roles_replay.c $here/fake_seat.c"
@@ -26,8 +27,9 @@ if [ "$kind" = plain ]; then
 else
   # The hook's own sources, instrumented, in the program.
   # shellcheck disable=SC2086
-  $cc $flags $sanitize -include "$main/c/system/compat.h" $tests "$main"/c/*/*.c "$main"/c/*/*.S -o "$work/test_memory" -rdynamic -ldl
+  $cc $flags $sanitize -include "$main/c/system/compat.h" $tests "$main"/c/*/*.c "$main"/c/*/*-"$arch".S -o "$work/test_memory" -rdynamic -ldl
   hook=-
 fi
 export ASAN_OPTIONS=detect_leaks=0:exitcode=99 TSAN_OPTIONS=exitcode=99:die_after_fork=0:atexit_sleep_ms=0:suppressions=$here/tsan.supp UBSAN_OPTIONS=print_stacktrace=1
-exec timeout 120 "$work/test_memory" "$hook" "$EMULATOR" "$@"
+# shellcheck disable=SC2086 # a list of words
+exec timeout 120 ${VGPU_TEST_RUNNER-} "$work/test_memory" "$hook" "$EMULATOR" "$@"

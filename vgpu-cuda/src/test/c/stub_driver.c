@@ -4,6 +4,7 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,4 +289,33 @@ API cuGetProcAddress_v2(const char *symbol, void **found_at, int version, uint64
 
 API cuGetProcAddress(const char *symbol, void **found_at, int version, uint64_t flags) {
   return cuGetProcAddress_v2(symbol, found_at, version, flags, NULL);
+}
+
+/* ---- functions that the hook passes on: stub_driver.h ---- */
+
+__attribute__((visibility("default"))) struct stub_many cuDeviceGetNvSciSyncAttributes(
+    uint64_t i1, double r1, uint64_t i2, double r2, uint64_t i3, double r3, uint64_t i4, double r4, uint64_t i5, double r5, uint64_t i6,
+    double r6, uint64_t i7, double r7, uint64_t i8, double r8, uint64_t i9, double r9, uint64_t i10, double r10) {
+  return (struct stub_many){
+      .integers = i1 + i2 + i3 + i4 + i5 + i6 + i7 + i8 + i9 + i10,
+      .weighted = i1 + 2 * i2 + 3 * i3 + 4 * i4 + 5 * i5 + 6 * i6 + 7 * i7 + 8 * i8 + 9 * i9 + 10 * i10,
+      .reals = r1 + r2 + r3 + r4 + r5 + r6 + r7 + r8 + r9 + r10,
+      .weighted_reals = r1 + 2 * r2 + 3 * r3 + 4 * r4 + 5 * r5 + 6 * r6 + 7 * r7 + 8 * r8 + 9 * r9 + 10 * r10,
+  };
+}
+
+__attribute__((visibility("default"))) struct stub_many cuDeviceGetTexture1DLinearMaxWidth(int pairs, ...) {
+  struct stub_many sum = {0};
+  va_list values;
+  va_start(values, pairs);
+  for (int place = 1; place <= pairs; place++) {
+    uint64_t integer = va_arg(values, uint64_t);
+    double real = va_arg(values, double);
+    sum.integers += integer;
+    sum.weighted += (uint64_t)place * integer;
+    sum.reals += real;
+    sum.weighted_reals += place * real;
+  }
+  va_end(values);
+  return sum;
 }

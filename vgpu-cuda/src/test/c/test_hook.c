@@ -22,6 +22,14 @@
 static const char *hook, *stub, *self;
 int failures;
 
+/* Besides what this program was started with. */
+static void preload_hook(void) {
+  const char *also = getenv("LD_PRELOAD");
+  char all[2048];
+  snprintf(all, sizeof all, "%s%s%s", hook, also == NULL ? "" : ":", also == NULL ? "" : also);
+  setenv("LD_PRELOAD", all, 1);
+}
+
 /* Starts this program in a role under the lease. */
 pid_t start(const struct fake_seat *seat, const char *role, const char *argument) {
   pid_t pid = fork();
@@ -30,7 +38,7 @@ pid_t start(const struct fake_seat *seat, const char *role, const char *argument
   setenv("VGPU_LEASE", "test", 1);
   setenv("VGPU_CUDA_DRIVER", stub, 1);
   setenv("STUB_PATH", stub, 1);
-  if (strcmp(hook, "-") != 0) setenv("LD_PRELOAD", hook, 1);
+  if (strcmp(hook, "-") != 0) preload_hook();
   execl(self, self, "--role", role, argument, (char *)NULL);
   _exit(127);
 }
@@ -67,6 +75,12 @@ static void test_memory(void) {
   SEATED(64u << 20, 1 << 20);
   play_role(&seat, "memory", "");
   await_empty(&seat, "after memory");
+  seat_close(&seat);
+}
+
+static void test_passed_on(void) {
+  SEATED(64u << 20, 1 << 20);
+  play_role(&seat, "passed-on", "");
   seat_close(&seat);
 }
 
@@ -438,6 +452,7 @@ static const struct {
 } tests[] = {
     {"attach", test_attach},
     {"memory", test_memory},
+    {"passed-on", test_passed_on},
     {"proc-address", test_proc_address},
     {"dlopen", test_dlopen},
     {"capture", test_capture},

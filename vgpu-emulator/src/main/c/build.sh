@@ -1,13 +1,15 @@
 #!/bin/sh
-# Builds the native part into OUT/META-INF/native/linux-x86_64. Usage: build.sh OUT
-# CC and CFLAGS may be set, for example CFLAGS='-O1 -g -fsanitize=address,undefined'.
+# Builds the native part into OUT/META-INF/native/linux-ARCHITECTURE. Usage: build.sh OUT
+# CFLAGS may be set, for example CFLAGS='-O1 -g -fsanitize=address,undefined'. VGPU_ARCH, CC, NM: build/natives.sh.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-target=$1/META-INF/native/linux-x86_64
-work=$1/../emulator-native
+arch=${VGPU_ARCH:-$(uname -m)}
+target=$1/META-INF/native/linux-$arch
+work=$1/../emulator-native-$arch
 : "${CC:=cc}"
 : "${CFLAGS:=-O2}"
 flags="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wconversion -Werror -fvisibility=hidden -fPIC -I$here $CFLAGS"
+[ "$arch" != aarch64 ] || flags="$flags -mbranch-protection=standard"
 link="-shared -Wl,-Bsymbolic,-z,defs,-z,relro,-z,now,--as-needed"
 common="base/log base/settings base/trusted $(cd "$here" && echo gpu/*.c | sed 's/\.c//g')"
 driver="base/fail base/heap base/machine_code base/ptx base/shared_memory

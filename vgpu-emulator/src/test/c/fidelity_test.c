@@ -17,6 +17,8 @@ nvmlReturn_t nvmlInit_v2(void);
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
                                                      nvmlProcessInfo_t *infos);
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory);
 nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int size);
 
 enum { COST_MS = 2 };
@@ -172,6 +174,19 @@ static void processesAreToldByTheThreadThatBegan(unsigned int thread) {
     CHECK_OK(nvmlSystemGetProcessName(thread, name, sizeof name));
 }
 
+static void nvmlDoesNotReportTheMemoryOfAnIntegratedGpu(void) {
+    nvmlDevice_t device = NULL;
+    nvmlMemory_t memory = {0};
+    nvmlMemory_v2_t more = {.version = sizeof more | 2u << 24};
+    int is_integrated = 0;
+    CHECK_OK(nvmlDeviceGetHandleByIndex_v2(0, &device));
+    CHECK_EQUAL(nvmlDeviceGetMemoryInfo(device, &memory), NVML_ERROR_NOT_SUPPORTED);
+    CHECK_EQUAL(nvmlDeviceGetMemoryInfo_v2(device, &more), NVML_ERROR_NOT_SUPPORTED);
+    CHECK_OK(cuDeviceGetAttribute(&is_integrated, 18, 0));
+    CHECK_EQUAL(is_integrated, 1);
+    CHECK(used_bytes() > 0); /* the driver itself reports the memory */
+}
+
 /* Registered before cuInit, so it runs after the driver's own handler. */
 static void at_exit(void) {
     CHECK_EQUAL(cuCtxSynchronize(), CUDA_ERROR_DEINITIALIZED);
@@ -185,7 +200,7 @@ int main(void) {
     char settings[300];
     const char *given = getenv("VGPU_EMULATOR");
     snprintf(settings, sizeof settings,
-             "%s,module=5MiB,lazy=on,load=300ms,locks=on,pin-cost=1s,legacy-events=on,thread-pid=on,"
+             "%s,module=5MiB,lazy=on,load=300ms,locks=on,pin-cost=1s,legacy-events=on,thread-pid=on,integrated=on,"
              "teardown=on,launch-cost=2200ns,record-cost=%dms,query-cost=%dms,elapsed-cost=%dms,allocate-cost=%dms",
              given == NULL ? "devices=1" : given, COST_MS, COST_MS, COST_MS, COST_MS);
     setenv("VGPU_EMULATOR", settings, 1);
@@ -197,6 +212,7 @@ int main(void) {
     CHECK_OK(cuDevicePrimaryCtxRetain(&context, 0));
     CHECK_OK(cuCtxSetCurrent(context));
     processesAreToldByTheThreadThatBegan(number);
+    nvmlDoesNotReportTheMemoryOfAnIntegratedGpu();
     functionsAreLoadedWhenTheyAreLaunched();
     callsWaitForEachOther();
     callsCostWhatIsSet();

@@ -20,6 +20,8 @@ static void settingsAreRead(void) {
     CHECK_EQUAL(times.is_growing, 1);
     CHECK_EQUAL(times.has_legacy_events, 1);
     CHECK_EQUAL(times.has_teardown, 1);
+    CHECK_EQUAL(times.is_integrated, 0);
+    CHECK_EQUAL(settings.memory_bytes, INT64_C(16) << 30);
     CHECK_OK(
         emu_settings_parse("devices=3, memory=2GiB,context=0,slice=2ms,model=My GPU,sms=4,wave=7us,"
                            "capability=8.6,kernel.foo=12us",
@@ -32,6 +34,19 @@ static void settingsAreRead(void) {
     CHECK_EQUAL(settings.capability_minor, 6);
     CHECK_EQUAL(times.wave_ns, 7000);
     CHECK_EQUAL(times.kernels[0].duration_ns, 12000);
+}
+
+static void anIntegratedGpuHasTheHostsMemory(void) {
+    emu_settings settings;
+    emu_kernel_times times;
+    char problem[200] = "";
+    CHECK_OK(emu_settings_parse("integrated=on", &settings, &times, problem, sizeof problem));
+    CHECK_EQUAL(times.is_integrated, 1);
+    CHECK_EQUAL(settings.memory_bytes,
+                (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
+    CHECK_OK(emu_settings_parse("integrated=on,memory=1GiB", &settings, &times, problem,
+                                sizeof problem));
+    CHECK_EQUAL(settings.memory_bytes, INT64_C(1) << 30);
 }
 
 static uint32_t lazy_with(const char *text, const char *variable) {
@@ -203,6 +218,7 @@ static void heapNeverHandsOutTheSameTwice(void) {
 
 int main(void) {
     settingsAreRead();
+    anIntegratedGpuHasTheHostsMemory();
     loadingIsLazyUnlessToldOtherwise();
     badSettingsAreRefused();
     ptxIsRead();

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Builds the native part into OUT/META-INF/native/linux-ARCHITECTURE. Usage: build.sh OUT
+# Builds the native part into OUT/META-INF/native/linux-ARCHITECTURE. Usage: build.sh OUT. VGPU_ARCH and
+# CC: build/natives.sh.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-target=$1/META-INF/native/linux-$(uname -m)
+target=$1/META-INF/native/linux-${VGPU_ARCH:-$(uname -m)}
 library=$target/libvgpu_calls.so
 if [ -f "$library" ] && [ -z "$(find "$here" -newer "$library" -type f)" ]; then
   exit 0

@@ -4,9 +4,13 @@
  */
 #include "lane.h"
 
+/*
+ * Read after the work was counted, in one order with the count: either the seat sees the count, or we see what it
+ * wants.
+ */
 static int vgpu__seat_wants_to_know(const struct vgpu_tenant *tenant) {
-  return !vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) || LOAD(tenant->express.told) ||
-         (LOAD(tenant->grant->turn_flags) & SHM_TURN_CONTENDED) != 0;
+  return !vgpu__word_open(__atomic_load_n(&tenant->grant->word, __ATOMIC_SEQ_CST)) || LOAD(tenant->express.told) ||
+         (__atomic_load_n(&tenant->grant->turn_flags, __ATOMIC_SEQ_CST) & SHM_TURN_CONTENDED) != 0;
 }
 
 /*

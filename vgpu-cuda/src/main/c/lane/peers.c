@@ -92,7 +92,7 @@ static void vgpu__look_at(struct vgpu_tenant *tenant, uint32_t index, uint32_t h
 static struct others vgpu__look(struct vgpu_tenant *tenant, uint32_t holder, uint64_t pace, uint64_t now) {
   struct others others = {.least = tenant->slot_number, .least_pace = pace};
   for (uint32_t w = 0; w < WORDS; w++) {
-    uint64_t bits = LOAD(tenant->ledger->active[w]);
+    uint64_t bits = LOAD_ACQUIRE(tenant->ledger->active[w]); /* a newcomer raises its pace before it sets its bit */
     if (tenant->slot_number / WORD_BITS == w) bits &= ~vgpu__bit(tenant->slot_number);
     for (; bits != 0; bits &= bits - 1) {
       vgpu__look_at(tenant, w * WORD_BITS + (uint32_t)__builtin_ctzll(bits), holder, now, &others);
@@ -144,7 +144,8 @@ void vgpu__peers_join(struct vgpu_tenant *tenant) {
 void vgpu__peers_begin(struct vgpu_tenant *tenant) {
   uint64_t *word = &tenant->ledger->active[tenant->slot_number / WORD_BITS];
   uint64_t bit = vgpu__bit(tenant->slot_number);
-  if ((LOAD(*word) & bit) != 0) return;
+  /* The caller has counted its work. So either it sees the bit cleared here, or vgpu__peers_tend sees the count. */
+  if ((__atomic_load_n(word, __ATOMIC_SEQ_CST) & bit) != 0) return;
   /* Idle time gives no credit, and a newcomer starts with the highest pace. */
   struct others others = vgpu__look(tenant, 0, UINT64_MAX, vgpu__now_ns());
   uint64_t place = LOAD(tenant->peers.begun) ? others.least_other : others.most_pace;

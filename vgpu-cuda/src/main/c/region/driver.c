@@ -40,9 +40,9 @@ static void *handle;
 static struct vgpu_lock load_lock;
 
 static const char *const USUAL_PLACES[] = {
-    "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+    "/usr/lib/" VGPU_MULTIARCH "/libcuda.so.1",
     "/usr/lib64/libcuda.so.1",
-    "/usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1",
+    "/usr/lib/" VGPU_MULTIARCH "/nvidia/current/libcuda.so.1",
     "/usr/local/nvidia/lib64/libcuda.so.1",
     "/usr/local/nvidia/lib/libcuda.so.1",
     "/usr/lib/wsl/lib/libcuda.so.1",
@@ -180,7 +180,7 @@ static void *vgpu__older_form(const char *name) {
   return NULL;
 }
 
-/* Called by trampolines.S at the first call of a function. Keeps the address only once the driver is loaded. */
+/* Called by trampolines-*.S at the first call of a function. Keeps the address only once the driver is loaded. */
 void *vgpu__bind(struct vgpu_pass *slot) {
   void *found = vgpu__driver_symbol(slot->name);
   if (found == NULL) found = vgpu__older_form(slot->name);

@@ -41,7 +41,7 @@ static void **vgpu__find_slot(const struct imports *imports, const char *name) {
     for (size_t i = 0; imports->tables[table] != NULL && i < imports->sizes[table]; i++) {
       const ElfW(Rela) *relocation = &imports->tables[table][i];
       uint64_t type = ELF64_R_TYPE(relocation->r_info);
-      if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
+      if (type != VGPU_RELOC_JUMP_SLOT && type != VGPU_RELOC_GLOB_DAT) continue;
       const ElfW(Sym) *symbol = &imports->symbols[ELF64_R_SYM(relocation->r_info)];
       if (symbol->st_shndx == SHN_UNDEF && strcmp(imports->names + symbol->st_name, name) == 0) {
         return (void **)(imports->base + relocation->r_offset);
@@ -75,13 +75,21 @@ static int vgpu__look_for_relro(struct dl_phdr_info *info, size_t size, void *da
 
 /*
  * Whether the slot is still unbound. It then points to PLT code through which the dynamic linker would fill the slot,
- * and overwrite the redirection.
+ * and overwrite the redirection. On x86-64 it points to the import's own PLT entry, which pushes a number and jumps. On
+ * aarch64 all such slots point to the first PLT entry, which begins by saving x16 and x30.
  */
 static int vgpu__is_lazy(const void *target) {
+#if defined(__aarch64__)
+  static const uint32_t LANDING = 0xd503245f /* bti c */, SAVING = 0xa9bf7bf0 /* stp x16, x30, [sp, #-16]! */;
+  uint32_t code[2];
+  memcpy(code, target, sizeof code);
+  return code[code[0] == LANDING] == SAVING;
+#else
   const unsigned char *code = target;
   static const unsigned char landing[] = {0xf3, 0x0f, 0x1e, 0xfa};
   if (memcmp(code, landing, sizeof landing) == 0) code += sizeof landing;
   return code[0] == 0x68 && (code[5] == 0xe9 || (code[5] == 0xf2 && code[6] == 0xe9));
+#endif
 }
 
 int vgpu__redirect(void *handle, const char *name, void *to, void **next) {

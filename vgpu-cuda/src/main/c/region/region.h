@@ -148,9 +148,9 @@ static inline struct vgpu_tenant *vgpu_tenant_current(void) {
   return LIKELY(LOAD(bound->generation) == vgpu__scope.generation) ? bound : &vgpu__ended;
 }
 
-/* Allocations in its scope are charged, or refused. */
+/* Allocations in its scope are charged, or refused. Acquire: whoever sees ATTACHED also sees the lease's pages. */
 static inline int vgpu__is_charged(const struct vgpu_tenant *tenant) {
-  uint32_t mode = LOAD(tenant->mode);
+  uint32_t mode = LOAD_ACQUIRE(tenant->mode);
   return mode == VGPU_ATTACHED || mode == VGPU_DROPPED;
 }
 
@@ -161,9 +161,9 @@ static inline int vgpu__word_open(uint32_t word) {
   return (word & (SHM_GRANT_OPEN | SHM_GRANT_REVOKED)) == SHM_GRANT_OPEN;
 }
 
-/* The seat looks seldom, so it must be told when work begins. */
+/* The seat looks seldom, so it must be told when work begins. In one order with the count of work: busy.c. */
 static inline int vgpu__seat_rests(const struct vgpu_tenant *tenant) {
-  return (LOAD(tenant->grant->turn_flags) & SHM_TURN_RESTING) != 0;
+  return (__atomic_load_n(&tenant->grant->turn_flags, __ATOMIC_SEQ_CST) & SHM_TURN_RESTING) != 0;
 }
 
 /* Whether none of its movable memory is on the host, where kernels cannot use it. */
@@ -172,8 +172,13 @@ static inline int vgpu__movable_is_home(const struct vgpu_tenant *tenant) {
 }
 
 /* ---- pages.c: the mapping of the shared pages ---- */
-enum { VGPU_REGION = 4096 + 69632 + 4096, VGPU_REGION_EXPRESS = 4096 + 69632 };
-_Static_assert(sizeof(struct shm_slot) * 128 + 4096 == 69632, "GRANT_SIZE + REPORT_SIZE + EXPRESS_SIZE");
+/*
+ * The files are mapped one by one into a tenant's range, so each begins at a multiple of the kernel's page. Kernels for
+ * aarch64 have pages of up to 64 KiB. The range costs addresses, not memory.
+ */
+enum { VGPU_STEP = 65536, VGPU_REGION_REPORT = VGPU_STEP, VGPU_REGION_EXPRESS = VGPU_REGION_REPORT + 2 * VGPU_STEP,
+       VGPU_REGION = VGPU_REGION_EXPRESS + VGPU_STEP };
+_Static_assert(sizeof(struct shm_slot) * 128 + 4096 <= 2 * VGPU_STEP, "REPORT_SIZE");
 enum { VGPU_PATIENCE_MS = 2000 }; /* how long to wait for a seat, or for the pages that it writes */
 /* Maps a file of shared pages after checking it; NULL: invalid, with the reason logged. */
 void *vgpu__map_file(const char *path, uint64_t size, uint64_t magic, uint64_t slot_count, int writable);
@@ -265,7 +270,7 @@ void vgpu__held_began(void); /* called by the thread that initialises the driver
 /* ---- opening.c: the C library's own dlopen, bypassing the hook's ---- */
 void *vgpu__dlopen(const char *path, int flags);
 void vgpu__find_next(void **next, const char *name);
-extern void *vgpu__dlopen_next VGPU_INTERNAL; /* trampolines.S jumps there */
+extern void *vgpu__dlopen_next VGPU_INTERNAL; /* trampolines-*.S jumps there */
 /*
  * Finds the file that the dynamic linker would open for a name without a slash, on behalf of the library `map` (a
  * handle); ld.so.cache is left out. `into` holds PATH_MAX bytes. 0: found.
@@ -289,7 +294,7 @@ int vgpu__poke(uint64_t into, const void *from, size_t size);
 /* Decodes a request; never reads unmapped memory. kind is OTHER for all calls that the core does not follow. */
 void vgpu__rm_parse(unsigned long request, uint64_t argument, struct vgpu_rm_call *into);
 
-/* ---- driver.c: passed-through functions, in the layout that trampolines.S uses ---- */
+/* ---- driver.c: passed-through functions, in the layout that trampolines-*.S uses ---- */
 struct vgpu_pass {
   void *target;
   uint64_t count;

@@ -10,12 +10,19 @@
 #endif
 
 #if !defined(VGPU_SANITIZED)
+/* The first glibc for aarch64 is 2.17: there all of these have this version. */
+#if defined(__aarch64__)
+#define VGPU_OLD(name) __asm__(".symver " #name "," #name "@GLIBC_2.17")
+#define VGPU_NOT_AS_OLD(name) VGPU_OLD(name)
+#else
 #define VGPU_OLD(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
+#define VGPU_NOT_AS_OLD(name) __asm__(".symver " #name "," #name "@GLIBC_2.3.3")
+#endif
 VGPU_OLD(dlsym);
 VGPU_OLD(dladdr);
 VGPU_OLD(dlerror);
-__asm__(".symver dlinfo,dlinfo@GLIBC_2.3.3");
-__asm__(".symver dladdr1,dladdr1@GLIBC_2.3.3");
+VGPU_NOT_AS_OLD(dlinfo);
+VGPU_NOT_AS_OLD(dladdr1);
 VGPU_OLD(dlclose);
 VGPU_OLD(pthread_create);
 VGPU_OLD(pthread_detach);

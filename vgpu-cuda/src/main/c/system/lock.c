@@ -10,7 +10,7 @@ void vgpu__lock_slow(struct vgpu_lock *lock) {
   int kept = errno;
   for (int i = 0; i < 40; i++) {
     if (vgpu__try_lock(lock)) return;
-    __builtin_ia32_pause();
+    VGPU_RELAX();
   }
   while (__atomic_exchange_n(&lock->word, 2, __ATOMIC_ACQUIRE) != 0) {
     syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);

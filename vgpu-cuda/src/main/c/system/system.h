@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "machine.h"
 #include "shown.h"
 
 struct stat;

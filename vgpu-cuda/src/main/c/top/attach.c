@@ -151,7 +151,7 @@ static int vgpu__map_pages(struct vgpu_tenant *tenant, uint32_t number) {
     return -1;
   }
   char *grant = vgpu__region_move(tenant, 0, grant_file, (size_t)SHM_GRANT_SIZE);
-  char *report = vgpu__region_move(tenant, (size_t)SHM_GRANT_SIZE, report_file, (size_t)SHM_REPORT_SIZE);
+  char *report = vgpu__region_move(tenant, VGPU_REGION_REPORT, report_file, (size_t)SHM_REPORT_SIZE);
   if (grant == NULL || report == NULL) return -1;
   tenant->seat = (const void *)grant;
   tenant->report = (void *)report;

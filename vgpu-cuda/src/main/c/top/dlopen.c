@@ -1,5 +1,5 @@
 /*
- * Ways in by the library's name, if the hook is preloaded (trampolines.S). Every request of dlopen or dlmopen for the
+ * Ways in by the library's name, if the hook is preloaded (trampolines-*.S). Every request of dlopen or dlmopen for the
  * driver or NVML gets the hook or the NVML stand-in: by name, by a relative or an absolute path, of any version, or by
  * another name of the same file.
  */
@@ -15,7 +15,7 @@
 
 void *vgpu__dlmopen_next;
 
-/* The handle to return instead. done = 0: trampolines.S jumps to the C library's function. */
+/* The handle to return instead. done = 0: trampolines-*.S jumps to the C library's function. */
 struct vgpu_opened {
   void *handle;
   uint64_t done;

@@ -101,7 +101,7 @@ static uint64_t vgpu__tick_ns(const struct vgpu_tenant *tenant, int working, int
  */
 static int vgpu__is_quiet(const struct vgpu_tenant *tenant) {
   int busy = __atomic_load_n(&tenant->slot->busy, __ATOMIC_SEQ_CST) != 0;
-  if (!busy && LOAD(tenant->slot->waiting) == 0) return 1;
+  if (!busy && __atomic_load_n(&tenant->slot->waiting, __ATOMIC_SEQ_CST) == 0) return 1;
   return (!busy || vgpu__is_stopped(tenant)) && tenant->watch.welcome && vgpu__peers_alone(tenant);
 }
 

@@ -34,10 +34,10 @@ int vgpu__monitor_start(void);
 void vgpu__monitor_forget(void);
 void vgpu__monitor_at_exit(void); /* called right after the driver was initialised */
 
-/* ---- trampolines.S, dlopen.c ---- */
+/* ---- trampolines-*.S, dlopen.c ---- */
 extern struct vgpu_pass vgpu_pass_begin[] VGPU_INTERNAL, vgpu_pass_end[] VGPU_INTERNAL;
 void vgpu__publish_passed(void);
 int vgpu__dlopen_name(void); /* needed if this library was not preloaded */
-extern void *vgpu__dlmopen_next VGPU_INTERNAL; /* trampolines.S jumps there */
+extern void *vgpu__dlmopen_next VGPU_INTERNAL; /* trampolines-*.S jumps there */
 
 #endif

@@ -134,6 +134,9 @@ EMU_API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device
     case 16:
         *value = (int)settings->sms;
         return CUDA_SUCCESS;
+    case 18: /* integrated with the host's memory */
+        *value = (int)emu_driver.state.times.is_integrated;
+        return CUDA_SUCCESS;
     case 33:
         *value = (int)found->gpu->index + 1;
         return CUDA_SUCCESS;

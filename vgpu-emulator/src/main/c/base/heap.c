@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #define NO_BLOCK UINT32_MAX
-enum { SECOND_BITS = 4, RELEASE_BYTES = 256 * 1024, PAGE = 4096 };
+enum { SECOND_BITS = 4, RELEASE_BYTES = 256 * 1024 };
 
 static void *reserve(uint64_t bytes) {
     void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -246,9 +246,9 @@ uint64_t emu_heap_allocate(emu_heap *heap, uint64_t bytes, uint64_t align) {
 /* Returns a written block's pages to the system. */
 static void release_pages(const emu_heap *heap, uint32_t index, uint32_t size) {
     uint64_t start = heap->base + (uint64_t)index * EMU_GRANULE;
-    uint64_t end = start + (uint64_t)size * EMU_GRANULE;
-    start = (start + PAGE - 1) / PAGE * PAGE;
-    end = end / PAGE * PAGE;
+    uint64_t end = start + (uint64_t)size * EMU_GRANULE, page = (uint64_t)sysconf(_SC_PAGESIZE);
+    start = (start + page - 1) / page * page;
+    end = end / page * page;
     if (start < end) {
         madvise((void *)(uintptr_t)start, end - start,
                 heap->fd < 0 ? MADV_DONTNEED : MADV_REMOVE);

@@ -149,7 +149,8 @@ static bool apply_fidelity(const char *name, const char *value, emu_kernel_times
                 {"legacy-events", NULL, NULL, 0, 0, &times->has_legacy_events},
                 {"thread-pid", NULL, NULL, 0, 0, &times->has_thread_pid},
                 {"single-green", NULL, NULL, 0, 0, &times->has_single_green},
-                {"teardown", NULL, NULL, 0, 0, &times->has_teardown}};
+                {"teardown", NULL, NULL, 0, 0, &times->has_teardown},
+                {"integrated", NULL, NULL, 0, 0, &times->is_integrated}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (strcmp(name, rows[i].name) == 0) {
             return rows[i].number != NULL ? read_number(value, rows[i].units, rows[i].low,
@@ -266,7 +267,6 @@ static int read_file(const char *path, char *text, char *problem, size_t size) {
 static void set_defaults(emu_settings *settings, emu_kernel_times *times) {
     *settings = (emu_settings){.devices = 1,
                                .sms = 132,
-                               .memory_bytes = UINT64_C(16) << 30,
                                .context_bytes = UINT64_C(64) << 20,
                                .slice_ns = 1024000,
                                .capability_major = 9,
@@ -307,12 +307,19 @@ static int apply_text(const char *text, emu_settings *settings, emu_kernel_times
     return result;
 }
 
+static uint64_t host_bytes(void) {
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_times *times,
                        char *problem, size_t size) {
     set_defaults(settings, times);
     int result = text == NULL || text[0] == '\0'
                      ? 0
                      : apply_text(text, settings, times, problem, size);
+    if (settings->memory_bytes == 0) { /* not said */
+        settings->memory_bytes = times->is_integrated ? host_bytes() : UINT64_C(16) << 30;
+    }
     times->grain_bytes = (times->grain_bytes + UNIT - 1) / UNIT * UNIT;
     if (times->is_lazy == UNSAID) {
         times->is_lazy = lazy_by_default(times->cuda_version);

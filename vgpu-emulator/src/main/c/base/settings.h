@@ -58,6 +58,7 @@ typedef struct {
     uint32_t has_thread_pid;    /* NVML reports the pid of the thread that called cuInit */
     uint32_t has_single_green;  /* a green context can be current to one thread at a time */
     uint32_t has_teardown;      /* driver calls fail once the process is exiting */
+    uint32_t is_integrated;     /* the GPU has no memory of its own, but the host's, as GB10 */
     uint32_t cuda_version; /* reported by cuDriverGetVersion: 12040 for 12.4 */
     uint64_t wave_ns; /* the duration of one wave of blocks over all SMs, for a kernel in no table */
     uint64_t kernel_count;

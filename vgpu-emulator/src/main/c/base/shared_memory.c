@@ -8,14 +8,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* memfd_create() is newer than the oldest supported glibc. */
-#ifndef SYS_memfd_create
+/* memfd_create() is newer than the oldest supported glibc. The numbers: arch/x86/entry/syscalls/syscall_64.tbl and
+ * include/uapi/asm-generic/unistd.h of Linux. */
+#if !defined(SYS_memfd_create) && defined(__aarch64__)
+#define SYS_memfd_create 279
+#elif !defined(SYS_memfd_create)
 #define SYS_memfd_create 319
 #endif
 #define CLOSE_ON_EXEC 1u
 #define PREFIX "vgpu-emulator-"
 
-enum { PAGE = 4096, NAME_SIZE = 64 };
+/* A mapping begins at a multiple of the kernel's page, which may have 64 KiB on aarch64. */
+enum { PAGE = 65536, NAME_SIZE = 64 };
 
 int emu_shared_memory_make(const char *what, uint64_t bytes) {
     char name[NAME_SIZE];

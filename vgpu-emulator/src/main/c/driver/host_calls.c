@@ -256,7 +256,11 @@ static void *work(void *nothing) {
 
 /* Bound to the version that every glibc has. Weak, because before glibc 2.34 a program without threads does not have
  * it. */
+#if defined(__aarch64__)
+__asm__(".symver emu_pthread_create, pthread_create@GLIBC_2.17");
+#else
 __asm__(".symver emu_pthread_create, pthread_create@GLIBC_2.2.5");
+#endif
 extern int emu_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *)
     __attribute__((weak));
 

@@ -14,7 +14,8 @@
 
 #define MIG_MAGIC UINT64_C(0x3130474955504756) /* "VGPUIG01" */
 
-enum { PAGE = 4096 };
+/* The areas are mapped one by one; a page may have 64 KiB on aarch64. */
+enum { PAGE = 65536 };
 
 typedef struct {
     _Alignas(64) uint64_t word; /* sequence << 1 | buffer */

@@ -17,8 +17,16 @@ static void read_memory(emu_gpu *gpu, nvmlMemory_v2_t *memory) {
     memory->free = emu_nvml_number("memory_free", index, rest);
 }
 
+/* NVML does not report the memory of a GPU that has none of its own. */
+static nvmlReturn_t memory_result(const emu_gpu *gpu) {
+    return gpu->state->times.is_integrated ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
 EMU_API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
     EMU_NVML_GPU(device, memory != NULL);
+    if (memory_result(gpu) != NVML_SUCCESS) {
+        return memory_result(gpu);
+    }
     nvmlMemory_v2_t all;
     read_memory(gpu, &all);
     memory->total = all.total;
@@ -31,6 +39,9 @@ EMU_API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_
     EMU_NVML_GPU(device, memory != NULL);
     if (memory->version != (sizeof(nvmlMemory_v2_t) | 2u << 24)) {
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    }
+    if (memory_result(gpu) != NVML_SUCCESS) {
+        return memory_result(gpu);
     }
     read_memory(gpu, memory);
     return NVML_SUCCESS;

@@ -10,6 +10,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#if defined(__aarch64__)
+enum { JUMP_SLOT = R_AARCH64_JUMP_SLOT, GLOB_DAT = R_AARCH64_GLOB_DAT };
+#else
+enum { JUMP_SLOT = R_X86_64_JUMP_SLOT, GLOB_DAT = R_X86_64_GLOB_DAT };
+#endif
+
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 static void put(uintptr_t *slot, uintptr_t value) {
@@ -43,7 +49,7 @@ __attribute__((constructor)) static void redirect_import(void) {
             const ElfW(Rela) *relocation = &relocations[table][i];
             uint64_t type = ELF64_R_TYPE(relocation->r_info);
             const ElfW(Sym) *symbol = &symbols[ELF64_R_SYM(relocation->r_info)];
-            if ((type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT) &&
+            if ((type == JUMP_SLOT || type == GLOB_DAT) &&
                 strcmp(names + symbol->st_name, "ioctl") == 0) {
                 put((uintptr_t *)((uintptr_t)&__ehdr_start + relocation->r_offset),
                     (uintptr_t)&emu_rm_ioctl);

@@ -108,7 +108,8 @@ public interface GpuReading {
   /**
    * {@return further readings by name, for example {@code driver_version}, {@code cuda_version},
    * {@code architecture}, {@code compute_capability}, {@code pci}, {@code numa_node}, {@code
-   * mig_mode}, {@code compute_mode}; in this order}
+   * memory} (only for a GPU without memory of its own: {@code the host's}), {@code mig_mode},
+   * {@code compute_mode}; in this order}
    */
   default Map<String, String> properties() {
     return Map.of();

@@ -115,6 +115,29 @@ class SeatCommandsIT {
     assertThat(doctor.json().path("problems").toString()).contains(said, remedy);
   }
 
+  /** As on GB10, whose memory NVML does not report. */
+  @Test
+  void aGpuWithoutMemoryOfItsOwnHasTheHosts() throws Exception {
+    List<String> integrated = List.of("VGPU_EMULATOR=devices=1,context=64MiB,integrated=on");
+    CommandNode.Command devices = node.vgpuWith(integrated, "devices", "--json").succeeds();
+    JsonNode device = devices.json().path("devices").path(0);
+    assertThat(device.at("/properties/memory").asText()).as("%s", devices).isEqualTo("the host's");
+    assertThat(device.path("memory_used_bytes").asLong()).isPositive();
+    CommandNode.Command doctor = node.vgpuWith(integrated, "doctor");
+    assertThat(doctor.exitCode()).as("%s", doctor).isZero();
+    assertThat(doctor.out().replaceAll("\\s+", " ")).contains("its memory is the host's");
+
+    String smi = CommandNode.program("smi");
+    CommandNode.Command under =
+        node.vgpuWith(integrated, "run", "--memory", "256MiB", "--", smi, "--json").succeeds();
+    assertThat(under.json().at("/gpus/0/total").asLong()).as("%s", under).isEqualTo(256L << 20);
+    String most = (device.path("memory_bytes").asLong() >> 30) + 1 + "GiB";
+    CommandNode.Command refused =
+        node.vgpuWith(integrated, "run", "--memory", most, "--", smi, "--json");
+    assertThat(refused.exitCode()).as("%s", refused).isNotZero();
+    assertThat(refused.out()).isEmpty();
+  }
+
   @Test
   void lsAndTopShowWhatRuns() throws Exception {
     node.vgpu("serve").prints("holding the seat of");

@@ -83,6 +83,14 @@ class NativeTest {
     runTests("plain", List.of());
   }
 
+  /** Kernels for aarch64 may have them. */
+  @Test
+  void pagesOf64KibAreEnough() throws Exception {
+    runTests(
+        "large-pages",
+        List.of("attach", "memory", "fork", "express-obeyed", "tenants-memory", "quota-fill"));
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"asan", "tsan"})
   void sanitizersFindNothing(String kind) throws Exception {

@@ -1,6 +1,7 @@
 package dev.vgpu.emulator;
 
 import dev.vgpu.VgpuException;
+import dev.vgpu.files.NativeResource;
 import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.files.UnpackedFile;
 import java.io.IOException;
@@ -11,15 +12,13 @@ import org.jspecify.annotations.Nullable;
 
 /** A native library in this jar, unpacked on first use. Safe for use by several threads. */
 final class NativeLibraryFile {
-  private static final String RESOURCES = "/META-INF/native/linux-x86_64/";
-
   private final UnpackedFile file;
   private final EmulatorSettings settings;
   private final Path directory;
   private @Nullable Path unpacked;
 
   NativeLibraryFile(String name, EmulatorSettings settings, Path directory) {
-    this.file = new UnpackedFile(NativeLibraryFile.class, RESOURCES + name, name);
+    this.file = new UnpackedFile(NativeLibraryFile.class, NativeResource.of(name), name);
     this.settings = settings;
     this.directory = directory;
   }
@@ -40,6 +39,10 @@ final class NativeLibraryFile {
   }
 
   private Path unpack() {
+    if (NativeLibraryFile.class.getResource(file.resource()) == null) {
+      throw new VgpuException(
+          "the jar holds no emulated GPU for this machine: file=" + file.resource());
+    }
     // The library refuses it as well; checking here gives the reason before anything is loaded.
     Optional<String> objection = TrustedFiles.objection(settings.stateDirectory());
     if (objection.isPresent()) {

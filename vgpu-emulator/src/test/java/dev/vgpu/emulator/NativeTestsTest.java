@@ -10,10 +10,10 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Builds the C tests and runs them: plain, and under the sanitizers. */
+/** Builds the C tests and runs them: plain, with pages of 64 KiB, and under the sanitizers. */
 class NativeTestsTest {
   @ParameterizedTest
-  @ValueSource(strings = {"plain", "address", "thread"})
+  @ValueSource(strings = {"plain", "large-pages", "address", "thread"})
   @Timeout(value = 240, unit = TimeUnit.SECONDS)
   void nativeTestsPass(String variant) throws IOException, InterruptedException {
     Path module = Path.of("").toAbsolutePath();

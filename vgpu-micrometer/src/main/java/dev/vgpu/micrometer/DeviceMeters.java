@@ -65,6 +65,13 @@ final class DeviceMeters {
           bytes("hw.gpu.memory.usage", "Memory that is taken", GpuReading::memoryUsed),
           new Told(
               Kind.GAUGE,
+              "vgpu.pool.memory.shared",
+              "",
+              "1: it has no memory of its own, and its memory's figures are the host's",
+              Tags.empty(),
+              DeviceMeters::sharesHostMemory),
+          new Told(
+              Kind.GAUGE,
               "hw.temperature",
               "celsius",
               "How warm it is",
@@ -129,6 +136,12 @@ final class DeviceMeters {
 
   void remove() {
     meters.remove();
+  }
+
+  private static OptionalDouble sharesHostMemory(GpuReading reading) {
+    return reading.properties().containsKey("memory")
+        ? OptionalDouble.of(1)
+        : OptionalDouble.empty();
   }
 
   private static Told utilization(String task, Function<GpuReading, OptionalInt> percent) {

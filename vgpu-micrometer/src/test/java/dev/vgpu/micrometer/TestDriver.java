@@ -9,6 +9,7 @@ import dev.vgpu.spi.GpuProvider;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /** A driver that finds no GPU, and reports for the tests' GPUs the readings that they set. */
@@ -16,7 +17,15 @@ public final class TestDriver implements GpuProvider {
   /** The temperature of each GPU, in degrees Celsius. */
   static final Map<GpuId, Integer> CELSIUS = new ConcurrentHashMap<>();
 
+  /** The GPUs whose memory is the host's. */
+  static final Set<GpuId> SHARING = ConcurrentHashMap.newKeySet();
+
   private record Reading(GpuId gpu, int celsius) implements GpuReading {
+    @Override
+    public Map<String, String> properties() {
+      return SHARING.contains(gpu) ? Map.of("memory", "the host's") : Map.of();
+    }
+
     @Override
     public GpuHealth health() {
       return GpuHealth.HEALTHY;

@@ -251,6 +251,24 @@ class VgpuMetricsTest {
     assertThat(ofDevice("hw.temperature")).isNaN();
   }
 
+  @Test
+  void onlyAGpuWithTheHostsMemoryIsMeasuredAsSuch() {
+    TestDriver.CELSIUS.put(device.id(), 61);
+    metrics.bindTo(registry);
+    assertThat(registry.find("vgpu.pool.memory.shared").meter()).isNull();
+
+    TestDriver.SHARING.add(device.id());
+    await(
+        () -> {
+          later();
+          return ofDevice("hw.temperature") == 61
+              && registry.find("vgpu.pool.memory.shared").gauge() != null;
+        });
+    assertThat(ofDevice("vgpu.pool.memory.shared")).isEqualTo(1);
+    TestDriver.SHARING.remove(device.id());
+    TestDriver.CELSIUS.remove(device.id());
+  }
+
   private double ofDevice(String name) {
     return registry.get(name).tag("hw.id", device.id().value()).gauge().value();
   }

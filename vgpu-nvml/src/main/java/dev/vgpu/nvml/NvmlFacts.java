@@ -75,6 +75,9 @@ final class NvmlFacts {
       bus.ifPresent(id -> fixed.put("pci", id));
     }
     numaNode(device, bus).ifPresent(node -> fixed.put("numa_node", node));
+    if (session.sharesHostMemory(device)) {
+      fixed.put(HostMemory.PROPERTY, HostMemory.VALUE);
+    }
     if (state.nvmlDeviceGetEccMode(device, number, other) == Nvml.NVML_SUCCESS) {
       fixed.put("ecc_mode", number.getInt(0) == 1 ? "on" : "off");
     }

@@ -46,13 +46,19 @@ public final class NvmlProvider implements GpuProvider {
 
   private static final String NVML_FILE = "libnvidia-ml.so.1";
   private static final String CUDA_FILE = "libcuda.so.1";
+
+  /** Debian's and Ubuntu's directory of libraries. */
+  private static final String MULTIARCH =
+      System.getProperty("os.arch", "").equals("aarch64")
+          ? "aarch64-linux-gnu"
+          : "x86_64-linux-gnu";
+
   private static final List<Path> USUAL_PLACES =
       List.of(
-          Path.of("/usr/lib/x86_64-linux-gnu"),
-          Path.of("/usr/lib/aarch64-linux-gnu"),
+          Path.of("/usr/lib", MULTIARCH),
           Path.of("/usr/lib64"),
           Path.of("/usr/lib"),
-          Path.of("/usr/lib/x86_64-linux-gnu/nvidia/current"),
+          Path.of("/usr/lib", MULTIARCH, "nvidia/current"),
           Path.of("/usr/local/nvidia/lib64"),
           Path.of("/usr/local/nvidia/lib"),
           Path.of("/usr/lib/wsl/lib"),

@@ -116,13 +116,16 @@ final class NvmlReader {
           size(memory.getLong(Nvml.MEMORY_V2_USED)),
           size(memory.getLong(Nvml.MEMORY_V2_RESERVED)));
     }
-    if (nvml.nvmlDeviceGetMemoryInfo(device, memory) == Nvml.NVML_SUCCESS) {
+    int code = nvml.nvmlDeviceGetMemoryInfo(device, memory);
+    if (code == Nvml.NVML_SUCCESS) {
       return new NvmlReading.Memory(
           size(memory.getLong(Nvml.MEMORY_TOTAL)),
           size(memory.getLong(Nvml.MEMORY_USED)),
           Optional.empty());
     }
-    return new NvmlReading.Memory(Optional.empty(), Optional.empty(), Optional.empty());
+    Optional<HostMemory> host = NvmlSession.hostMemory(code);
+    return new NvmlReading.Memory(
+        host.map(HostMemory::total), host.map(HostMemory::used), Optional.empty());
   }
 
   static Optional<MemorySize> size(long bytes) {

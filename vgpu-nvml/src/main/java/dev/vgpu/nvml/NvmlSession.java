@@ -227,7 +227,10 @@ public final class NvmlSession implements AutoCloseable {
     return NativeCalls.text(memory);
   }
 
-  /** {@return total and free bytes} The first version counts the driver's reserve as used. */
+  /**
+   * {@return total and free bytes} The first version counts the driver's reserve as used. A GPU
+   * without memory of its own has the host's.
+   */
   private long[] memory(long device) {
     ByteBuffer info = memoryInfo;
     info.putInt(0, Nvml.MEMORY_V2_VERSION);
@@ -238,9 +241,26 @@ public final class NvmlSession implements AutoCloseable {
               + Math.max(0, info.getLong(Nvml.MEMORY_V2_USED));
       return new long[] {total, total - taken};
     }
-    check(nvml.nvmlDeviceGetMemoryInfo(device, info), "nvmlDeviceGetMemoryInfo");
+    int code = nvml.nvmlDeviceGetMemoryInfo(device, info);
+    Optional<HostMemory> host = hostMemory(code);
+    if (host.isPresent()) {
+      return new long[] {host.get().total().bytes(), host.get().available().bytes()};
+    }
+    check(code, "nvmlDeviceGetMemoryInfo");
     long total = info.getLong(Nvml.MEMORY_TOTAL);
     return new long[] {total, total - Math.max(0, info.getLong(Nvml.MEMORY_USED))};
+  }
+
+  /** {@return the memory of a GPU whose memory NVML does not report, by its code; else empty} */
+  static Optional<HostMemory> hostMemory(int code) {
+    return code == Nvml.NVML_ERROR_NOT_SUPPORTED ? HostMemory.read() : Optional.empty();
+  }
+
+  /** {@return whether a device has no memory of its own, but the host's} */
+  boolean sharesHostMemory(long device) {
+    memoryInfo.putInt(0, Nvml.MEMORY_V2_VERSION);
+    return nvml.nvmlDeviceGetMemoryInfo_v2(device, memoryInfo) != Nvml.NVML_SUCCESS
+        && hostMemory(probe(device)).isPresent();
   }
 
   /** {@return whether it is a MIG instance, which may come and go during a session} */

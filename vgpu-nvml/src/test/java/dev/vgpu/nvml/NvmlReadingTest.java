@@ -177,6 +177,52 @@ class NvmlReadingTest {
     assertThat(provider.readings().get(0).processes()).isEmpty();
   }
 
+  /** As GB10. */
+  @Test
+  void aGpuWithoutMemoryOfItsOwnHasTheHosts() throws IOException {
+    nvml.set("fail.nvmlDeviceGetMemoryInfo.1=3", "fail.nvmlDeviceGetMemoryInfo_v2.1=3");
+    HostMemory host = HostMemory.read().orElseThrow();
+
+    PhysicalGpu gpu = provider.gpus().get(1);
+    assertThat(provider.gpus()).hasSize(3);
+    assertThat(gpu.memory()).isEqualTo(host.total());
+    assertThat(gpu.usableMemory()).isLessThan(host.total()).isGreaterThan(MemorySize.ZERO);
+    assertThat(provider.freeMemory(gpu.id()).orElseThrow())
+        .isLessThan(host.total())
+        .isGreaterThan(MemorySize.ZERO);
+    assertThat(provider.status().unavailableBecause()).isEmpty();
+
+    GpuReading reading = provider.readings().get(1);
+    assertThat(reading.health()).isEqualTo(GpuHealth.HEALTHY);
+    assertThat(reading.memoryTotal()).contains(host.total());
+    assertThat(reading.memoryUsed().orElseThrow())
+        .isLessThan(host.total())
+        .isGreaterThan(MemorySize.ZERO);
+    assertThat(reading.memoryReserved()).isEmpty();
+    assertThat(reading.properties()).containsEntry("memory", "the host's");
+    assertThat(provider.readings().get(0).properties()).doesNotContainKey("memory");
+  }
+
+  @Test
+  void theHostsMemoryIsReadFromTheKernelsText() {
+    List<String> text =
+        List.of(
+            "MemTotal:       127600748 kB",
+            "MemFree:        100000000 kB",
+            "MemAvailable:   118566368 kB",
+            "HugePages_Total:       0");
+    assertThat(HostMemory.parse(text))
+        .contains(
+            new HostMemory(
+                MemorySize.ofBytes(127_600_748L << 10), MemorySize.ofBytes(118_566_368L << 10)));
+    assertThat(HostMemory.parse(text).orElseThrow().used())
+        .isEqualTo(MemorySize.ofBytes((127_600_748L - 118_566_368L) << 10));
+    assertThat(HostMemory.parse(text.subList(0, 2))).isEmpty();
+    assertThat(HostMemory.parse(List.of("MemTotal: 1 kB", "MemAvailable: 2 kB"))).isEmpty();
+    assertThat(HostMemory.parse(List.of("MemTotal: -1 kB", "MemAvailable: 2 kB"))).isEmpty();
+    assertThat(HostMemory.parse(List.of("MemTotal: 9999999999999999999 kB"))).isEmpty();
+  }
+
   // ---- impossible values
 
   @Test

@@ -124,6 +124,13 @@ final class DoctorReport {
     if (known.containsKey("driver_version")) {
       lines.add("driver " + known.get("driver_version"));
     }
+    if (known.containsKey("memory")) {
+      lines.add(
+          "its memory is "
+              + known.get("memory")
+              + ": quotas are parts of what the kernel reports as available, and any program may"
+              + " take it meanwhile");
+    }
     if ("off".equals(known.get("persistence_mode"))) {
       lines.add(
           "persistence mode is off: the first program waits until the driver has begun; as root:"

@@ -152,6 +152,7 @@ public final class DeviceTexts {
   public static String modes(GpuReading reading) {
     Map<String, String> all = reading.properties();
     List<String> parts = new ArrayList<>();
+    put(parts, all, "memory", "memory: ");
     put(parts, all, "mig_mode", "MIG ");
     put(parts, all, "mig_pending", "MIG after a reset ");
     putUnless(parts, all, "compute_mode", "default", "compute mode ");

@@ -122,6 +122,15 @@ class DoctorCommandTest {
   }
 
   @Test
+  void aGpuWithoutMemoryOfItsOwnIsSaidToShareTheHosts() {
+    modes(Map.of("memory", "the host's"));
+    assertThat(text().lines())
+        .anyMatch(
+            line ->
+                line.contains("its memory is the host's") && line.contains("any program may take"));
+  }
+
+  @Test
   void theDriversVersionIsSaidOnceAndWithoutOneNothingIs() throws Exception {
     modes(Map.of("driver_version", "580.65.06"));
     assertThat(text().lines().filter(line -> line.startsWith("    driver ")))

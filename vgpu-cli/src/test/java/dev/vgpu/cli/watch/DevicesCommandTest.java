@@ -96,6 +96,7 @@ class DevicesCommandTest {
           "architecture", "Hopper",
           "compute_capability", "9.0",
           "pci", "00000000:01:00.0",
+          "memory", "the host's",
           "mig_mode", "on",
           "compute_mode", "exclusive process");
     }
@@ -124,7 +125,7 @@ class DevicesCommandTest {
             "  busy 87 %, 64 °C, 412 of 700 W",
             "  Hopper 9.0, driver 580.65.06, CUDA 13.0, PCI 00000000:01:00.0",
             "  NVLink 2 of 3 up: 1 to GPU-12345678, 1 to switch",
-            "  MIG on, compute mode exclusive process",
+            "  memory: the host's, MIG on, compute mode exclusive process",
             "  2 processes");
   }
 

@@ -4,6 +4,7 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.cuda.layout.HookEnvironment;
 import dev.vgpu.cuda.pages.FileAccess;
 import dev.vgpu.files.LibraryPlace;
+import dev.vgpu.files.NativeResource;
 import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.files.UnpackedFile;
 import java.io.IOException;
@@ -33,7 +34,7 @@ public final class HookLibrary {
 
   /** The hook: the file that the environment names, else the one in this jar. */
   public HookLibrary(Map<String, String> environment) {
-    this(resource(NAME), environment);
+    this(NativeResource.of(NAME), environment);
   }
 
   /** Takes another resource of the class path instead of the hook in this jar. */
@@ -51,21 +52,12 @@ public final class HookLibrary {
 
   /** {@return the NVML stand-in} */
   static HookLibrary nvml(Map<String, String> environment) {
-    return new HookLibrary(NVML_NAME, resource(NVML_NAME), null, environment);
+    return new HookLibrary(NVML_NAME, NativeResource.of(NVML_NAME), null, environment);
   }
 
   /** {@return the program that suspends other processes} */
   public static HookLibrary checkpointProgram(Map<String, String> environment) {
-    return new HookLibrary(CHECKPOINT_NAME, resource(CHECKPOINT_NAME), null, environment);
-  }
-
-  private static String resource(String name) {
-    return "/META-INF/native/linux-" + architecture() + "/" + name;
-  }
-
-  private static String architecture() {
-    String name = System.getProperty("os.arch", "");
-    return name.equals("amd64") ? "x86_64" : name;
+    return new HookLibrary(CHECKPOINT_NAME, NativeResource.of(CHECKPOINT_NAME), null, environment);
   }
 
   /** {@return why the library is not available; empty if it is} */

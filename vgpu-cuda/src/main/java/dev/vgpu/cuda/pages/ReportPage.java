@@ -4,6 +4,7 @@ import dev.vgpu.VgpuException;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Path;
@@ -14,9 +15,9 @@ import org.slf4j.LoggerFactory;
 /**
  * The page that tenants write. A tenant can truncate the file at any moment. An access to its
  * mapping then faults, and the JVM throws an error late and elsewhere, or crashes. So the page is
- * read and written with file calls, which see the same bytes as the processes' mappings. No file
- * call can do {@link #compareAndSet}: a {@link PageChanger} does it. Confined to one thread at a
- * time.
+ * read and written with file calls, which see the same bytes as the processes' mappings; fences
+ * give them the order of a {@link SharedPage}. No file call can do {@link #compareAndSet}: a {@link
+ * PageChanger} does it. Confined to one thread at a time.
  *
  * <p>Does not use a {@link java.nio.channels.FileChannel}: an interrupt of the reading thread would
  * close it.
@@ -61,6 +62,8 @@ public final class ReportPage extends SharedPage implements AutoCloseable {
     try {
       file.seek(offset);
       file.readFully(into, 0, length);
+      // A file call orders nothing. What is read next must not be older than this.
+      VarHandle.acquireFence();
     } catch (IOException e) {
       throw new LostException(e);
     }
@@ -69,6 +72,8 @@ public final class ReportPage extends SharedPage implements AutoCloseable {
   private void write(int offset, int length) {
     try {
       file.seek(offset);
+      // Whoever sees this also sees what was written before.
+      VarHandle.releaseFence();
       file.write(word, 0, length);
     } catch (IOException e) {
       throw new LostException(e);
@@ -103,6 +108,7 @@ public final class ReportPage extends SharedPage implements AutoCloseable {
   public void clear(int offset, int length) {
     try {
       file.seek(offset);
+      VarHandle.releaseFence();
       file.write(new byte[length]);
     } catch (IOException e) {
       throw new LostException(e);

@@ -1,6 +1,7 @@
 package dev.vgpu.nvml.binding;
 
 import dev.vgpu.files.JnaPlace;
+import dev.vgpu.files.NativeResource;
 import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.files.UntrustedFileException;
 import java.io.IOException;
@@ -62,12 +63,7 @@ public final class NativeCalls {
   }
 
   private static void loadOwn(Iterable<Path> directories) throws IOException {
-    String architecture = System.getProperty("os.arch", "");
-    String resource =
-        "/META-INF/native/linux-"
-            + (architecture.equals("amd64") ? "x86_64" : architecture)
-            + "/"
-            + NAME;
+    String resource = NativeResource.of(NAME);
     byte[] library;
     try (InputStream in = NativeCalls.class.getResourceAsStream(resource)) {
       if (in == null) {

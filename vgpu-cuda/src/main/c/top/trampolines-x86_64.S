@@ -3,7 +3,7 @@
  * the stack unchanged. A slot's target is at first its lazy entry, which saves all possible argument registers, binds,
  * and jumps. Slots are contiguous: struct vgpu_pass of region.h.
  */
-#include "../system/lazy.h"
+#include "../system/lazy-x86_64.h"
 
 #define HANDLED(name, class, symbol, since, thread, params)
 #define SYNC_WORK(name, symbol, since, thread, params, args)

@@ -2,7 +2,7 @@
  * One trampoline per function that is passed through or denied: it jumps to its slot's target. That is at first the lazy
  * entry, which binds and jumps. Slots are laid out as struct vgpu_nvml_slot of real.c.
  */
-#include "../c/system/lazy.h"
+#include "../c/system/lazy-x86_64.h"
 
 #define HANDLED(name, params)
 #define TEXT(name, params)

@@ -1,0 +1,74 @@
+#!/bin/sh
+# Runs C tests of what was built for aarch64, under QEMU's user mode. Usage: test.sh WORK [all]
+#
+# Needs aarch64-linux-gnu-gcc and qemu-aarch64 (Debian: gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user), and
+# the modules' target/classes. QEMU shows neither the order of memory accesses nor pages of 64 KiB. With "all", also the
+# tests that time something, or take long. These cannot run:
+#   - fork, tenants-fork: QEMU ends where a child of a program with threads starts a thread
+#   - suspend, "nvml: processes", "nvml: utilisation": they compare start times, and QEMU makes up /proc/self/stat
+#   - level 2, rm, green-alone: QEMU has no process_vm_readv
+#   - measured-apart: the kernel cannot start these programs from another program
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+work=$1
+mkdir -p "$work"
+export VGPU_ARCH=aarch64 CC=aarch64-linux-gnu-gcc NM=aarch64-linux-gnu-nm OBJDUMP=aarch64-linux-gnu-objdump
+export VGPU_QEMU_ROOT=/usr/aarch64-linux-gnu VGPU_QEMU_EXEC="$work/exec.so"
+VGPU_QEMU=$(command -v qemu-aarch64)
+export VGPU_QEMU VGPU_TEST_RUNNER="$VGPU_QEMU -L $VGPU_QEMU_ROOT -E LD_PRELOAD=$VGPU_QEMU_EXEC"
+export VGPU_TEST_SCALE=10
+$CC -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared "$root/build/aarch64/exec.c" -o "$VGPU_QEMU_EXEC"
+hook=$root/vgpu-cuda/target/classes/META-INF/native/linux-aarch64
+emulator=$root/vgpu-emulator/target/classes/META-INF/native/linux-aarch64
+failed=0
+
+# The entry points, the gate, the express lane, several leases, the ledger.
+hook_tests="attach memory passed-on proc-address dlopen close-descriptors gate messages resting revoked seat-killed
+  express-obeyed express-announced express-killed express-garbage tenants-memory tenants-streams tenants-gates
+  tenants-churn garbage garbage-grant launches-counted suspended-waits exits quota-churn"
+memory_tests="plain pools pools-later graphs physical arrays managed shared errors inputs green replay-graphs"
+emulator_tests="schedule text trusted driver forms memory ipc graph nodes texture sharing mig"
+if [ "${2-}" = all ]; then
+  hook_tests=$(sed -n 's/^    {"\([^"]*\)", test_.*/\1/p' "$root/vgpu-cuda/src/test/c/test_hook.c" |
+    grep -vxE 'fork|tenants-fork')
+  memory_tests=$(sed -n 's/^    {"\([^"]*\)", role_.*/\1/p' "$root/vgpu-cuda/src/test/c/test_memory.c" |
+    grep -vxE 'green-alone|measured-apart|measured-apart-old')
+  emulator_tests="$emulator_tests green time random monitor fidelity pieces processes"
+fi
+
+# run NAME COMMAND...: the command's output is shown only if it fails.
+run() {
+  name=$1
+  shift
+  began=$(date +%s)
+  if "$@" > "$work/$name.log" 2>&1; then
+    echo "ok   $name: $(grep -c '^ok ' "$work/$name.log") tests, $(($(date +%s) - began)) s"
+  else
+    echo "FAIL $name"
+    sed 's/^/  /' "$work/$name.log" | grep -v 'cannot be preloaded' | tail -n 60
+    failed=1
+  fi
+}
+
+cd "$root/vgpu-cuda"
+run orders sh src/test/c/check.sh orders
+run exports sh src/test/c/check.sh exports "$hook/libvgpu_cuda.so"
+run nvml-exports sh src/test/c/check.sh nvml-exports "$hook/libvgpu_nvml.so"
+# shellcheck disable=SC2086 # lists of words
+run hook sh src/test/c/run.sh plain "$work/hook" "$hook/libvgpu_cuda.so" $hook_tests
+# shellcheck disable=SC2086
+EMULATOR=$emulator/libcuda.so.1 \
+  run memory sh src/test/c/run_memory.sh plain "$work/memory" "$hook/libvgpu_cuda.so" $memory_tests
+# All cases, by name, but two.
+set --
+while read -r name; do
+  set -- "$@" "$name"
+done << END
+$(sed -n 's/^  ROW("\([^"]*\)".*/\1/p' src/test/c/compat.c | grep -vxE 'nvml: (processes|utilisation)')
+END
+run compat sh src/test/c/run_compat.sh plain "$work/compat" "$hook/libvgpu_cuda.so" "$hook/libvgpu_nvml.so" \
+  "$emulator/libcuda.so.1" "$emulator/libnvidia-ml.so.1" "$@"
+cd "$root/vgpu-emulator"
+# shellcheck disable=SC2086
+run emulator sh src/test/c/run.sh "$work/emulator" plain $emulator_tests
+exit $failed
