@@ -5,7 +5,7 @@
 . "$ROOT/build/site.sh"
 
 PUBLISHED="vgpu-bom,vgpu-api,vgpu-core,vgpu-fleet,vgpu-nvml,vgpu-cuda,vgpu-kmod,vgpu-emulator,\
-vgpu-micrometer,vgpu-spring-boot-autoconfigure,vgpu-spring-boot-starter,vgpu-onnxruntime,vgpu-djl"
+vgpu-dashboard,vgpu-micrometer,vgpu-spring-boot-autoconfigure,vgpu-spring-boot-starter,vgpu-onnxruntime,vgpu-djl"
 # The checks that the compile stage has already run.
 CHECKED='-Dspotless.check.skip -Dcheckstyle.skip -Dforbiddenapis.skip -Denforcer.skip'
 STAGES=6
