@@ -147,7 +147,7 @@ final class Board implements AutoCloseable {
       Optional<GpuState> state = look.state(lease.gpu());
       boolean waits = WaitReason.waits(lease, state);
       track.waits(look.atNs(), look.wallMs(), waits);
-      track.put(json);
+      track.put(json, TenantJson.isCounted(lease));
       if (waits) {
         WaitReason reason = WaitReason.of(lease, state, seenOn(lease.gpu(), look.leases()));
         json.object("wait").put("why", EventJson.cut(reason.why()));

@@ -8,19 +8,19 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * The last {@value #KEPT} events. When the log is full, the oldest preemption is dropped, or
- * otherwise the oldest event. Safe for use by several threads.
+ * The last {@value #KEPT} events. When the log is full, the oldest preemption or change of sharing
+ * is dropped, or otherwise the oldest event. Safe for use by several threads.
  */
 final class EventLog {
   private static final int KEPT = 500;
 
-  /** The most events in one tick: the newest ones. */
+  /** The most frequent events in one tick: the newest ones. */
   private static final int MOST_AT_ONCE = 100;
 
   private record Entry(long number, EventJson event) {
-    /** Preemptions are frequent. They are dropped first, to displace no refusal and no death. */
+    /** Frequent events are dropped first, so that they displace no refusal and no death. */
     boolean isCommon() {
-      return event.kind().equals("Preempted");
+      return event.kind().equals("Preempted") || event.kind().equals("SharingChanged");
     }
 
     /** {@return the event's JSON with its number as the first member} */
@@ -65,14 +65,19 @@ final class EventLog {
 
   /** Adds the events since the last call, and how many more were left out. */
   synchronized void putNew(JsonText json) {
-    long from = Math.max(toldNumber, lastNumber - MOST_AT_ONCE);
-    json.object("events").put("left_out", from - toldNumber).array("list");
-    for (Entry entry : entries) {
-      if (entry.number() > from) {
-        json.json(entry.json());
+    List<Entry> fresh = entries.stream().filter(entry -> entry.number() > toldNumber).toList();
+    int tooMany = fresh.size() - MOST_AT_ONCE;
+    long leftOut = lastNumber - toldNumber;
+    JsonText list = new JsonText();
+    for (Entry entry : fresh) {
+      if (tooMany > 0 && entry.isCommon()) {
+        tooMany--;
+      } else {
+        list.json(entry.json());
+        leftOut--;
       }
     }
-    json.endArray().endObject();
+    json.object("events").put("left_out", leftOut).putJson("list", "[" + list + "]").endObject();
     toldNumber = lastNumber;
   }
 

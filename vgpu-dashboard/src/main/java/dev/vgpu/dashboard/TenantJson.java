@@ -40,14 +40,14 @@ final class TenantJson {
     json.array("pids");
     lease.processes().stream().limit(MOST_PIDS).forEach(json::add);
     json.endArray();
-    put(json, lease.usage(), isMemoryMeasured(lease));
+    put(json, lease.usage(), isCounted(lease));
   }
 
-  private static void put(JsonText json, GpuUsage usage, boolean isMemoryMeasured) {
-    if (isMemoryMeasured) {
-      json.put("used", usage.memoryUsed().bytes());
+  private static void put(JsonText json, GpuUsage usage, boolean isCounted) {
+    if (isCounted) {
+      json.put("used", usage.memoryUsed().bytes()).put("denied", usage.deniedAllocations());
     } else {
-      json.putNull("used");
+      json.putNull("used").putNull("denied");
     }
     json.put("reserved", usage.memoryReserved().bytes())
         .put("gpu_ms", usage.gpuTime().toMillis())
@@ -56,8 +56,7 @@ final class TenantJson {
         .put("waiting", usage.waiting())
         .put("calls", usage.calls())
         .put("launches", usage.launches())
-        .put("preemptions", usage.preemptions())
-        .put("denied", usage.deniedAllocations());
+        .put("preemptions", usage.preemptions());
     if (usage.slowdown().isPresent()) {
       json.put("slowdown", Math.round(usage.slowdown().getAsDouble() * THOUSANDTHS) / THOUSANDTHS);
     } else {
@@ -65,8 +64,11 @@ final class TenantJson {
     }
   }
 
-  /** A usage of 0 may mean no memory, or memory that nothing counts. */
-  private static boolean isMemoryMeasured(GpuLease lease) {
+  /**
+   * {@return whether anything counts the tenant's allocations and copies} A usage of 0 may mean no
+   * memory, or memory that nothing counts.
+   */
+  static boolean isCounted(GpuLease lease) {
     return lease.usage().memoryUsed().bytes() > 0
         || lease.backend().filter(name -> !name.equals(IN_PROCESS)).isPresent();
   }

@@ -82,10 +82,15 @@ final class TenantTrack {
     return processes;
   }
 
-  /** Adds the percentages of the last interval, and the waits. */
-  void put(JsonText json) {
+  /**
+   * Adds the percentages of the last interval, and the waits.
+   *
+   * @param json receives them
+   * @param isCounted whether anything counts the tenant's copies
+   */
+  void put(JsonText json, boolean isCounted) {
     put(json, "held", heldPercent);
-    put(json, "copy", copyPercent);
+    put(json, "copy", isCounted ? copyPercent : OptionalDouble.empty());
     waitTrack.put(json);
   }
 

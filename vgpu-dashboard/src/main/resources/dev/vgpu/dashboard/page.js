@@ -4,7 +4,7 @@ import { text, time } from './parts.js';
 import { eventsPage, migPage, overview, tenantPage } from './views.js';
 
 const MOST_EVENTS = 500;
-const COMMON = 'Preempted'; // Dropped first, so that they displace no refusal and no death.
+const COMMON = ['Preempted', 'SharingChanged']; // Dropped first, so that they displace no refusal and no death.
 const AGAIN_MS = 5000;
 
 const state = {
@@ -70,7 +70,7 @@ function addEvents(events) {
   const last = state.events.length ? state.events[state.events.length - 1].number : 0;
   state.events.push(...events.list.filter((event) => event.number > last));
   while (state.events.length > MOST_EVENTS) {
-    state.events.splice(Math.max(0, state.events.findIndex((event) => event.kind === COMMON)), 1);
+    state.events.splice(Math.max(0, state.events.findIndex((event) => COMMON.includes(event.kind))), 1);
   }
   state.leftOut += events.left_out;
 }

@@ -22,12 +22,25 @@ export function attribute(element, name, value) {
   }
 }
 
-// Keeps one child for each item, in order; the focused element stays in place.
+// Where the focus goes when its row has gone: the row that is there now, or the heading of the section.
+function focusNear(parent, index) {
+  const near = parent.children[Math.min(index, parent.children.length - 1)];
+  const heading = parent.closest('section, main').querySelector('h1, h2');
+  heading.setAttribute('tabindex', '-1');
+  ((near && near.querySelector('a')) || heading).focus({ preventScroll: true });
+}
+
+// Keeps one child for each item, in order. The focus stays where it is, or near it.
 export function keyed(parent, items, keyOf, create, update) {
   const known = (parent.vgpuParts ||= new Map());
   const wanted = new Set(items.map(keyOf));
+  const focused = parent.contains(document.activeElement) ? document.activeElement : null;
+  let lostAt = -1;
   for (const [key, part] of known) {
     if (!wanted.has(key)) {
+      if (part.element.contains(focused)) {
+        lostAt = [...parent.children].indexOf(part.element);
+      }
       part.element.remove();
       known.delete(key);
     }
@@ -47,14 +60,37 @@ export function keyed(parent, items, keyOf, create, update) {
     }
     update(part, item);
   }
+  if (lostAt >= 0) {
+    focusNear(parent, lostAt);
+  } else if (focused && focused !== document.activeElement) {
+    focused.focus({ preventScroll: true }); // Its row was moved.
+  }
+}
+
+// Rows that a small screen shows as blocks keep their roles, and name what the hidden headings name.
+export function row(labels, ...cells) {
+  cells.forEach((cell, i) => {
+    cell.setAttribute('role', cell.tagName === 'TH' ? 'rowheader' : 'cell');
+    if (labels[i]) {
+      cell.setAttribute('data-label', labels[i]);
+    }
+  });
+  return el('tr', { role: 'row' }, ...cells);
+}
+
+export function headRow(...names) {
+  const heads = names.map((name) => (typeof name === 'string' ? el('th', { scope: 'col' }, name) : name));
+  heads.forEach((head) => head.setAttribute('role', 'columnheader'));
+  return el('thead', { role: 'rowgroup' }, el('tr', { role: 'row' }, ...heads));
 }
 
 export const NOT_MEASURED = 'not measured';
 
 export function percent(value) {
-  return value === null || value === undefined ? NOT_MEASURED : value.toFixed(1) + ' %';
+  return value === null || value === undefined ? NOT_MEASURED : value.toFixed(1) + '\u00a0%';
 }
 
+const NO_BREAK = '\u00a0'; // A number and its unit stay in one line.
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
 export function size(bytes) {
@@ -67,7 +103,7 @@ export function size(bytes) {
     amount /= 1024;
     unit++;
   }
-  return (Number.isInteger(amount) || amount >= 100 ? amount.toFixed(0) : amount.toFixed(1)) + ' ' + UNITS[unit];
+  return (Number.isInteger(amount) || amount >= 100 ? amount.toFixed(0) : amount.toFixed(1)) + NO_BREAK + UNITS[unit];
 }
 
 export function sizeOf(used, quota) {
@@ -76,7 +112,7 @@ export function sizeOf(used, quota) {
     return NOT_MEASURED + ' of ' + whole;
   }
   const part = used === 0 ? '0' : size(used);
-  const unit = whole.slice(whole.indexOf(' '));
+  const unit = whole.slice(whole.indexOf(NO_BREAK));
   return (part.endsWith(unit) ? part.slice(0, -unit.length) : part) + ' of ' + whole;
 }
 

@@ -1,8 +1,8 @@
 // The pages. Each has elements, created once, and update(state), called after every look at the pool.
 import { chart, spark } from './charts.js';
 import {
-  attribute, duration, el, keyed, NOT_MEASURED, percent, plural, scale, size, sizeOf, tenantLink, text, time,
-  when,
+  attribute, duration, el, headRow, keyed, NOT_MEASURED, percent, plural, row, scale, size, sizeOf, tenantLink, text,
+  time, when,
 } from './parts.js';
 
 const LONG_WAIT_MS = 1000;
@@ -76,9 +76,8 @@ function shareRow(state, tenant) {
   const memory = el('span', { class: 'small' });
   const reserved = el('span', { class: 'sub reserved' });
   const wait = el('span', { class: 'small' });
-  const element = el('tr', {},
-    el('th', { scope: 'row' }, name, kind), el('td', {}, words, share.element), el('td', { class: 'c-line' }, canvas),
-    el('td', {}, memory, reserved), el('td', {}, wait));
+  const element = row([], el('th', { scope: 'row' }, name, kind), el('td', {}, words, share.element),
+    el('td', { class: 'c-line' }, canvas), el('td', {}, memory, reserved), el('td', { class: 'c-wait' }, wait));
   return {
     element,
     update(now, max, current) {
@@ -86,7 +85,7 @@ function shareRow(state, tenant) {
       text(words, (now.held === null ? NOT_MEASURED : now.held.toFixed(1)) + ' of ' + now.entitled.toFixed(1) + ' %');
       spark(canvas, seriesOf(current, now), current.kept, max, now.class);
       text(memory, sizeOf(now.used, now.quota));
-      text(reserved, now.reserved ? 'reserved ' + size(now.reserved) : '');
+      text(reserved, now.suspended ? 'off the GPU' : now.reserved ? 'reserved ' + size(now.reserved) : '');
       text(wait, waitWord(now));
       attribute(wait, 'class', now.wait && now.waited_ms >= LONG_WAIT_MS ? 'small warn' : 'small');
     },
@@ -109,13 +108,18 @@ function deviceWords(gpu) {
 
 function memoryWords(gpu, tenants) {
   const granted = tenants.reduce((sum, tenant) => sum + tenant.quota / tenant.gpus.length, 0);
-  const used = tenants.reduce((sum, tenant) => sum + (tenant.used || 0) / tenant.gpus.length, 0);
+  const suspended = tenants.reduce((sum, tenant) => sum + tenant.memory_suspended / tenant.gpus.length, 0);
+  const used = tenants.reduce((sum, tenant) =>
+    sum + Math.max(0, (tenant.used || 0) - tenant.memory_suspended) / tenant.gpus.length, 0);
   const reserved = tenants.reduce((sum, tenant) => sum + tenant.reserved, 0);
   const unknown = tenants.filter((tenant) => tenant.used === null).length;
   let words = 'Memory: quotas ' + sizeOf(granted, gpu.memory_usable) + ', used '
     + (unknown === tenants.length && unknown ? NOT_MEASURED : size(used));
   if (unknown && unknown < tenants.length) {
     words += ' (of ' + plural(unknown, 'tenant') + ' not measured)';
+  }
+  if (suspended) {
+    words += ', suspended to the host ' + size(suspended);
   }
   if (reserved) {
     words += ', reserved by calls ' + size(reserved);
@@ -158,15 +162,15 @@ function gpuCard(gpu, index) {
   const memory = memoryBar();
   const memoryText = el('p', { class: 'small muted' });
   const reclaim = el('p', { class: 'small muted' });
-  const body = el('tbody');
+  const body = el('tbody', { role: 'rowgroup' });
   const max = el('span', { class: 'sub scale' });
-  const head = el('tr', {},
+  const head = headRow(
     el('th', { scope: 'col', class: 'c-name' }, 'Tenant'),
     el('th', { scope: 'col', class: 'c-share' }, 'Held of entitled', max),
     el('th', { scope: 'col', class: 'c-line' }, 'Last 5 min'),
     el('th', { scope: 'col', class: 'c-memory' }, 'Memory'),
     el('th', { scope: 'col', class: 'c-wait' }, 'Waits'));
-  const table = el('table', { class: 'shares', 'aria-labelledby': title.id }, el('thead', {}, head), body);
+  const table = el('table', { class: 'shares', role: 'table', 'aria-labelledby': title.id }, head, body);
   const none = el('p', { class: 'muted' }, 'No tenant.');
   const element = el('section', { class: 'card', 'aria-labelledby': title.id },
     el('div', { class: 'title' }, title, held), health, sharing, device, memory.element, memoryText, reclaim, table, none);
@@ -190,7 +194,7 @@ function gpuCard(gpu, index) {
       none.hidden = tenants.length > 0;
       text(max, 'bars: 0–' + top + ' %');
       keyed(body, tenants, (tenant) => tenant.id, (tenant) => shareRow(state, tenant),
-        (row, tenant) => row.update(tenant, top, state));
+        (each, tenant) => each.update(tenant, top, state));
     },
   };
 }
@@ -217,36 +221,36 @@ function tile(gpu, index) {
   };
 }
 
+const WAITS = ['', 'Since', 'For', 'Why'];
+
 function waitRow(tenant) {
   const since = el('td', { class: 'num' });
   const on = el('td');
   const why = el('td');
-  const element = el('tr', {}, el('th', { scope: 'row' }, tenantLink(tenant.id)), since, on, why);
+  const element = row(WAITS, el('th', { scope: 'row' }, tenantLink(tenant.id)), since, on, why);
   let shown = '';
   return {
     element,
-    update(now) {
+    update(now, state) {
+      const isForMemory = state.gpus.some((gpu) => (gpu.suspended || []).includes(now.id));
+      const unnamed = isForMemory ? 'free memory' : now.suspended ? 'a user' : 'not told';
       text(since, time(now.since) + ' (' + duration(now.waited_ms) + ')');
       text(why, now.wait.why);
       const names = now.wait.on.join('\n');
-      if (names !== shown || !on.hasChildNodes()) {
-        shown = names;
+      if (names + unnamed !== shown) {
+        shown = names + unnamed;
         const links = now.wait.on.flatMap((id, i) => (i ? [', ', tenantLink(id)] : [tenantLink(id)]));
-        on.replaceChildren(...(links.length ? links : ['not told']));
+        on.replaceChildren(...(links.length ? links : [unnamed]));
       }
     },
   };
 }
 
-function headRow(...names) {
-  return el('thead', {}, el('tr', {}, ...names.map((name) => el('th', { scope: 'col' }, name))));
-}
-
 export function overview() {
   const summary = el('p', { class: 'muted' });
   const tiles = el('ul', { class: 'tiles' });
-  const waits = el('tbody');
-  const table = el('table', { class: 'stack', 'aria-labelledby': 'waits' },
+  const waits = el('tbody', { role: 'rowgroup' });
+  const table = el('table', { class: 'stack waits', role: 'table', 'aria-labelledby': 'waits' },
     headRow('Tenant', 'Since', 'For', 'Why'), waits);
   const others = el('p', { class: 'small muted' });
   const cards = el('div', { class: 'cards' });
@@ -254,7 +258,8 @@ export function overview() {
     el('section', { class: 'card', 'aria-labelledby': 'waits' }, el('h2', { id: 'waits' }, 'Who waits'), table, others),
     el('p', { class: 'legend small' }, el('span', { class: 'class online' }, 'online'),
       el('span', { class: 'class nearline' }, 'nearline'), el('span', { class: 'class offline' }, 'offline'),
-      el('span', { class: 'key' }, 'entitled share')), cards);
+      el('span', { class: 'key' }, 'entitled share, dashed over time'),
+      el('span', { class: 'key used' }, 'memory in use'), el('span', { class: 'key granted' }, 'granted by quotas')), cards);
   return {
     element,
     title: 'GPUs',
@@ -266,7 +271,7 @@ export function overview() {
         + '. Shares are percent of one GPU’s time, as charged over the last second; of work that overlaps, each tenant is charged its own.');
       const places = state.gpus.map((gpu, index) => ({ gpu, index }));
       keyed(tiles, places, ({ gpu }) => gpu.id, ({ gpu, index }) => tile(gpu, index), (part, { gpu }) => part.update(state, gpu));
-      keyed(waits, long, (tenant) => tenant.id, waitRow, (row, tenant) => row.update(tenant));
+      keyed(waits, long, (tenant) => tenant.id, waitRow, (each, tenant) => each.update(tenant, state));
       table.hidden = long.length === 0;
       const short = waiting.length - long.length;
       text(others, (long.length ? '' : 'Nobody has waited for a second or longer. ')
@@ -284,14 +289,14 @@ function facts(state, tenant) {
   return [
     ['Holds now', percent(tenant.held)],
     ['Entitled to', percent(tenant.entitled)],
-    ['Class, policy', tenant.class + ', ' + tenant.policy + (tenant.share ? ' ' + tenant.share + ' %' : '')],
+    ['Class, policy', tenant.class + ', ' + tenant.policy + (tenant.share ? ' ' + tenant.share + '\u00a0%' : '')],
     ['On', tenant.gpus.map((gpu) => gpuName(state, gpu)).join(', ')],
     ['Memory', sizeOf(tenant.used, tenant.quota)],
     ['Reserved by calls', tenant.reserved ? size(tenant.reserved) : 'none'],
     ['In the host’s memory', tenant.suspended ? size(tenant.memory_suspended) : 'none'],
     ['GPU time in all', duration(tenant.gpu_ms)],
     ['Turns lost', String(tenant.preemptions)],
-    ['Allocations refused', String(tenant.denied)],
+    ['Allocations refused', tenant.denied === null ? NOT_MEASURED : String(tenant.denied)],
     ['Calls running, waiting', tenant.running + ', ' + tenant.waiting],
     ['Processes', tenant.processes ? tenant.processes + ' (' + tenant.pids.join(', ') + ')' : '0'],
     ['Owner', 'process ' + tenant.owner],
@@ -311,10 +316,10 @@ function between(from, to) {
   return to ? words(from) + ' to ' + words(to) : words(from) + ' or longer';
 }
 
-function histogramRow(row) {
+function histogramRow(bar) {
   const fill = el('i');
   const count = el('td', { class: 'num' });
-  const element = el('tr', {}, el('th', { scope: 'row' }, row.name), count,
+  const element = el('tr', {}, el('th', { scope: 'row' }, bar.name), count,
     el('td', {}, el('div', { class: 'bar', 'aria-hidden': 'true' }, fill)));
   return {
     element,
@@ -375,7 +380,7 @@ export function tenantPage(id) {
         + ' looked at once a second, so shorter ones are mostly not seen.');
       const most = Math.max(...waits.ended);
       const rows = waits.ended.map((count, i) => ({ name: between(waits.from_ms[i], waits.from_ms[i + 1]), count, most }));
-      keyed(bars, rows, (row) => row.name, histogramRow, (part, row) => part.update(row));
+      keyed(bars, rows, (each) => each.name, histogramRow, (part, each) => part.update(each));
     },
   };
 }
@@ -392,6 +397,7 @@ const GROUPS = [
   ['sharing', 'Ways of sharing', ['SharingChanged']],
 ];
 const MOST_SHOWN = 200;
+const LONG_REASON = 200;
 
 function eventWords(event) {
   const kind = event.kind.replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
@@ -417,19 +423,34 @@ function eventWords(event) {
   }
 }
 
+// A reason may be a paragraph: the rest of a long one is shown on demand.
+function reasonOf(event) {
+  const words = event.reason || (event.kind === 'Preempted' ? 'the other is more urgent' : '');
+  if (words.length <= LONG_REASON) {
+    return words;
+  }
+  const cut = words.lastIndexOf(' ', LONG_REASON);
+  const end = cut > 0 ? cut : LONG_REASON;
+  return el('details', {}, el('summary', {}, words.slice(0, end) + ' …'), words.slice(end));
+}
+
+const EVENTS = ['When', 'Whose', 'What', 'Why'];
+
 function eventRow(state, event) {
   const whose = event.tenant ? tenantLink(event.tenant) : event.gpu ? gpuName(state, event.gpu) : 'node';
-  const element = el('tr', {}, el('td', { class: 'num' }, 
-      el('time', { datetime: new Date(event.at).toISOString() }, when(event.at, state.at))),
-    el('td', {}, whose), el('td', {}, eventWords(event)), el('td', {}, event.reason || (event.kind === 'Preempted' ? 'the other is more urgent' : '')));
-  return { element };
+  const at = el('time', { datetime: new Date(event.at).toISOString() }, when(event.at, state.at));
+  const why = reasonOf(event);
+  return {
+    element: row(EVENTS.map((name) => (name === 'Why' && !why ? '' : name)), el('td', { class: 'num' }, at),
+      el('td', {}, whose), el('td', {}, eventWords(event)), el('td', {}, why)),
+  };
 }
 
 function eventTable() {
-  const body = el('tbody');
+  const body = el('tbody', { role: 'rowgroup' });
   const none = el('p', { class: 'muted' }, 'No such event.');
-  const table = el('table', { class: 'stack events', 'aria-label': 'Events, the latest first' },
-    headRow('When', 'Whose', 'What', 'Why'), body);
+  const table = el('table', { class: 'stack events', role: 'table', 'aria-label': 'Events, the latest first' },
+    headRow(...EVENTS), body);
   return {
     element: el('div', {}, table, none),
     update(state, events) {

@@ -33,8 +33,34 @@ public final class BrowserCheck {
           + "rule => rule.nodes.slice(0, 3).map(node => 'axe ' + rule.id + ': ' + rule.help + ': '"
           + " + node.html.slice(0, 100))))";
 
+  private static final String STOPS =
+      "[...document.querySelectorAll('a[href], button, select, input, summary')]"
+          + ".filter(each => each.checkVisibility())";
+
+  /** Where the focus is when its row moves, when it goes, and when no row is left. */
+  private static final String FOCUS_OF_ROWS =
+      """
+      import('/parts.js').then(({ el, keyed }) => {
+        const body = el('tbody');
+        const section = el('section', {}, el('h2', {}, 'heading'), el('table', {}, body));
+        document.querySelector('main').append(section);
+        const link = (name) => el('a', { href: '#' + name }, name);
+        const row = (name) => ({ element: el('tr', {}, el('td', {}, link(name))) });
+        const show = (names) => {
+          keyed(body, names, (name) => name, row, () => {});
+          return document.activeElement.textContent.slice(0, 20);
+        };
+        show(['a', 'b', 'c']);
+        body.querySelector('[href="#b"]').focus();
+        const seen = [show(['a', 'b', 'c']), show(['c', 'b', 'a']), show(['c', 'a']), show([])];
+        section.remove();
+        return seen.join();
+      })
+      """;
+
   private static final String UNSEEN =
-      "(() => { const at = document.activeElement; const box = at.getBoundingClientRect();"
+      "(() => { const at = window.lastStop = document.activeElement;"
+          + " const box = at.getBoundingClientRect();"
           + " const style = getComputedStyle(at); const name = at.outerHTML.slice(0, 80);"
           + " return box.bottom < 0 || box.top > innerHeight || !box.width ? 'not visible: ' + name"
           + " : style.outlineStyle === 'none' ? 'no ring: ' + name : ''; })()";
@@ -65,7 +91,7 @@ public final class BrowserCheck {
       BrowserCheck check = new BrowserCheck(browser, pictures, axe);
       check.firstPicture(arguments[0]);
       check.everyPage();
-      check.keyboard();
+      check.keyboard(arguments[0]);
       check.login(arguments[0]);
       if (!check.wrong.isEmpty()) {
         throw new IllegalStateException(String.join("\n", check.wrong));
@@ -139,22 +165,20 @@ public final class BrowserCheck {
   /**
    * Tab reaches every control in the order of the page, visibly, and leaves the page at its end.
    */
-  private void keyboard() throws Exception {
+  private void keyboard(String url) throws Exception {
     browser.size(SIZES[0][0], SIZES[0][1]);
     browser.call("Emulation.setFocusEmulationEnabled", Map.of("enabled", true));
-    browser.evaluate("location.hash = '#/'");
+    browser.open("about:blank"); // Forgets where the focus was.
+    browser.open(url);
     browser.await("document.querySelector('.shares tbody a')");
-    browser.evaluate("document.activeElement.blur(); scrollTo(0, 0)");
     browser.key("Tab");
     if (!browser.evaluate("document.activeElement.className === 'skip'").asBoolean()) {
       wrong.add("keyboard: the first stop is not the link to the content");
     }
     browser.key("Enter");
-    if (!browser.evaluate("document.activeElement.id === 'main'").asBoolean()) {
-      wrong.add("keyboard: the link to the content does not lead there");
-    }
+    browser.await("document.activeElement.id === 'main' && location.hash === '#main'");
+    browser.evaluate("new Promise(done => setTimeout(done, 300))");
     long stops = 0;
-    browser.evaluate("document.activeElement.blur()");
     for (browser.key("Tab"); stops < MOST_TABS && isInPage(); browser.key("Tab")) {
       stops++;
       String unseen = browser.evaluate(UNSEEN).asText();
@@ -163,6 +187,13 @@ public final class BrowserCheck {
       }
     }
     System.out.println("keyboard: " + stops + " stops");
+    if (!browser.evaluate("window.lastStop === (" + STOPS + ").pop()").asBoolean()) {
+      wrong.add("keyboard: lost at " + browser.evaluate("window.lastStop.outerHTML").asText());
+    }
+    String focus = browser.evaluate(FOCUS_OF_ROWS).asText();
+    if (!focus.equals("b,b,a,heading")) {
+      wrong.add("keyboard: rows that move and go leave the focus at " + focus);
+    }
     browser.evaluate("document.querySelector('.shares tbody a').focus()");
     browser.evaluate("window.focused = document.activeElement");
     browser.evaluate("new Promise(done => setTimeout(done, 3200))");

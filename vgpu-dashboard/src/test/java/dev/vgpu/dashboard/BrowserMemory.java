@@ -16,6 +16,9 @@ import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Instant;
+import java.time.LocalTime;
+import java.time.ZoneId;
+import java.time.format.DateTimeFormatter;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -40,6 +43,8 @@ public final class BrowserMemory {
   private static final int TICKS_AN_HOUR = 3_600;
   private static final int TICKS_AT_ONCE = 20;
   private static final Instant START = Instant.EPOCH;
+  private static final DateTimeFormatter SHOWN_TIME =
+      DateTimeFormatter.ofPattern("HH:mm:ss", Locale.ROOT);
   private static final MemorySize QUOTA = MemorySize.ofGibibytes(1);
 
   /** What collected garbage and caches of the browser may differ by. */
@@ -148,7 +153,6 @@ public final class BrowserMemory {
   private void watch(Chromium browser, String url, int hours) throws Exception {
     browser.open(url + "/");
     browser.await("document.querySelector('.card table tbody tr')");
-    browser.evaluate("import('/parts.js').then(parts => { window.shownTime = parts.time; })");
     List<Size> sizes = new ArrayList<>();
     for (int hour = 1; hour <= hours; hour++) {
       for (int done = 0; done < TICKS_AN_HOUR; done += TICKS_AT_ONCE) {
@@ -199,15 +203,21 @@ public final class BrowserMemory {
   private void pass(Chromium browser) throws Exception {
     long end = seconds.get() + TICKS_AT_ONCE;
     allowed.release(TICKS_AT_ONCE);
-    browser.await(
-        "document.getElementById('clock').textContent === shownTime("
-            + START.plusSeconds(end).toEpochMilli()
-            + ")");
+    String time =
+        LocalTime.ofInstant(START.plusSeconds(end), ZoneId.systemDefault()).format(SHOWN_TIME);
+    // Always the same script: the browser keeps each new one.
+    while (!browser
+        .evaluate("document.getElementById('clock').textContent")
+        .asText()
+        .equals(time)) {
+      Await.pause(5);
+    }
   }
 
   private static Size size(Chromium browser) throws Exception {
-    browser.evaluate("gc(); gc()");
     Map<String, Object> none = Map.of();
+    browser.call("HeapProfiler.collectGarbage", none);
+    browser.call("HeapProfiler.collectGarbage", none);
     var counters = browser.call("Memory.getDOMCounters", none);
     return new Size(
         browser.evaluate("performance.memory.usedJSHeapSize").asLong(),

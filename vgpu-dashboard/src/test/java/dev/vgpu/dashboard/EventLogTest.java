@@ -6,6 +6,8 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuId;
+import dev.vgpu.SharingMode;
 import java.time.Instant;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -35,6 +37,21 @@ class EventLogTest {
     assertThat(told()).hasSize(500);
     assertThat(told().findValuesAsText("kind")).contains("ProcessGone");
     assertThat(told().path(499).path("at").asLong()).isEqualTo(4_999);
+  }
+
+  @Test
+  void changesOfSharingHideNoDeath() throws Exception {
+    for (int i = 0; i < 1_000; i++) {
+      log.add(
+          new GpuEvent.SharingChanged(
+              Instant.ofEpochMilli(i), "", new GpuId("GPU-1"), SharingMode.STRICT, "why"));
+      if (i == 100) {
+        log.add(EventJson.seen("ProcessGone", 1, "batch-1", "gone"));
+      }
+    }
+    assertThat(taken().path("list").findValuesAsText("kind")).contains("ProcessGone");
+    assertThat(told().findValuesAsText("kind")).contains("ProcessGone");
+    assertThat(taken().path("list")).isEmpty();
   }
 
   @Test
