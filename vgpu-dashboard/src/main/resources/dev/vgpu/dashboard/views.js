@@ -150,7 +150,8 @@ function reclaimWords(state, gpu) {
   const count = (kind) => steps.filter((event) => event.kind === kind).length;
   const last = steps[steps.length - 1];
   return 'Reclaim: asked ' + count('ReclaimAsked') + ', suspended ' + count('Suspended') + ', ended '
-    + count('EndedByReclaim') + ' in the kept events; last ' + when(last.at, state.at) + ': ' + last.tenant + ' ' + eventWords(last);
+    + count('EndedByReclaim') + ' in the kept events; last ' + when(last.at, state.at) + ': ' + last.tenant + ' '
+    + eventWords(last);
 }
 
 function gpuCard(gpu, index) {
@@ -259,7 +260,8 @@ export function overview() {
     el('p', { class: 'legend small' }, el('span', { class: 'class online' }, 'online'),
       el('span', { class: 'class nearline' }, 'nearline'), el('span', { class: 'class offline' }, 'offline'),
       el('span', { class: 'key' }, 'entitled share, dashed over time'),
-      el('span', { class: 'key used' }, 'memory in use'), el('span', { class: 'key granted' }, 'granted by quotas')), cards);
+      el('span', { class: 'key used' }, 'memory in use'),
+      el('span', { class: 'key granted' }, 'granted by quotas')), cards);
   return {
     element,
     title: 'GPUs',
