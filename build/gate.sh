@@ -3,9 +3,11 @@
 
 # shellcheck source=build/site.sh
 . "$ROOT/build/site.sh"
+# shellcheck source=build/prometheus.sh
+. "$ROOT/build/prometheus.sh"
 
 PUBLISHED="vgpu-bom,vgpu-api,vgpu-core,vgpu-fleet,vgpu-nvml,vgpu-cuda,vgpu-kmod,vgpu-emulator,\
-vgpu-micrometer,vgpu-spring-boot-autoconfigure,vgpu-spring-boot-starter,vgpu-onnxruntime,vgpu-djl"
+vgpu-dashboard,vgpu-micrometer,vgpu-spring-boot-autoconfigure,vgpu-spring-boot-starter,vgpu-onnxruntime,vgpu-djl"
 # The checks that the compile stage has already run.
 CHECKED='-Dspotless.check.skip -Dcheckstyle.skip -Dforbiddenapis.skip -Denforcer.skip'
 STAGES=7
@@ -258,6 +260,11 @@ finish_gate() {
   else
     say "no JDK of 21 or newer is installed: the virtual-thread check on a newer JDK was NOT run"
   fi
+  if [ -n "$PROMETHEUS" ]; then
+    say "promtool and Prometheus of $PROMETHEUS checked the alerts and the queries of the Grafana dashboard"
+  else
+    say "no promtool and no Prometheus: they did NOT check the alerts and the queries of the Grafana dashboard"
+  fi
   if [ "$1" -ne 0 ]; then
     say "FAILED at stage $STAGE of $STAGES, $STAGE_NAME (log: $GATE_LOG)"
   fi
@@ -271,6 +278,8 @@ command_test() {
   require_machine
   find_newer_jdk
   lock_build
+  find_prometheus
+  export VGPU_PROMETHEUS=$PROMETHEUS
   start_log
   GATE_LOG=$ROOT/target/vgpu-test.log
   : >"$GATE_LOG"

@@ -147,6 +147,7 @@ export default defineConfig({
           page('Messages', '/reference/messages'),
           page('Spring Boot', '/reference/spring-boot'),
           page('ONNX Runtime', '/reference/onnxruntime'),
+          page('The dashboard', '/reference/dashboard'),
           page('Micrometer', '/reference/micrometer'),
           page('Kubernetes', '/reference/kubernetes'),
           page('Kubernetes: scheduler', '/reference/kubernetes-scheduler'),

@@ -9,7 +9,8 @@ const dist = path.resolve(import.meta.dirname ?? path.dirname(new URL(import.met
 const home = 'http://site.invalid'
 const sizes = [{ width: 390, height: 844 }, { width: 1920, height: 1080 }, { width: 1366, height: 768 }]
 const firstPageKiB = 150
-const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' }
+const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml',
+  '.png': 'image/png' }
 const problems = []
 
 // The browser's file, or nothing.

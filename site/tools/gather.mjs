@@ -26,6 +26,7 @@ const pages = new Map([
   ['vgpu-cli/README.md', 'reference/commands.md'],
   ['vgpu-emulator/README.md', 'how/emulator.md'],
   ['vgpu-fleet/README.md', 'how/fleet.md'],
+  ['vgpu-dashboard/README.md', 'reference/dashboard.md'],
   ['vgpu-micrometer/README.md', 'reference/micrometer.md'],
   ['vgpu-onnxruntime/README.md', 'reference/onnxruntime.md'],
   ['vgpu-spring-boot-starter/README.md', 'reference/spring-boot.md'],
@@ -74,6 +75,17 @@ function inlinePicture(source, alt, target) {
   return `<div class="picture" tabindex="0"><div class="${kind.trim()}">\n${svg}\n</div></div>`
 }
 
+// The pictures of pages that are no drawings, by their place beside the page.
+const photos = new Map()
+
+function photoLink(source, alt, target) {
+  const file = path.posix.join(path.posix.dirname(source), target)
+  if (!fs.existsSync(path.join(root, file))) problems.push(`${source}: no picture ${target}`)
+  const name = path.posix.basename(file)
+  photos.set(path.posix.join(path.posix.dirname(pages.get(source)), name), file)
+  return `![${alt.replace(/\s+/g, ' ').trim()}](./${name})`
+}
+
 function checkSnippet(source, line) {
   const [, file, region] = line.match(/^<<< @\/([^#{\s]+)(?:#(\w+))?/) ?? []
   if (!file || file.startsWith('code/')) return
@@ -120,6 +132,7 @@ function pageOf(source) {
   }).join('\n').split(/(```[\s\S]*?```|`[^`\n]*`)/).map((part, i) => i % 2 ? part : part
     .replace(/^<<<.*$/gm, (line) => { checkSnippet(source, line); return line })
     .replace(/!\[([^\]]*)\]\(([^)\s]+\.svg)\)/g, (_, alt, target) => inlinePicture(source, alt, target))
+    .replace(/!\[([^\]]*)\]\(([^)\s]+\.png)\)/g, (_, alt, target) => photoLink(source, alt, target))
   ).join('').replace(/(?<!!)\[((?:`[^`]*`|[^\]`])+)\]\(([^)\s]+)\)/g,
     (_, text, target) => rewriteLink(source, text, target))
 }
@@ -264,5 +277,6 @@ if (!check) {
     fs.mkdirSync(path.dirname(path.join(out, place)), { recursive: true })
     fs.writeFileSync(path.join(out, place), text)
   }
+  for (const [place, file] of photos) fs.copyFileSync(path.join(root, file), path.join(out, place))
 }
 console.log(`${pages.size} pages`)

@@ -5,6 +5,7 @@ module dev.vgpu.cli {
   requires com.fasterxml.jackson.databind;
   requires dev.vgpu;
   requires dev.vgpu.core;
+  requires dev.vgpu.dashboard;
   requires dev.vgpu.fleet;
   requires dev.vgpu.micrometer;
   requires dev.vgpu.nvml;

@@ -1,8 +1,5 @@
 package dev.vgpu.cli;
 
-import static com.tngtech.archunit.base.DescribedPredicate.not;
-import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
-import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -37,18 +34,6 @@ class ArchitectureTest {
   void classesHaveNoLargeCycles() {
     assertThat(ClassCycles.of(COMMAND))
         .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
-  }
-
-  /** The dashboard must stay usable by any program: it depends on the API and these threads. */
-  @Test
-  void theDashboardUsesNoOtherRoom() {
-    String[] own = {"dev.vgpu.cli.web", "dev.vgpu.cli.http"};
-    noClasses()
-        .that()
-        .resideInAnyPackage(own)
-        .should()
-        .dependOnClassesThat(resideInAPackage("dev.vgpu.cli..").and(not(resideInAnyPackage(own))))
-        .check(COMMAND);
   }
 
   /** Only the main class knows all commands; no other package depends on it. */

@@ -19,12 +19,14 @@ import org.springframework.boot.context.properties.bind.Name;
  * @param models the models of this service by name: 1 to 63 letters, digits, dots, dashes and
  *     underscores. Each gets a virtual GPU, a bean with the model's name as its qualifier
  * @param pool how the GPUs of this node are shared
+ * @param dashboard the page that shows which models use the GPUs, and why they wait
  */
 @ConfigurationProperties(prefix = "vgpu", ignoreUnknownFields = false)
 public record VgpuProperties(
     @DefaultValue("true") boolean enabled,
     @DefaultValue Map<String, Model> models,
-    @DefaultValue Pool pool) {
+    @DefaultValue Pool pool,
+    @DefaultValue Dashboard dashboard) {
 
   /** Copies the map. */
   public VgpuProperties {
@@ -76,4 +78,26 @@ public record VgpuProperties(
       @Nullable Duration longestTurn,
       @Nullable Integer offlineFloorPercent,
       @Nullable Integer memoryOversubscriptionPercent) {}
+
+  /**
+   * The dashboard's settings.
+   *
+   * @param enabled whether to serve it
+   * @param address the name or IP address to listen on. Everywhere but on the loopback interface,
+   *     viewers need a token
+   * @param port the port to listen on, 0 to 65535; with 0, any free port
+   * @param token the secret that viewers must give, at least 16 characters; needed unless the
+   *     address is on the loopback interface
+   */
+  public record Dashboard(
+      @DefaultValue("false") boolean enabled,
+      @DefaultValue("127.0.0.1") String address,
+      @DefaultValue("8470") int port,
+      @Nullable String token) {
+    /** {@return the settings without the secret} */
+    @Override
+    public String toString() {
+      return "Dashboard[enabled=" + enabled + ", address=" + address + ", port=" + port + "]";
+    }
+  }
 }

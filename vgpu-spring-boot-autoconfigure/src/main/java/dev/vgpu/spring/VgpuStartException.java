@@ -1,5 +1,6 @@
 package dev.vgpu.spring;
 
+import java.io.IOException;
 import org.jspecify.annotations.Nullable;
 
 /** A configured pool or virtual GPU is not available, so the service does not start. */
@@ -37,6 +38,19 @@ public final class VgpuStartException extends RuntimeException {
         "The GPUs of this node cannot be opened: " + problem.getMessage() + ".",
         "`vgpu doctor` says what is there. The properties below vgpu.pool say who shares the GPUs"
             + " and where.",
+        problem);
+  }
+
+  static VgpuStartException ofDashboard(RuntimeException problem, String action) {
+    return new VgpuStartException(
+        "The dashboard cannot be served as asked: " + problem.getMessage() + ".", action, problem);
+  }
+
+  static VgpuStartException ofListening(String address, IOException problem) {
+    return new VgpuStartException(
+        "The dashboard cannot listen on " + address + ": " + problem.getMessage() + ".",
+        "Change vgpu.dashboard.port or vgpu.dashboard.address, end the program that listens there,"
+            + " or set vgpu.dashboard.enabled to false.",
         problem);
   }
 

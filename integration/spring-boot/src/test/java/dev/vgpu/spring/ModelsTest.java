@@ -147,7 +147,7 @@ class ModelsTest {
   }
 
   /** Of all jars: the frameworks' have theirs. */
-  private static String metadata() throws IOException {
+  static String metadata() throws IOException {
     StringBuilder all = new StringBuilder();
     var found =
         VgpuProperties.class

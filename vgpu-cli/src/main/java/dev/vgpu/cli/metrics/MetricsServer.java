@@ -5,7 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import dev.vgpu.GpuPool;
-import dev.vgpu.cli.http.RequestThreads;
+import dev.vgpu.dashboard.http.RequestThreads;
 import dev.vgpu.micrometer.VgpuMetrics;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;

@@ -7,9 +7,10 @@ import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.machine.RunDirectory;
 import dev.vgpu.cli.mig.MigTree;
-import dev.vgpu.cli.web.Dashboard;
-import dev.vgpu.cli.web.Token;
-import dev.vgpu.cli.web.WebAddress;
+import dev.vgpu.dashboard.Dashboard;
+import dev.vgpu.dashboard.DashboardOptions;
+import dev.vgpu.dashboard.Token;
+import dev.vgpu.dashboard.WebAddress;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -72,13 +73,12 @@ final class WebOptions {
     }
     Optional<Token> token = token(address);
     MigTree mig = new MigTree(RunDirectory.of(context.environment()).path());
+    DashboardOptions.Builder options =
+        DashboardOptions.builder().address(address).mig(() -> mig.read().toString());
+    token.ifPresent(options::token);
     try {
       Dashboard dashboard =
-          Dashboard.open(
-              pool,
-              Dashboard.Options.of(address, token).withMig(mig::read),
-              context.clock()::nowNs,
-              context.clock()::wallTime);
+          Dashboard.open(pool, options.build(), context.clock()::nowNs, context.clock()::wallTime);
       return serving(
           Optional.of(said(dashboard.address(), token)),
           () -> {

@@ -1,0 +1,43 @@
+package dev.vgpu.dashboard;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+
+/** The current viewers, up to a limit. Safe for use by several threads. */
+final class Viewers implements AutoCloseable {
+  private final int most;
+  private final List<Viewer> viewers = new CopyOnWriteArrayList<>();
+
+  Viewers(int most) {
+    this.most = most;
+  }
+
+  /** {@return whether there was room for the viewer} */
+  synchronized boolean add(Viewer viewer) {
+    if (viewers.size() >= most) {
+      return false;
+    }
+    viewers.add(viewer);
+    return true;
+  }
+
+  void remove(Viewer viewer) {
+    viewers.remove(viewer);
+  }
+
+  int count() {
+    return viewers.size();
+  }
+
+  /** Offers a message to each viewer without blocking; ends viewers that have stopped reading. */
+  void tell(byte[] message) {
+    for (Viewer viewer : viewers) {
+      viewer.offer(message);
+    }
+  }
+
+  @Override
+  public void close() {
+    viewers.forEach(Viewer::end);
+  }
+}
