@@ -146,6 +146,7 @@ export default defineConfig({
           page('Messages', '/reference/messages'),
           page('Spring Boot', '/reference/spring-boot'),
           page('ONNX Runtime', '/reference/onnxruntime'),
+          page('Deep Java Library', '/reference/djl'),
           page('Micrometer', '/reference/micrometer'),
           page('Kubernetes', '/reference/kubernetes'),
           page('Kubernetes: scheduler', '/reference/kubernetes-scheduler'),
