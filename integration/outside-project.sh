@@ -128,7 +128,8 @@ printf 'outside-project: README.md compiles and runs on the installed artifacts\
 cp -R "$root/integration/outside" "$project/libraries"
 cd "$project/libraries"
 rm -rf target
-compile 'integration/outside' "-Dversion.vgpu=$(sed -n 's:^  <version>\(.*\)</version>:\1:p' "$root/pom.xml" | head -n 1)" \
+compile 'integration/outside' \
+  "-Dversion.vgpu=$(sed -n 's:^  <version>\(.*\)</version>:\1:p' "$root/pom.xml" | head -n 1)" \
   "-Dversion.spring-boot-3=$(pom_property version.spring-boot-3)" \
   "-Dversion.onnxruntime=$(pom_property version.onnxruntime)" \
   "-Dversion.djl=$(pom_property version.djl)" \

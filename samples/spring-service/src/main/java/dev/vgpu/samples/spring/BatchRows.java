@@ -19,28 +19,75 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
 
-/**
- * A batch job on an offline virtual GPU: it scores batches until it is closed. It is a client of
- * the service's seat, as any process of the node is.
- */
+/** A batch job that scores batches until it is closed. */
 final class BatchRows implements AutoCloseable {
+  /**
+   * The rows of a batch. A batch that gives way is begun again, so it should be short against the
+   * time between two requests of others. This many rows use the processor as well as more do.
+   */
+  private static final int BATCH = 32;
+
   private final CompletableFuture<Void> end = new CompletableFuture<>();
-  private final Thread thread = new Thread(this::run, "batch-job");
   private final CountDownLatch first = new CountDownLatch(1);
-  private volatile boolean closing;
   private final AtomicLong batches = new AtomicLong();
+  private volatile @Nullable VirtualGpu gpu;
+  private volatile boolean closing;
 
   private BatchRows() {}
 
-  static BatchRows start() {
-    BatchRows job = new BatchRows();
-    job.thread.setDaemon(true);
-    job.thread.start();
-    return job;
+  /** One batch. */
+  private interface Batch {
+    void score() throws OrtException, InterruptedException;
   }
 
-  private void run() {
+  /** What the job does; as much of it as is done with one session open. */
+  private interface Job {
+    void run() throws OrtException, InterruptedException;
+  }
+
+  /**
+   * What the job has done so far.
+   *
+   * @param batches how many are finished
+   * @param gpuSeconds the GPU time, that of unfinished batches included; 0 without a virtual GPU
+   * @param preemptions how often the job gave way
+   */
+  record Progress(long batches, double gpuSeconds, long preemptions) {}
+
+  /** {@return a job on an offline virtual GPU: a client of the service's seat} */
+  static BatchRows onVirtualGpu() {
+    BatchRows job = new BatchRows();
+    return job.start(job::runOnVirtualGpu);
+  }
+
+  /** {@return the same job without a virtual GPU: nothing tells it to give way} */
+  static BatchRows uncontrolled() {
+    BatchRows job = new BatchRows();
+    return job.start(job::runUncontrolled);
+  }
+
+  private BatchRows start(Job work) {
+    Thread thread =
+        new Thread(
+            () -> {
+              try {
+                work.run();
+                end.complete(null);
+              } catch (Throwable e) { // the caller is told by progressAfter() and close()
+                end.completeExceptionally(e);
+              } finally {
+                first.countDown();
+              }
+            },
+            "batch-job");
+    thread.setDaemon(true);
+    thread.start();
+    return this;
+  }
+
+  private void runOnVirtualGpu() throws OrtException, InterruptedException {
     VirtualGpuRequest request =
         VirtualGpuRequest.builder()
             .name("batch-job")
@@ -48,24 +95,39 @@ final class BatchRows implements AutoCloseable {
             .memory(MemorySize.ofMebibytes(256))
             .build();
     OrtEnvironment environment = OrtEnvironment.getEnvironment();
-    byte[] model = SampleModel.of(ServedModel.WIDTH, 512, 8);
     try (GpuPool pool = GpuPool.open();
-        VirtualGpu gpu = pool.acquire(request);
+        VirtualGpu ours = pool.acquire(request);
         OrtSession.SessionOptions options = oneThread();
-        VgpuSession session = VgpuOrt.session(gpu, environment, model, options);
-        OnnxTensor rows =
-            OnnxTensor.createTensor(
-                environment, new float[ServedModel.MOST_ROWS][ServedModel.WIDTH])) {
-      while (!closing) {
-        session.run(Map.of(SampleModel.INPUT, rows)).close();
-        batches.incrementAndGet();
-        first.countDown();
-      }
-      end.complete(null);
-    } catch (Throwable e) { // the caller is told by close()
-      end.completeExceptionally(e);
+        VgpuSession session = VgpuOrt.session(ours, environment, model(), options);
+        OnnxTensor rows = rows(environment)) {
+      gpu = ours;
+      scoreUntilClosed(() -> session.run(Map.of(SampleModel.INPUT, rows)).close());
+    }
+  }
+
+  private void runUncontrolled() throws OrtException, InterruptedException {
+    OrtEnvironment environment = OrtEnvironment.getEnvironment();
+    try (OrtSession.SessionOptions options = oneThread();
+        OrtSession session = environment.createSession(model(), options);
+        OnnxTensor rows = rows(environment)) {
+      scoreUntilClosed(() -> session.run(Map.of(SampleModel.INPUT, rows)).close());
+    }
+  }
+
+  private void scoreUntilClosed(Batch batch) throws OrtException, InterruptedException {
+    while (!closing) {
+      batch.score();
+      batches.incrementAndGet();
       first.countDown();
     }
+  }
+
+  private static byte[] model() {
+    return SampleModel.of(ServedModel.WIDTH, 512, 8);
+  }
+
+  private static OnnxTensor rows(OrtEnvironment environment) throws OrtException {
+    return OnnxTensor.createTensor(environment, new float[BATCH][ServedModel.WIDTH]);
   }
 
   private static OrtSession.SessionOptions oneThread() throws OrtException {
@@ -74,27 +136,37 @@ final class BatchRows implements AutoCloseable {
     return options;
   }
 
-  /** {@return how many batches are finished} */
-  long batches() {
-    return batches.get();
+  /** Waits for the first batch, which is slow. */
+  void awaitFirst() throws InterruptedException {
+    first.await();
   }
 
   /**
-   * {@return the finished batches per second, while the caller waits}
+   * {@return what it has done so far}
    *
    * @throws IllegalStateException if the job has failed
    */
-  double rateFor(long lengthNs) throws InterruptedException {
-    first.await(); // its first run is slow
-    long before = batches();
-    long beganNs = NanoClock.now();
+  Progress progress() throws InterruptedException {
+    return progressAfter(0);
+  }
+
+  /**
+   * {@return what it has done when the given time has passed}
+   *
+   * @throws IllegalStateException if the job has failed
+   */
+  Progress progressAfter(long lengthNs) throws InterruptedException {
     try {
       end.get(lengthNs, TimeUnit.NANOSECONDS);
       throw new IllegalStateException("the batch job has ended");
-    } catch (TimeoutException e) {
-      return (batches() - before) * 1e9 / (NanoClock.now() - beganNs);
     } catch (ExecutionException e) {
       throw new IllegalStateException("the batch job failed", e.getCause());
+    } catch (TimeoutException e) {
+      VirtualGpu now = gpu;
+      return now == null
+          ? new Progress(batches.get(), 0, 0)
+          : new Progress(
+              batches.get(), now.usage().gpuTime().toNanos() / 1e9, now.usage().preemptions());
     }
   }
 
@@ -102,6 +174,6 @@ final class BatchRows implements AutoCloseable {
   @Override
   public void close() {
     closing = true;
-    end.join();
+    end.exceptionally(failure -> null).join();
   }
 }

@@ -7,7 +7,6 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executors;
@@ -46,12 +45,7 @@ final class ChatClient implements AutoCloseable {
    * @param failed how many were not answered, or with an error
    */
   record Answers(List<Double> latenciesMs, int failed) {
-    Answers and(Answers more) {
-      List<Double> all = new ArrayList<>(latenciesMs);
-      all.addAll(more.latenciesMs);
-      Collections.sort(all);
-      return new Answers(all, failed + more.failed);
-    }
+    static final Answers NONE = new Answers(List.of(), 0);
 
     double percentileMs(int percent) {
       return latenciesMs.isEmpty()
@@ -61,20 +55,25 @@ final class ChatClient implements AutoCloseable {
   }
 
   /**
-   * {@return the mean time of a request in nanoseconds, of some that are sent one after the other}
+   * {@return the GPU time of a row in nanoseconds, as the service measures it while requests are
+   * sent one after the other}
    *
-   * @throws IOException if one is not answered in time, or with an error: nothing is repeated, so
-   *     the calibration always ends
+   * @throws IOException if a request is not answered in time, or with an error: nothing is
+   *     repeated, so the calibration always ends
    */
   double calibrate(ReplayTrace trace) throws IOException, InterruptedException {
     List<ReplayTrace.Request> requests = trace.first(CALIBRATION_REQUESTS, 1);
     send(requests); // the first requests compile the service's code, and open its connections
-    return send(requests) / (double) requests.size();
+    double beganGpuSeconds = gpuSeconds();
+    send(requests);
+    double gpuSeconds = gpuSeconds() - beganGpuSeconds;
+    if (gpuSeconds <= 0) {
+      throw new IOException(url + " used no GPU time");
+    }
+    return gpuSeconds * 1e9 / ReplayTrace.rows(requests);
   }
 
-  /** Sends requests one after the other, and returns how long that took. */
-  private long send(List<ReplayTrace.Request> requests) throws IOException, InterruptedException {
-    long beganNs = NanoClock.now();
+  private void send(List<ReplayTrace.Request> requests) throws IOException, InterruptedException {
     for (ReplayTrace.Request request : requests) {
       HttpResponse<String> answer =
           client.send(post(request.rows()), HttpResponse.BodyHandlers.ofString());
@@ -82,7 +81,6 @@ final class ChatClient implements AutoCloseable {
         throw new IOException(url + " answers " + answer.statusCode() + ": " + answer.body());
       }
     }
-    return NanoClock.now() - beganNs;
   }
 
   /**
@@ -104,12 +102,13 @@ final class ChatClient implements AutoCloseable {
   /** Sends each request when it is due, whether or not earlier ones are answered. */
   @SuppressWarnings("FutureReturnValueIgnored") // the list of latencies tells
   Answers replay(List<ReplayTrace.Request> requests) {
+    List<HttpRequest> posts = requests.stream().map(request -> post(request.rows())).toList();
     long beganNs = NanoClock.now();
     List<CompletableFuture<Double>> sent = new ArrayList<>();
-    for (ReplayTrace.Request request : requests) {
+    for (int i = 0; i < posts.size(); i++) {
       CompletableFuture<Double> latencyMs = new CompletableFuture<>();
-      long dueNs = beganNs + request.dueNs();
-      HttpRequest post = post(request.rows());
+      long dueNs = beganNs + requests.get(i).dueNs();
+      HttpRequest post = posts.get(i);
       Runnable send =
           () ->
               client

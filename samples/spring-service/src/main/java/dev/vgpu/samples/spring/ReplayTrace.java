@@ -58,4 +58,23 @@ record ReplayTrace(List<Request> requests) {
         .map(request -> new Request((long) (request.dueNs() * scale), request.rows()))
         .toList();
   }
+
+  /**
+   * {@return the first requests that together have as many rows, arriving in the given time}
+   *
+   * @param rows all requests, if they have fewer
+   * @param lengthNs the time
+   */
+  List<Request> taking(double rows, long lengthNs) {
+    int count = 0;
+    for (double taken = 0; taken < rows && count < requests.size(); count++) {
+      taken += requests.get(count).rows();
+    }
+    return first(Math.max(1, count), lengthNs);
+  }
+
+  /** {@return the rows of all these requests together} */
+  static int rows(List<Request> requests) {
+    return requests.stream().mapToInt(Request::rows).sum();
+  }
 }
