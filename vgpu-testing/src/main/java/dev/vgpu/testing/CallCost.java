@@ -8,7 +8,8 @@ import java.util.Locale;
 /**
  * What a call costs its thread in the steady state.
  *
- * @param ns the median of the rounds; a test must not judge it, since it depends on the machine
+ * @param ns of processor time, the median of the rounds; a test must not judge it, since it depends
+ *     on the machine
  * @param bytes allocated by the thread in the least round: in others, code is still interpreted
  */
 public record CallCost(double ns, double bytes) {
@@ -39,11 +40,11 @@ public record CallCost(double ns, double bytes) {
     for (int round = 0; round < ROUNDS; round++) {
       for (int way = 0; way < ways.length; way++) {
         long allocated = threads.getCurrentThreadAllocatedBytes();
-        long beganNs = NanoClock.now();
+        long beganNs = threads.getCurrentThreadCpuTime();
         for (int i = 0; i < calls; i++) {
           ways[way].run();
         }
-        ns[way][round] = (double) (NanoClock.now() - beganNs) / calls;
+        ns[way][round] = (double) (threads.getCurrentThreadCpuTime() - beganNs) / calls;
         bytes[way][round] = (double) (threads.getCurrentThreadAllocatedBytes() - allocated) / calls;
       }
     }
