@@ -148,6 +148,7 @@ export default defineConfig({
           page('Spring Boot', '/reference/spring-boot'),
           page('ONNX Runtime', '/reference/onnxruntime'),
           page('The dashboard', '/reference/dashboard'),
+          page('Deep Java Library', '/reference/djl'),
           page('Micrometer', '/reference/micrometer'),
           page('Kubernetes', '/reference/kubernetes'),
           page('Kubernetes: scheduler', '/reference/kubernetes-scheduler'),

@@ -29,6 +29,7 @@ const pages = new Map([
   ['vgpu-dashboard/README.md', 'reference/dashboard.md'],
   ['vgpu-micrometer/README.md', 'reference/micrometer.md'],
   ['vgpu-onnxruntime/README.md', 'reference/onnxruntime.md'],
+  ['vgpu-djl/README.md', 'reference/djl.md'],
   ['vgpu-spring-boot-starter/README.md', 'reference/spring-boot.md'],
   ['vgpu-k8s-adapter/README.md', 'reference/kubernetes.md'],
   ['vgpu-k8s-adapter/docs/names.md', 'reference/kubernetes-names.md'],

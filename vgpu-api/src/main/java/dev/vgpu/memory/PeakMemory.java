@@ -17,22 +17,66 @@ public final class PeakMemory {
   /** The margin for what measuring may miss: a tenth. */
   private static final long MARGIN_PERCENT = 110;
 
-  private final Map<Shapes, CallOptions> known = new ConcurrentHashMap<>();
+  private final Map<Shapes, Known> known = new ConcurrentHashMap<>();
+
+  /** What is known of some shapes. Safe for use by several threads. */
+  private static final class Known {
+    final MemorySize memory;
+
+    /** What the latest caller had; most callers of a model have the same options each time. */
+    private volatile Combined latest;
+
+    Known(MemorySize memory) {
+      this.memory = memory;
+      this.latest = combined(CallOptions.defaults());
+    }
+
+    private Combined combined(CallOptions options) {
+      return new Combined(options, options.toBuilder().memory(memory).build());
+    }
+
+    CallOptions with(CallOptions options) {
+      Combined last = latest;
+      if (last.options != options) {
+        last = combined(options);
+        latest = last;
+      }
+      return last.withMemory;
+    }
+  }
+
+  private record Combined(CallOptions options, CallOptions withMemory) {}
 
   /** Creates one that knows no shapes. */
   public PeakMemory() {}
 
-  /** {@return options with the memory that a run of these shapes needs; null if not known} */
-  public @Nullable CallOptions find(Shapes shapes) {
-    CallOptions exact = known.get(shapes);
+  /** {@return the memory that a run of these shapes needs; null if not known} */
+  public @Nullable MemorySize find(Shapes shapes) {
+    Known found = known(shapes);
+    return found == null ? null : found.memory;
+  }
+
+  /**
+   * {@return options with the memory that a run of these shapes needs; null if not known}
+   *
+   * @param shapes of the run's inputs
+   * @param options all else
+   */
+  public @Nullable CallOptions find(Shapes shapes, CallOptions options) {
+    Known found = known(shapes);
+    return found == null ? null : found.with(options);
+  }
+
+  private @Nullable Known known(Shapes shapes) {
+    Known exact = known.get(shapes);
     return exact == null ? findAmongLarger(shapes) : exact;
   }
 
-  private @Nullable CallOptions findAmongLarger(Shapes shapes) {
-    CallOptions least = null;
-    for (Map.Entry<Shapes, CallOptions> entry : known.entrySet()) {
+  private @Nullable Known findAmongLarger(Shapes shapes) {
+    Known least = null;
+    for (Map.Entry<Shapes, Known> entry : known.entrySet()) {
       if (shapes.isWithin(entry.getKey())
-          && (least == null || entry.getValue().memory().compareTo(least.memory()) < 0)) {
+          && (least == null || entry.getValue().memory.compareTo(least.memory) < 0)) {
         least = entry.getValue();
       }
     }
@@ -51,17 +95,17 @@ public final class PeakMemory {
    */
   public void learn(Shapes shapes, long measuredBytes, long mostBytes) {
     long bytes = measuredBytes * MARGIN_PERCENT / 100;
-    for (Map.Entry<Shapes, CallOptions> entry : known.entrySet()) {
+    for (Map.Entry<Shapes, Known> entry : known.entrySet()) {
       if (entry.getKey().isWithin(shapes)) {
-        bytes = Math.max(bytes, entry.getValue().memory().bytes());
+        bytes = Math.max(bytes, entry.getValue().memory.bytes());
       }
     }
-    keep(shapes, CallOptions.ofMemory(MemorySize.ofBytes(Math.min(bytes, mostBytes))));
+    keep(shapes, new Known(MemorySize.ofBytes(Math.min(bytes, mostBytes))));
   }
 
-  private void keep(Shapes shapes, CallOptions options) {
+  private void keep(Shapes shapes, Known value) {
     if (known.size() < MOST_SHAPES) {
-      known.put(shapes, options);
+      known.put(shapes.kept(), value);
     }
   }
 }

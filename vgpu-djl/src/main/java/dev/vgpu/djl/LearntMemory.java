@@ -1,5 +1,6 @@
 package dev.vgpu.djl;
 
+import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.types.Shape;
 import dev.vgpu.CallOptions;
@@ -13,8 +14,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentSkipListMap;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Learns the peak memory of a model's predictions. What a prediction gives to the engine is known
@@ -31,25 +32,36 @@ final class LearntMemory {
   private final MemoryMeter meter;
   private final PeakMemory peaks = new PeakMemory();
 
-  /** The largest known peak by the number of inputs. */
-  private final ConcurrentSkipListMap<Integer, MemorySize> stated = new ConcurrentSkipListMap<>();
+  /** The options with the largest known peak, by the number of inputs. */
+  private final ConcurrentSkipListMap<Integer, CallOptions> stated = new ConcurrentSkipListMap<>();
 
   private final Object measuring = new Object();
 
-  /** The predictions that run, by their thread. */
-  private final Map<Thread, Attempt> running = new ConcurrentHashMap<>();
+  /** The prediction that runs on this thread. */
+  private final ThreadLocal<Attempt> running = ThreadLocal.withInitial(Attempt::new);
 
-  /** One attempt at a prediction. Confined to its thread. */
+  /** An attempt at a prediction. Confined to its thread, and used for one after the other. */
   private static final class Attempt {
-    final MemorySize most;
-    final boolean isMeasured;
-    final List<Shapes> shapes = new ArrayList<>();
+    boolean isRunning;
+    MemorySize most = MemorySize.ZERO;
+
+    /** Each of the shapes that the engine was given; null unless the attempt is measured. */
+    @Nullable List<Shapes> measured;
+
     long inputBytes;
     boolean isTooLarge;
 
-    Attempt(MemorySize most, boolean isMeasured) {
-      this.most = most;
-      this.isMeasured = isMeasured;
+    void begin(MemorySize stated, @Nullable List<Shapes> shapes) {
+      isRunning = true;
+      most = stated;
+      measured = shapes;
+      inputBytes = 0;
+      isTooLarge = false;
+    }
+
+    void end() {
+      isRunning = false;
+      measured = null;
     }
   }
 
@@ -73,11 +85,13 @@ final class LearntMemory {
     if (options.memory().bytes() > 0) {
       return gpu.call(prediction, options);
     }
-    Map.Entry<Integer, MemorySize> known = stated.ceilingEntry(inputs);
+    Map.Entry<Integer, CallOptions> known = stated.ceilingEntry(inputs);
     if (known != null) {
-      Attempt attempt = new Attempt(known.getValue(), false);
+      CallOptions peak = known.getValue();
+      Attempt attempt = running.get();
+      attempt.isTooLarge = false; // it may not begin
       try {
-        return gpu.call(() -> run(prediction, attempt), with(known.getValue()));
+        return gpu.call(() -> run(prediction, peak.memory(), null), peak);
       } catch (Exception e) {
         if (!attempt.isTooLarge) {
           throw e;
@@ -85,41 +99,44 @@ final class LearntMemory {
       }
     }
     MemorySize most = MemorySize.ofBytes(weights.leftForCalls());
-    return gpu.call(() -> measured(prediction, new Attempt(most, true), inputs), with(most));
+    return gpu.call(() -> measured(prediction, most, inputs), with(most));
   }
 
   private CallOptions with(MemorySize memory) {
     return options.toBuilder().memory(memory).build();
   }
 
-  private <T> T run(Callable<T> prediction, Attempt attempt) throws Exception {
-    running.put(Thread.currentThread(), attempt);
+  private <T> T run(Callable<T> prediction, MemorySize most, @Nullable List<Shapes> measured)
+      throws Exception {
+    Attempt attempt = running.get();
+    attempt.begin(most, measured);
     try {
       return prediction.call();
     } finally {
-      running.remove(Thread.currentThread());
+      attempt.end();
     }
   }
 
   /** No other call has memory meanwhile, so the measured peak is its own. */
-  private <T> T measured(Callable<T> prediction, Attempt attempt, int inputs) throws Exception {
+  private <T> T measured(Callable<T> prediction, MemorySize most, int inputs) throws Exception {
     synchronized (measuring) {
+      List<Shapes> seen = new ArrayList<>();
       meter.begin();
-      T result = run(prediction, attempt);
-      long bytes = Math.max(1, Math.max(meter.peakBytes(), attempt.inputBytes));
-      for (Shapes shapes : attempt.shapes) {
-        peaks.learn(shapes, bytes, attempt.most.bytes());
-        CallOptions learnt = peaks.find(shapes);
+      T result = run(prediction, most, seen);
+      long bytes = Math.max(1, Math.max(meter.peakBytes(), running.get().inputBytes));
+      for (Shapes shapes : seen) {
+        peaks.learn(shapes, bytes, most.bytes());
+        MemorySize learnt = peaks.find(shapes);
         if (learnt != null) {
-          stated.merge(inputs, learnt.memory(), LearntMemory::larger);
+          stated.merge(inputs, with(learnt), LearntMemory::larger);
         }
       }
       return result;
     }
   }
 
-  private static MemorySize larger(MemorySize one, MemorySize other) {
-    return one.compareTo(other) < 0 ? other : one;
+  private static CallOptions larger(CallOptions one, CallOptions other) {
+    return one.memory().compareTo(other.memory()) < 0 ? other : one;
   }
 
   /**
@@ -128,23 +145,23 @@ final class LearntMemory {
    * @throws IllegalStateException if its peak is not known to fit what the call states
    */
   void see(NDList arrays) {
-    Attempt attempt = running.get(Thread.currentThread());
-    if (attempt == null) {
+    Attempt attempt = running.get();
+    if (!attempt.isRunning) {
       return;
     }
-    Shape[] each = arrays.getShapes();
-    long[][] dimensions = new long[each.length][];
-    for (int i = 0; i < each.length; i++) {
-      dimensions[i] = each[i].getShape();
-      attempt.inputBytes += each[i].size() * arrays.get(i).getDataType().getNumOfBytes();
+    Shapes shapes = Shapes.ofThisThread();
+    for (int i = 0; i < arrays.size(); i++) {
+      NDArray array = arrays.get(i);
+      Shape shape = array.getShape();
+      shapes.add(shape.getShape());
+      attempt.inputBytes += shape.size() * array.getDataType().getNumOfBytes();
     }
-    Shapes shapes = Shapes.of(dimensions);
-    attempt.shapes.add(shapes);
-    if (attempt.isMeasured) {
+    if (attempt.measured != null) {
+      attempt.measured.add(shapes.kept());
       return;
     }
-    CallOptions known = peaks.find(shapes);
-    if (known == null || known.memory().compareTo(attempt.most) > 0) {
+    MemorySize known = peaks.find(shapes);
+    if (known == null || known.compareTo(attempt.most) > 0) {
       attempt.isTooLarge = true;
       throw new IllegalStateException("begun again: more memory than stated: " + shapes);
     }

@@ -46,7 +46,7 @@ class VgpuDjlTest {
   private static final MemorySize WEIGHTS = MemorySize.ofMebibytes(16);
 
   /** Sums a row; counts the batches by their number of rows. */
-  private static final class Sums implements Translator<float[], Float> {
+  static final class Sums implements Translator<float[], Float> {
     final AtomicInteger batches = new AtomicInteger();
     final AtomicInteger rows = new AtomicInteger();
 
@@ -127,7 +127,7 @@ class VgpuDjlTest {
   }
 
   /** The product with a column of ones. */
-  private static byte[] sumOfThree() {
+  static byte[] sumOfThree() {
     ONNXContext graph = new ONNXContext();
     graph.setName("sum");
     graph.assignTo(

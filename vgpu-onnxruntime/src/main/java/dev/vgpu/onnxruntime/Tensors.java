@@ -4,20 +4,28 @@ import ai.onnxruntime.OnnxTensor;
 import ai.onnxruntime.OnnxTensorLike;
 import dev.vgpu.memory.Shapes;
 import java.util.Map;
-import java.util.TreeMap;
 
 /** What the inputs of a run tell of its memory. */
 final class Tensors {
   private Tensors() {}
 
-  /** {@return the shapes, in the order of the inputs' names} */
-  static Shapes shapes(Map<String, ? extends OnnxTensorLike> inputs) {
-    long[][] each = new long[inputs.size()][];
-    int count = 0;
-    for (OnnxTensorLike input : new TreeMap<String, OnnxTensorLike>(inputs).values()) {
-      each[count++] = input.getInfo().getShape();
+  /**
+   * {@return the shapes of a run's inputs, in this thread's own {@link Shapes}}
+   *
+   * @param inputs by name
+   * @param names of all inputs of the model, in any fixed order
+   */
+  static Shapes shapes(Map<String, ? extends OnnxTensorLike> inputs, String[] names) {
+    Shapes shapes = Shapes.ofThisThread();
+    for (String name : names) {
+      OnnxTensorLike input = inputs.get(name);
+      if (input == null) {
+        shapes.addAbsent();
+      } else {
+        shapes.add(input.getInfo().getShape());
+      }
     }
-    return Shapes.of(each);
+    return shapes;
   }
 
   /** {@return the bytes of the tensors among the inputs, a lower bound for the run} */

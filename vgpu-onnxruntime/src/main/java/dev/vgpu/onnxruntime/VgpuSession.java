@@ -44,6 +44,7 @@ public final class VgpuSession implements AutoCloseable {
   /** In the order of the model, because results are read by index. */
   private final Set<String> outputs;
 
+  private final String[] inputNames;
   private final PeakMemory peaks = new PeakMemory();
   private final Object measuring = new Object();
 
@@ -56,6 +57,7 @@ public final class VgpuSession implements AutoCloseable {
     this.session = session;
     this.weights = weights;
     this.outputs = session.getOutputNames();
+    this.inputNames = session.getInputNames().toArray(new String[0]);
   }
 
   /** Loads a model in a call of its virtual GPU, after reserving its memory. */
@@ -134,18 +136,12 @@ public final class VgpuSession implements AutoCloseable {
     if (options.memory().bytes() > 0) {
       return runOnce(inputs, outputs, options);
     }
-    Shapes shapes = Tensors.shapes(inputs);
-    CallOptions known = peaks.find(shapes);
+    Shapes shapes = Tensors.shapes(inputs, inputNames);
+    CallOptions known = peaks.find(shapes, options);
     if (known == null) {
-      return runAndLearn(inputs, outputs, options, shapes);
+      return runAndLearn(inputs, outputs, options, shapes.kept());
     }
-    return runOnce(inputs, outputs, withMemory(options, known));
-  }
-
-  private static CallOptions withMemory(CallOptions options, CallOptions known) {
-    return options == CallOptions.defaults()
-        ? known
-        : options.toBuilder().memory(known.memory()).build();
+    return runOnce(inputs, outputs, known);
   }
 
   private OrtSession.Result runOnce(
@@ -236,7 +232,7 @@ public final class VgpuSession implements AutoCloseable {
    * @param inputs only their shapes count
    */
   public Optional<MemorySize> peakMemory(Map<String, ? extends OnnxTensorLike> inputs) {
-    return Optional.ofNullable(peaks.find(Tensors.shapes(inputs))).map(CallOptions::memory);
+    return Optional.ofNullable(peaks.find(Tensors.shapes(inputs, inputNames)));
   }
 
   /**

@@ -8,9 +8,7 @@ import dev.vgpu.GpuState;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpu;
 import java.util.HashSet;
-import java.util.Map;
 import java.util.Set;
-import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -37,15 +35,17 @@ final class GpuReadiness
   private final GpuPool pool;
   private final ObjectProvider<VirtualGpu> gpus;
   private final Set<GpuId> used = new HashSet<>(); // guarded by this
-  private final Map<String, String> lost = new TreeMap<>(); // guarded by this
+  private final LostGpus lost;
   private boolean accepted; // guarded by this: whether the service itself accepts traffic
   private boolean refused; // guarded by this: whether this has refused it
   private GpuPool.@Nullable Listening listening;
 
-  GpuReadiness(ApplicationContext context, GpuPool pool, ObjectProvider<VirtualGpu> gpus) {
+  GpuReadiness(
+      ApplicationContext context, GpuPool pool, ObjectProvider<VirtualGpu> gpus, LostGpus lost) {
     this.context = context;
     this.pool = pool;
     this.gpus = gpus;
+    this.lost = lost;
   }
 
   @Override
@@ -69,12 +69,12 @@ final class GpuReadiness
     if (!used.contains(gpu)) {
       return;
     }
-    if (health == GpuHealth.LOST) {
-      if (lost.put(gpu.value(), reason) == null) {
+    if (lost.changed(gpu, health, reason)) {
+      if (health == GpuHealth.LOST) {
         log.warn("a GPU of this service's models is lost: gpu={} reason={}", gpu, reason);
+      } else {
+        log.info("a GPU of this service's models is back: gpu={}", gpu);
       }
-    } else if (lost.remove(gpu.value()) != null) {
-      log.info("a GPU of this service's models is back: gpu={}", gpu);
     }
     tell();
   }

@@ -60,7 +60,8 @@ final class ModelGpuRegistrar implements BeanDefinitionRegistryPostProcessor {
               if (properties == null) {
                 throw new IllegalStateException("the properties of a model went: " + model);
               }
-              return ModelGpus.acquire(beans.getBean(GpuPool.class), model, properties);
+              VirtualGpu gpu = ModelGpus.acquire(beans.getBean(GpuPool.class), model, properties);
+              return new ModelGpu(gpu, beans.getBean(LostGpus.class));
             });
     definition.addQualifier(new AutowireCandidateQualifier(Qualifier.class, model));
     definition.setDestroyMethodName("close");

@@ -77,7 +77,8 @@ final class ModelGpus {
     } catch (GpuCapacityException e) {
       throw VgpuStartException.ofModel(name, e, smaller);
     } catch (IllegalArgumentException | VgpuException e) {
-      throw VgpuStartException.ofModel(name, e, "Change the properties of " + property(name, ""));
+      throw VgpuStartException.ofModel(
+          name, e, "Change the properties of " + property(name, "") + ".");
     }
   }
 

@@ -54,12 +54,19 @@ public class VgpuAutoConfiguration {
     return new ModelGpuRegistrar(environment);
   }
 
+  /** {@return the GPUs that are lost now} */
+  @Bean
+  static LostGpus vgpuLost() {
+    return new LostGpus();
+  }
+
   /**
    * {@return the bean that refuses traffic while a GPU of the models is lost}
    *
    * @param context the context to which the state is published
    * @param pool whose events are listened to
    * @param gpus the virtual GPUs of the models
+   * @param lost the GPUs that are lost now
    * @param availability holds the state; created first, so that it receives each change first
    */
   @Bean
@@ -67,9 +74,10 @@ public class VgpuAutoConfiguration {
       ApplicationContext context,
       GpuPool pool,
       ObjectProvider<VirtualGpu> gpus,
+      LostGpus lost,
       ObjectProvider<ApplicationAvailability> availability) {
     availability.ifAvailable(made -> {});
-    return new GpuReadiness(context, pool, gpus);
+    return new GpuReadiness(context, pool, gpus, lost);
   }
 
   /**

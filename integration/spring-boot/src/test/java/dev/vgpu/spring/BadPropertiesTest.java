@@ -9,6 +9,8 @@ import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
@@ -144,8 +146,19 @@ class BadPropertiesTest {
   @EnableAutoConfiguration
   static class Service {}
 
-  @Test
-  void theStartPrintsTheParagraphAndNoStackTrace() {
+  /** What a person sees who starts the service: what is wrong, what to do, and no stack trace. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "vgpu.models.m.share=200   | Model 'm' gets no virtual GPU | Change vgpu.models.m.share.",
+        "vgpu.models.x.memory=65GiB| Model 'x' gets no virtual GPU | Change the properties of vgpu.models.x",
+        "vgpu.models.M.memory=1GiB | has the same name but for case | Rename one of the two",
+        "vgpu.models.m.shares=20   | vgpu.models.m.shares           | Update your application",
+        "vgpu.models.m.class=batch | vgpu.models.m.class            | OFFLINE",
+        "vgpu.pool.sharing=never   | vgpu.pool.sharing              | STRICT",
+      })
+  void theStartPrintsAParagraphAndNoStackTrace(String property, String problem, String action) {
     SpringApplication application = new SpringApplication(Service.class);
     application.setWebApplicationType(WebApplicationType.NONE);
     ByteArrayOutputStream printed = new ByteArrayOutputStream();
@@ -157,15 +170,16 @@ class BadPropertiesTest {
                   application.run(
                       "--vgpu.pool.scope=this-jvm",
                       "--vgpu.models.m.memory=1GiB",
-                      "--vgpu.models.m.share=200"))
+                      "--" + property))
           .isInstanceOf(RuntimeException.class);
     } finally {
       System.setOut(before);
     }
 
     assertThat(printed.toString(StandardCharsets.UTF_8))
-        .contains("Model 'm' gets no virtual GPU")
-        .contains("Change vgpu.models.m.share.")
-        .doesNotContain("\tat dev.vgpu");
+        .contains("APPLICATION FAILED TO START")
+        .contains(problem)
+        .contains(action)
+        .doesNotContain("\tat ");
   }
 }

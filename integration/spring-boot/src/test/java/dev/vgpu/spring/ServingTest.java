@@ -2,16 +2,23 @@ package dev.vgpu.spring;
 
 import static dev.vgpu.spring.ModelsTest.service;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.vgpu.CallOptions;
+import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuHealth;
+import dev.vgpu.PreemptibleCall;
 import dev.vgpu.VirtualGpu;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.availability.ApplicationAvailabilityAutoConfiguration;
@@ -63,6 +70,92 @@ class ServingTest {
 
               TestDriver.turn(GpuHealth.HEALTHY, "");
               await(() -> state.getReadinessState() == ReadinessState.ACCEPTING_TRAFFIC);
+            });
+  }
+
+  /** A driver may hang rather than fail, so the work must not reach it. */
+  @Test
+  void callsOfALostGpuFailWithTheReasonUntilItIsBack() {
+    available()
+        .run(
+            context -> {
+              VirtualGpu gpu = context.getBean(VirtualGpu.class);
+              AtomicInteger ran = new AtomicInteger();
+              TestDriver.turn(GpuHealth.LOST, "fell off the bus");
+              LostGpus lost = context.getBean(LostGpus.class);
+              await(() -> !lost.isEmpty());
+
+              assertLost(() -> gpu.call(ran::incrementAndGet));
+              assertLost(() -> gpu.call(ran::incrementAndGet, CallOptions.defaults()));
+              assertLost(() -> gpu.call(preemptible(ran)));
+              assertLost(() -> gpu.call(preemptible(ran), CallOptions.defaults()));
+              assertLost(() -> gpu.run(ran::incrementAndGet));
+              assertLost(() -> gpu.run(ran::incrementAndGet, CallOptions.defaults()));
+              assertLost(gpu::enter);
+              assertLost(() -> gpu.enter(CallOptions.defaults()));
+              assertThat(gpu.submit(ran::incrementAndGet))
+                  .isCompletedExceptionally()
+                  .failsWithin(Duration.ZERO)
+                  .withThrowableThat()
+                  .withMessageContaining("the GPU is lost: fell off the bus");
+              assertThat(ran).hasValue(0);
+
+              TestDriver.turn(GpuHealth.HEALTHY, "");
+              await(lost::isEmpty);
+              assertThat(gpu.call(ran::incrementAndGet)).isEqualTo(1);
+            });
+  }
+
+  private static void assertLost(ThrowingCallable call) {
+    assertThatThrownBy(call)
+        .isInstanceOf(GpuDriverException.class)
+        .hasMessageContaining("the GPU is lost: fell off the bus")
+        .hasMessageContaining("gpu=GPU-spring-test name=m virtualGpu=");
+  }
+
+  private static PreemptibleCall<Integer> preemptible(AtomicInteger ran) {
+    return new PreemptibleCall<>() {
+      @Override
+      public Integer call() {
+        return ran.incrementAndGet();
+      }
+
+      @Override
+      public void cancel() {}
+    };
+  }
+
+  @Test
+  void aCallThatRunsWhenTheGpuIsLostHasTheReasonBesideItsOwnError() {
+    available()
+        .run(
+            context -> {
+              VirtualGpu gpu = context.getBean(VirtualGpu.class);
+              LostGpus lost = context.getBean(LostGpus.class);
+              assertThatThrownBy(
+                      () ->
+                          gpu.run(
+                              () -> {
+                                TestDriver.turn(GpuHealth.LOST, "fell off the bus");
+                                await(() -> !lost.isEmpty());
+                                throw new IllegalStateException("CUDA error 999");
+                              }))
+                  .hasMessage("CUDA error 999")
+                  .satisfies(
+                      error ->
+                          assertThat(error.getSuppressed())
+                              .singleElement()
+                              .isInstanceOf(GpuDriverException.class));
+              TestDriver.turn(GpuHealth.HEALTHY, "");
+              await(lost::isEmpty);
+              assertThatThrownBy(
+                      () ->
+                          gpu.call(
+                              () -> {
+                                throw new IllegalStateException("a caller's own");
+                              }))
+                  .hasMessage("a caller's own")
+                  .satisfies(error -> assertThat(error.getSuppressed()).isEmpty());
             });
   }
 

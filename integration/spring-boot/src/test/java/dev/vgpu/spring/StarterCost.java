@@ -1,17 +1,16 @@
 package dev.vgpu.spring;
 
-import com.sun.management.ThreadMXBean;
 import dev.vgpu.GpuPool;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.micrometer.VgpuMetrics;
+import dev.vgpu.testing.CallCost;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
-import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -37,7 +36,6 @@ import org.springframework.context.annotation.Configuration;
  */
 public final class StarterCost {
   private static final int STARTS = 15;
-  private static final int ROUNDS = 21;
   private static final int CALLS = 100_000;
   private static final String READY = "ready";
   private static final Pattern OURS = Pattern.compile(".*/vgpu-[a-z-]+(/target/classes|-[^/]*jar)");
@@ -142,58 +140,36 @@ public final class StarterCost {
     return ready;
   }
 
-  private record Cost(double ns, double bytes) {}
-
   private static void compareCalls() throws Exception {
+    CallCost[] costs = calls(CALLS);
+    System.out.println(
+        "a call of the pool's virtual GPU "
+            + costs[0]
+            + ", of the model's bean "
+            + costs[1]
+            + ": more by "
+            + costs[1].above(costs[0]));
+  }
+
+  /** {@return what a call of the pool's own virtual GPU costs, and one of a model's bean} */
+  static CallCost[] calls(int calls) throws Exception {
     try (ConfigurableApplicationContext context =
         SpringApplication.run(
             Service.class, "--vgpu.models.m.memory=1GiB", "--vgpu.pool.scope=this-jvm")) {
       MeterRegistry registry = context.getBean(MeterRegistry.class);
       context.getBean(VgpuMetrics.class);
       VirtualGpu bean = context.getBean(VirtualGpu.class);
-      try (VirtualGpu bare =
-          context
-              .getBean(GpuPool.class)
-              .acquire(
-                  VirtualGpuRequest.builder()
-                      .name("bare")
-                      .memory(MemorySize.ofGibibytes(1))
-                      .build())) {
+      VirtualGpuRequest request =
+          VirtualGpuRequest.builder().name("bare").memory(MemorySize.ofGibibytes(1)).build();
+      try (VirtualGpu bare = context.getBean(GpuPool.class).acquire(request)) {
         Callable<Integer> work = () -> 1;
-        List<Cost> ofBare = new ArrayList<>();
-        List<Cost> ofBean = new ArrayList<>();
-        for (int round = 0; round < ROUNDS; round++) {
-          ofBare.add(cost(bare, work));
-          ofBean.add(cost(bean, work));
-        }
-        if (registry.get("vgpu.wait").tag("name", "m").timer().count() < ROUNDS * (long) CALLS) {
+        CallCost[] costs = CallCost.of(calls, () -> bare.call(work), () -> bean.call(work));
+        if (registry.get("vgpu.wait").tag("name", "m").timer().count() < calls) {
           throw new IllegalStateException("the calls were not timed");
         }
-        double bareNs = median(ofBare.stream().map(Cost::ns).toList());
-        double beanNs = median(ofBean.stream().map(Cost::ns).toList());
-        System.out.printf(
-            Locale.ROOT,
-            "a call, median of %d rounds: of the pool's virtual GPU %.0f ns, of the model's bean"
-                + " %.0f ns: %+.0f ns; %.1f and %.1f bytes%n",
-            ROUNDS,
-            bareNs,
-            beanNs,
-            beanNs - bareNs,
-            median(ofBare.stream().map(Cost::bytes).toList()),
-            median(ofBean.stream().map(Cost::bytes).toList()));
+        return costs;
       }
     }
-  }
-
-  private static Cost cost(VirtualGpu gpu, Callable<Integer> work) throws Exception {
-    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-    long bytes = threads.getCurrentThreadAllocatedBytes();
-    long beganNs = System.nanoTime();
-    for (int i = 0; i < CALLS; i++) {
-      gpu.call(work);
-    }
-    double ns = (double) (System.nanoTime() - beganNs) / CALLS;
-    return new Cost(ns, (double) (threads.getCurrentThreadAllocatedBytes() - bytes) / CALLS);
   }
 
   private static double median(List<Double> values) {

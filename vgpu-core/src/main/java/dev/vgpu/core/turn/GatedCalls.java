@@ -7,6 +7,7 @@ import dev.vgpu.core.turn.Attempt.Cancellable;
 import dev.vgpu.core.turn.ThreadTurns.Nesting;
 import java.lang.ref.Reference;
 import java.time.Duration;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 
@@ -137,7 +138,8 @@ public final class GatedCalls {
   }
 
   private static long timeoutNs(CallOptions options) {
-    return options.timeout().map(GatedCalls::toNanos).orElse(FOR_EVER);
+    Optional<Duration> timeout = options.timeout();
+    return timeout.isPresent() ? toNanos(timeout.get()) : FOR_EVER; // map() would box the result
   }
 
   private static long toNanos(Duration timeout) {

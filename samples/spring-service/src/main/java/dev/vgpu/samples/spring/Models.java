@@ -17,7 +17,7 @@ class Models {
   // #region sessions
   @Bean(destroyMethod = "close")
   ServedModel chat(@Qualifier("chat") VirtualGpu gpu) throws OrtException, InterruptedException {
-    return served(gpu, 2);
+    return served(gpu, 8);
   }
 
   @Bean(destroyMethod = "close")

@@ -1,15 +1,19 @@
 package dev.vgpu.samples.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterAll;
@@ -128,6 +132,49 @@ class ModelServiceTest {
       assertThat(Long.parseLong(done.group(3))).isPositive();
     } finally {
       job.destroyForcibly();
+    }
+  }
+
+  @Test
+  void theLoadReplaysATraceAloneAndBesideABatchJob() throws Exception {
+    ProcessBuilder command =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-cp",
+                System.getProperty("java.class.path"),
+                Load.class.getName(),
+                "../../vgpu-cli/src/main/resources/dev/vgpu/cli/trace/"
+                    + "azure_llm_2023_conv_1840-1848.csv",
+                "1",
+                "1",
+                url)
+            .redirectError(ProcessBuilder.Redirect.INHERIT);
+    command.environment().put("VGPU_RUN_DIR", runDirectory.toString());
+    command.environment().put("ORT_DISABLE_TELEMETRY", "1"); // else a long class path crashes it
+    Process load = command.start();
+    try {
+      String output = new String(load.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+      assertThat(load.waitFor()).as(output).isZero();
+      assertThat(output)
+          .containsPattern("chat alone +[1-9]\\d* answered, 0 failed, [1-9]\\d* % of the GPU, p50 ")
+          .containsPattern("chat beside the job +[1-9]\\d* answered, 0 failed, ")
+          .containsPattern("chat alone again +[1-9]\\d* answered, 0 failed, ")
+          .containsPattern("chat beside the job, uncontrolled +[1-9]\\d* answered, 0 failed, ")
+          .containsPattern("p99 to that alone: beside the job \\d\\S* \\(.*, uncontrolled \\d")
+          .containsPattern("job: [1-9]\\d* batches/s alone, \\d+ beside chat: \\d+ % of what chat")
+          .containsPattern("the GPU's time beside the job: chat [1-9]\\d* %, finished batches \\d");
+    } finally {
+      load.destroyForcibly();
+    }
+  }
+
+  @Test
+  void aRefusedRequestEndsTheCalibrationWithItsAnswer() throws Exception {
+    ReplayTrace trace = new ReplayTrace(List.of(new ReplayTrace.Request(0, 257)));
+    try (ChatClient chat = new ChatClient(URI.create(url), Duration.ofSeconds(10))) {
+      assertThatThrownBy(() -> chat.calibrate(trace))
+          .isInstanceOf(IOException.class)
+          .hasMessageContaining("answers 400");
     }
   }
 }
