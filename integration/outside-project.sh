@@ -137,6 +137,6 @@ compile 'integration/outside' \
   "-Dversion.compiler-plugin=$(plugin_version maven-compiler-plugin)" \
   "-Dversion.resources-plugin=$(plugin_version maven-resources-plugin)" \
   "-Dversion.dependency-plugin=$(plugin_version maven-dependency-plugin)"
-run com.example.outside.OutsideService '^ort=6.0$' '^djl=15.0$' '^ort quota=6.7108864E7 calls=2$' \
+run com.example.outside.OutsideService '^ort=6.0$' '^djl=15.0$' '^dashboard=200$' '^ort quota=6.7108864E7 calls=2$' \
   '^djl quota=6.7108864E7 calls=2$'
-printf 'outside-project: vgpu-spring-boot-starter, vgpu-micrometer, vgpu-onnxruntime and vgpu-djl run in a service\n'
+printf 'outside-project: a service runs the starter, the dashboard, and the modules for Micrometer, ONNX Runtime and DJL\n'

@@ -21,6 +21,12 @@ import dev.vgpu.onnxruntime.VgpuOrt;
 import dev.vgpu.onnxruntime.VgpuSession;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -33,7 +39,10 @@ import org.springframework.context.annotation.Configuration;
 import org.tribuo.util.onnx.ONNXContext;
 import org.tribuo.util.onnx.ONNXOperators;
 
-/** A service with a model in ONNX Runtime and one in DJL, each under its virtual GPU, and meters. */
+/**
+ * A service with a model in ONNX Runtime and one in DJL, each under its virtual GPU, with meters and the
+ * dashboard.
+ */
 @Configuration(proxyBeanMethods = false)
 @EnableAutoConfiguration
 public class OutsideService {
@@ -44,6 +53,7 @@ public class OutsideService {
     "--vgpu.models.ort.memory=64MiB",
     "--vgpu.models.djl.class=offline",
     "--vgpu.models.djl.memory=64MiB",
+    "--vgpu.dashboard.enabled=true",
   };
 
   /** Called by Spring. */
@@ -66,6 +76,8 @@ public class OutsideService {
     System.setProperty("ai.djl.offline", "true");
     Engine.getEngine("OnnxRuntime"); // it must be the first to use ONNX Runtime
     Path file = Files.createTempFile("sum", ".onnx");
+    int port = freePort();
+    System.setProperty("vgpu.dashboard.port", Integer.toString(port));
     try (ConfigurableApplicationContext context =
         SpringApplication.run(OutsideService.class, PROPERTIES)) {
       Files.write(file, sumOfThree());
@@ -74,6 +86,7 @@ public class OutsideService {
 
       System.out.println("ort=" + ort(context.getBean("vgpu-ort", VirtualGpu.class), file));
       System.out.println("djl=" + djl(context.getBean("vgpu-djl", VirtualGpu.class), file));
+      System.out.println("dashboard=" + dashboard(port));
       for (String model : List.of("ort", "djl")) {
         System.out.println(
             model
@@ -85,6 +98,19 @@ public class OutsideService {
     } finally {
       Files.deleteIfExists(file);
     }
+  }
+
+  private static int freePort() throws Exception {
+    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      return socket.getLocalPort();
+    }
+  }
+
+  private static int dashboard(int port) throws Exception {
+    HttpRequest page = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + "/")).build();
+    return HttpClient.newHttpClient()
+        .send(page, HttpResponse.BodyHandlers.discarding())
+        .statusCode();
   }
 
   private static float ort(VirtualGpu gpu, Path file) throws Exception {
