@@ -1,7 +1,7 @@
 /*
  * To be preloaded into a program that QEMU runs for another architecture. Such a program cannot start another one of its
- * architecture, because the kernel does not know it. So this starts QEMU with it. VGPU_QEMU names QEMU, VGPU_QEMU_ROOT
- * the directory of the other architecture's libraries, VGPU_QEMU_EXEC this library.
+ * architecture, because the kernel does not know it. So this starts QEMU with it. VGPU_QEMU names QEMU, VGPU_QEMU_EXEC
+ * this library.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -50,10 +50,10 @@ static void host_variables(char *const *from, char **into) {
 
 int execve(const char *path, char *const arguments[], char *const variables[]) {
   static __thread char preload[TEXT], search[TEXT], file[PATH_MAX];
-  const char *qemu = getenv("VGPU_QEMU"), *root = getenv("VGPU_QEMU_ROOT"), *ours = getenv("VGPU_QEMU_EXEC");
+  const char *qemu = getenv("VGPU_QEMU"), *ours = getenv("VGPU_QEMU_EXEC");
   const char *also = value_in(variables, "LD_PRELOAD"), *places = value_in(variables, "LD_LIBRARY_PATH");
   char *all[MOST_ARGUMENTS + 12], *host[MOST_VARIABLES];
-  if (qemu == NULL || root == NULL || ours == NULL || realpath(path, file) == NULL || !is_ours(file)) {
+  if (qemu == NULL || ours == NULL || realpath(path, file) == NULL || !is_ours(file)) {
     return (int)syscall(SYS_execve, path, arguments, variables);
   }
   int before = also != NULL && strncmp(also, ours, strlen(ours)) == 0;
@@ -62,7 +62,7 @@ int execve(const char *path, char *const arguments[], char *const variables[]) {
   size_t count = 0;
   all[count++] = (char *)(uintptr_t)qemu;
   all[count++] = "-L";
-  all[count++] = (char *)(uintptr_t)root;
+  all[count++] = "/";
   all[count++] = "-E";
   all[count++] = preload;
   if (places != NULL) {

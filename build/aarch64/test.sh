@@ -13,10 +13,15 @@ set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$1
 mkdir -p "$work"
-export VGPU_ARCH=aarch64 CC=aarch64-linux-gnu-gcc NM=aarch64-linux-gnu-nm OBJDUMP=aarch64-linux-gnu-objdump
-export VGPU_QEMU_ROOT=/usr/aarch64-linux-gnu VGPU_QEMU_EXEC="$work/exec.so"
+libraries=/usr/aarch64-linux-gnu/lib
+export VGPU_ARCH=aarch64 NM=aarch64-linux-gnu-nm OBJDUMP=aarch64-linux-gnu-objdump
+CC="aarch64-linux-gnu-gcc -Wl,--dynamic-linker=$libraries/ld-linux-aarch64.so.1"
+export CC="$CC -Wl,-rpath,$libraries,--disable-new-dtags" # so that the libraries that a program loads find theirs too
+# A child that QEMU 7.2 forks from a program with threads hangs if another thread holds a lock of QEMU's at that moment.
+# There are two: the one of -L's table of paths, which there is not for "/", and those of GLib's slices.
+export G_SLICE=always-malloc
 VGPU_QEMU=$(command -v qemu-aarch64)
-export VGPU_QEMU VGPU_TEST_RUNNER="$VGPU_QEMU -L $VGPU_QEMU_ROOT -E LD_PRELOAD=$VGPU_QEMU_EXEC"
+export VGPU_QEMU VGPU_QEMU_EXEC="$work/exec.so" VGPU_TEST_RUNNER="$VGPU_QEMU -L / -E LD_PRELOAD=$work/exec.so"
 export VGPU_TEST_SCALE=10
 $CC -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared "$root/build/aarch64/exec.c" -o "$VGPU_QEMU_EXEC"
 hook=$root/vgpu-cuda/target/classes/META-INF/native/linux-aarch64
@@ -36,8 +41,7 @@ if [ "${2-}" = all ]; then
   emulator_tests="$emulator_tests green time random monitor fidelity pieces processes"
 fi
 
-# run NAME COMMAND...: the command's output is shown only if it fails. QEMU now and then hangs in a program that passes
-# when it runs again, so a command has a second try, and the first is told.
+# run NAME COMMAND...: the command's output is shown only if it fails. It has a second try, and the first is told.
 run() {
   name=$1
   shift
