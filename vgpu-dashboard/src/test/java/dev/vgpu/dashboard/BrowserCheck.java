@@ -65,6 +65,42 @@ public final class BrowserCheck {
           + " return box.bottom < 0 || box.top > innerHeight || !box.width ? 'not visible: ' + name"
           + " : style.outlineStyle === 'none' ? 'no ring: ' + name : ''; })()";
 
+  /** What is wrong with the rows and the count when events are filtered in each way. */
+  private static final String FILTER =
+      """
+      (() => {
+        const kind = document.getElementById('kind');
+        const search = document.getElementById('search');
+        const rows = () => document.querySelector('.events').hidden ? []
+            : [...document.querySelectorAll('.events tbody tr')].map(row => row.textContent.toLowerCase());
+        const count = () => Number.parseInt(document.querySelector('[role=status].small').textContent, 10);
+        const show = (value, words) => {
+          kind.value = value;
+          kind.dispatchEvent(new Event('change'));
+          search.value = words;
+          search.dispatchEvent(new Event('input'));
+          return rows();
+        };
+        const wrong = [];
+        const all = show('', '').length;
+        let sum = 0;
+        for (const option of [...kind.options].filter(each => each.value)) {
+          const found = show(option.value, '').length;
+          sum += found;
+          if (count() < found) wrong.push(option.value + ': ' + found + ' rows, but ' + count() + ' are told');
+        }
+        if (!all || sum < all) wrong.push('of ' + all + ' events, ' + sum + ' are of a kind');
+        const refused = show('refusal', 'TOO-LARGE');
+        if (!refused.length) wrong.push('no refusal of too-large');
+        refused.filter(row => !row.includes('too-large')).forEach(row => wrong.push('not asked for: ' + row));
+        if (show('lease', 'no such words').length || document.querySelector('.events').checkVisibility()) {
+          wrong.push('rows for words that no event has');
+        }
+        show('', '');
+        return wrong;
+      })()
+      """;
+
   private final Chromium browser;
   private final Path pictures;
   private final String rules;
@@ -92,6 +128,7 @@ public final class BrowserCheck {
       check.firstPicture(arguments[0]);
       check.everyPage();
       check.keyboard(arguments[0]);
+      check.filter(arguments[0]);
       check.login(arguments[0]);
       if (!check.wrong.isEmpty()) {
         throw new IllegalStateException(String.join("\n", check.wrong));
@@ -139,6 +176,13 @@ public final class BrowserCheck {
     browser.screenshot(pictures.resolve(where + ".png"));
     browser.evaluate(rules).forEach(each -> wrong.add(where + ": " + each.asText()));
     axe(where);
+  }
+
+  /** Events of one kind, of some words, of both, and of none. */
+  private void filter(String url) throws Exception {
+    browser.open(url + "#/events");
+    browser.await("document.querySelector('.events tbody tr')");
+    browser.evaluate(FILTER).forEach(each -> wrong.add("filter: " + each.asText()));
   }
 
   private void login(String url) throws Exception {

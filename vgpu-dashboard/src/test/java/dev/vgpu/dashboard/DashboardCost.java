@@ -59,7 +59,7 @@ public final class DashboardCost {
     DashboardOptions served =
         DashboardOptions.builder().address(WebAddress.fromString("0")).build();
     try (GpuPool pool = SimulatedGpu.pool(8)) {
-      IntStream.range(0, TENANTS).forEach(i -> start(pool, i));
+      List<VirtualGpu> held = IntStream.range(0, TENANTS).mapToObj(i -> start(pool, i)).toList();
       try (Dashboard dashboard = Dashboard.open(pool, served)) {
         Process clients = clients("http://" + dashboard.address().inUrl() + "/events");
         try {
@@ -68,10 +68,11 @@ public final class DashboardCost {
           clients.destroyForcibly().waitFor();
         }
       }
+      held.forEach(VirtualGpu::close);
     }
   }
 
-  private static void start(GpuPool pool, int number) {
+  private static VirtualGpu start(GpuPool pool, int number) {
     VirtualGpu gpu =
         pool.acquire(
             VirtualGpuRequest.builder()
@@ -83,6 +84,7 @@ public final class DashboardCost {
       thread.setDaemon(true);
       thread.start();
     }
+    return gpu;
   }
 
   private static void work(VirtualGpu gpu) {

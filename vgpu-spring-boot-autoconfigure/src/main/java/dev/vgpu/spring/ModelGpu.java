@@ -1,23 +1,11 @@
 package dev.vgpu.spring;
 
 import dev.vgpu.CallOptions;
-import dev.vgpu.Capabilities;
-import dev.vgpu.ContainerSpec;
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuTurn;
-import dev.vgpu.GpuUsage;
-import dev.vgpu.MemoryReservation;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptibleCall;
-import dev.vgpu.ReclaimHandler;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
-import java.io.IOException;
-import java.time.Duration;
-import java.util.List;
-import java.util.Map;
-import java.util.Optional;
+import dev.vgpu.spi.ForwardingVirtualGpu;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
@@ -26,24 +14,23 @@ import org.jspecify.annotations.Nullable;
  * A model's virtual GPU. While its GPU is lost, a call fails at once with the reason: a driver may
  * hang instead. A call that was running when the GPU was lost has the reason beside its own error.
  */
-final class ModelGpu implements VirtualGpu {
-  private final VirtualGpu gpu;
+final class ModelGpu extends ForwardingVirtualGpu {
   private final LostGpus lost;
 
   ModelGpu(VirtualGpu gpu, LostGpus lost) {
-    this.gpu = gpu;
+    super(gpu);
     this.lost = lost;
   }
 
   private void check() {
-    GpuDriverException failure = lost.failure(gpu);
+    GpuDriverException failure = lost.failure(beneath());
     if (failure != null) {
       throw failure;
     }
   }
 
   private <E extends Exception> E explained(E error) {
-    GpuDriverException failure = lost.failure(gpu);
+    GpuDriverException failure = lost.failure(beneath());
     if (failure != null) {
       error.addSuppressed(failure);
     }
@@ -60,7 +47,7 @@ final class ModelGpu implements VirtualGpu {
       throws Exception {
     check();
     try {
-      return gpu.call(call, options);
+      return beneath().call(call, options);
     } catch (Exception e) {
       throw explained(e);
     }
@@ -76,7 +63,7 @@ final class ModelGpu implements VirtualGpu {
       throws Exception {
     check();
     try {
-      return gpu.call(call, options);
+      return beneath().call(call, options);
     } catch (Exception e) {
       throw explained(e);
     }
@@ -91,7 +78,7 @@ final class ModelGpu implements VirtualGpu {
   public void run(Runnable work, CallOptions options) throws InterruptedException {
     check();
     try {
-      gpu.run(work, options);
+      beneath().run(work, options);
     } catch (RuntimeException e) {
       throw explained(e);
     }
@@ -105,8 +92,10 @@ final class ModelGpu implements VirtualGpu {
   @Override
   public <T extends @Nullable Object> CompletableFuture<T> submit(
       Callable<? extends T> call, CallOptions options) {
-    GpuDriverException failure = lost.failure(gpu);
-    return failure == null ? gpu.submit(call, options) : CompletableFuture.failedFuture(failure);
+    GpuDriverException failure = lost.failure(beneath());
+    return failure == null
+        ? beneath().submit(call, options)
+        : CompletableFuture.failedFuture(failure);
   }
 
   @Override
@@ -117,101 +106,6 @@ final class ModelGpu implements VirtualGpu {
   @Override
   public GpuTurn enter(CallOptions options) throws InterruptedException {
     check();
-    return gpu.enter(options);
-  }
-
-  @Override
-  public String id() {
-    return gpu.id();
-  }
-
-  @Override
-  public PhysicalGpu gpu() {
-    return gpu.gpu();
-  }
-
-  @Override
-  public List<PhysicalGpu> gpus() {
-    return gpu.gpus();
-  }
-
-  @Override
-  public VirtualGpuRequest request() {
-    return gpu.request();
-  }
-
-  @Override
-  public Capabilities capabilities() {
-    return gpu.capabilities();
-  }
-
-  @Override
-  public Process start(ProcessBuilder program) throws IOException {
-    return gpu.start(program);
-  }
-
-  @Override
-  public Map<String, String> environment() {
-    return gpu.environment();
-  }
-
-  @Override
-  public ContainerSpec containerSpec() {
-    return gpu.containerSpec();
-  }
-
-  @Override
-  public void attachThisJvm() {
-    gpu.attachThisJvm();
-  }
-
-  @Override
-  public boolean hasHeadroom(MemorySize size) {
-    return gpu.hasHeadroom(size);
-  }
-
-  @Override
-  public Optional<MemoryReservation> tryReserve(MemorySize size) {
-    return gpu.tryReserve(size);
-  }
-
-  @Override
-  public void onReclaim(ReclaimHandler handler) {
-    gpu.onReclaim(handler);
-  }
-
-  @Override
-  public GpuUsage usage() {
-    return gpu.usage();
-  }
-
-  @Override
-  public void resize(VirtualGpuRequest request) {
-    gpu.resize(request);
-  }
-
-  @Override
-  public void suspend(Duration timeout) {
-    gpu.suspend(timeout);
-  }
-
-  @Override
-  public void resume(Duration timeout) {
-    gpu.resume(timeout);
-  }
-
-  @Override
-  public boolean isClosed() {
-    return gpu.isClosed();
-  }
-
-  @Override
-  public void close() {
-    gpu.close();
-  }
-
-  @Override
-  public String toString() {
-    return gpu.toString();
+    return beneath().enter(options);
   }
 }

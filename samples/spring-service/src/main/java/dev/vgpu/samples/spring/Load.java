@@ -1,6 +1,7 @@
 package dev.vgpu.samples.spring;
 
 import java.io.IOException;
+import java.net.ConnectException;
 import java.net.URI;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -57,6 +58,8 @@ public final class Load {
         report.add(load.round());
       }
       report.print();
+    } catch (ConnectException e) {
+      throw new IOException("nothing listens at " + url + ": start ModelService first", e);
     }
   }
 

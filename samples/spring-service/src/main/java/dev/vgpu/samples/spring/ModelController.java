@@ -1,6 +1,7 @@
 package dev.vgpu.samples.spring;
 
 import ai.onnxruntime.OrtException;
+import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuTimeoutException;
 import java.util.Map;
 import org.springframework.http.HttpStatus;
@@ -31,6 +32,8 @@ class ModelController {
       return model.score(rows);
     } catch (GpuTimeoutException e) {
       throw new ResponseStatusException(HttpStatus.SERVICE_UNAVAILABLE, "no turn in time", e);
+    } catch (GpuDriverException e) { // the GPU is lost: the service is not ready until it is back
+      throw new ResponseStatusException(HttpStatus.SERVICE_UNAVAILABLE, e.getMessage(), e);
     }
   }
 

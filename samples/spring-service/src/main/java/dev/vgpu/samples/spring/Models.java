@@ -14,10 +14,15 @@ import org.springframework.context.annotation.Configuration;
 /** Opens a session for each model, under its virtual GPU from application.yaml. */
 @Configuration(proxyBeanMethods = false)
 class Models {
+  /**
+   * As large as makes a request take some milliseconds: of those, HTTP and JSON are a small part.
+   */
+  private static final int CHAT_LAYERS = 128;
+
   // #region sessions
   @Bean(destroyMethod = "close")
   ServedModel chat(@Qualifier("chat") VirtualGpu gpu) throws OrtException, InterruptedException {
-    return served(gpu, 8);
+    return served(gpu, CHAT_LAYERS);
   }
 
   @Bean(destroyMethod = "close")

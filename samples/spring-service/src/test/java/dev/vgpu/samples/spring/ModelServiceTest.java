@@ -3,8 +3,17 @@ package dev.vgpu.samples.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ai.onnxruntime.OrtEnvironment;
+import ai.onnxruntime.OrtSession;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.CallOptions;
+import dev.vgpu.GpuDriverException;
+import dev.vgpu.PreemptibleCall;
+import dev.vgpu.VirtualGpu;
+import dev.vgpu.onnxruntime.VgpuOrt;
+import dev.vgpu.samples.onnx.SampleModel;
+import dev.vgpu.spi.ForwardingVirtualGpu;
 import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -14,8 +23,11 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -23,8 +35,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.beans.factory.annotation.BeanFactoryAnnotationUtils;
 import org.springframework.boot.SpringApplication;
 import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.web.server.ResponseStatusException;
 
 /** Tests the service as it is started, and the batch job beside it. */
 class ModelServiceTest {
@@ -94,12 +108,60 @@ class ModelServiceTest {
   }
 
   @Test
+  void aRequestOfALostGpuIsAnswered503WithTheReason() throws Exception {
+    OrtEnvironment environment = OrtEnvironment.getEnvironment();
+    byte[] file = SampleModel.of(ServedModel.WIDTH, 16, 1);
+    LosableGpu gpu =
+        new LosableGpu(
+            BeanFactoryAnnotationUtils.qualifiedBeanOfType(
+                service.getBeanFactory(), VirtualGpu.class, "chat"));
+    try (OrtSession.SessionOptions options = new OrtSession.SessionOptions();
+        ServedModel model = new ServedModel(VgpuOrt.session(gpu, environment, file, options))) {
+      ModelController controller = new ModelController(Map.of("chat", model));
+      gpu.isLost = true;
+      assertThatThrownBy(() -> controller.score("chat", new float[1][ServedModel.WIDTH]))
+          .isInstanceOf(ResponseStatusException.class)
+          .hasMessageContaining("503")
+          .hasMessageContaining("the GPU is lost");
+    }
+  }
+
+  /** Answers calls as the starter does, while the GPU is lost. */
+  private static final class LosableGpu extends ForwardingVirtualGpu {
+    private volatile boolean isLost;
+
+    LosableGpu(VirtualGpu beneath) {
+      super(beneath);
+    }
+
+    private void check() {
+      if (isLost) {
+        throw new GpuDriverException("the GPU is lost: fell off the bus", null);
+      }
+    }
+
+    @Override
+    public <T extends @Nullable Object> T call(Callable<? extends T> call, CallOptions options)
+        throws Exception {
+      check();
+      return super.call(call, options);
+    }
+
+    @Override
+    public <T extends @Nullable Object> T call(
+        PreemptibleCall<? extends T> call, CallOptions options) throws Exception {
+      check();
+      return super.call(call, options);
+    }
+  }
+
+  @Test
   void itIsReadyAndAliveAndPrometheusSeesEachModel() throws Exception {
     assertThat(get("/actuator/health/readiness").body()).contains("UP");
     assertThat(get("/actuator/health/liveness").body()).contains("UP");
     String scrape = get("/actuator/prometheus").body();
     assertThat(scrape)
-        .containsPattern("vgpu_memory_quota_bytes\\{.*name=\"chat\".*} 2.68435456E8")
+        .containsPattern("vgpu_memory_quota_bytes\\{.*name=\"chat\".*} 5.36870912E8")
         .containsPattern("vgpu_share_entitled_ratio\\{.*name=\"ranking\".*} 0.3")
         .containsPattern("vgpu_calls_total\\{.*name=\"reports\".*} ")
         .containsPattern("vgpu_wait_seconds_count\\{.*name=\"chat\".*} ");
