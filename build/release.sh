@@ -34,12 +34,17 @@ build_release() {
   cd "$ROOT" || exit 1
 }
 
+# The version that a pom.xml states, its own or its parent's.
+version_of() {
+  sed -n 's|^ *<version>\(.*\)</version>|\1|p' "$1" | head -n 1
+}
+
 # Prints the built files of the published modules below a directory.
 release_files() {
   local module
   for module in ${PUBLISHED//,/ }; do
-    (cd "$1" && find "$module/pom.xml" "$module/target" -maxdepth 1 \
-      \( -name pom.xml -o -name '*.jar' -o -name 'bom.*' \))
+    (cd "$1" && find "$module" -maxdepth 2 \
+      \( -path "$module/pom.xml" -o -path "$module/target/*.jar" -o -path "$module/target/bom.*" \))
   done | LC_ALL=C sort
 }
 
@@ -77,7 +82,7 @@ compare_api() {
     return 0
   fi
   last=${last#v}
-  version=$(sed -n 's|^  <version>\(.*\)</version>|\1|p' "$1/first/pom.xml" | head -n 1)
+  version=$(version_of "$1/first/pom.xml")
   maven_or_die 'fetching japicmp' "$COPY" -Dartifact="$JAPICMP" -DoutputDirectory="$1/japicmp" -Dmdep.stripVersion
   for module in ${PUBLISHED//,/ }; do
     new=$1/first/$module/target/$module-$version.jar old=$1/last/$module.jar
@@ -119,19 +124,23 @@ promise() {
 
 # What Maven Central asks of each module: https://central.sonatype.org/publish/requirements/
 check_release() {
-  local module element name missing=''
+  local module element name pom missing=''
   for module in ${PUBLISHED//,/ }; do
     for element in name description; do
       grep -q "^  <$element>" "$1/$module/pom.xml" || missing="$missing\n  $module/pom.xml has no <$element>"
     done
+    [ "$(version_of "$1/$module/pom.xml")" = "$(version_of "$1/pom.xml")" ] ||
+      missing="$missing\n  $module/pom.xml has another version than pom.xml"
     grep -q '^  <packaging>pom<' "$1/$module/pom.xml" && continue
     for name in -sources -javadoc; do
       compgen -G "$1/$module/target/$module-*$name.jar" >/dev/null || missing="$missing\n  $module has no $name jar"
     done
     [ -s "$1/$module/target/bom.json" ] || missing="$missing\n  $module has no SBOM"
   done
-  for element in url licenses scm developers; do
-    grep -q "^  <$element>" "$1/pom.xml" || missing="$missing\n  pom.xml has no <$element>"
+  for pom in pom.xml vgpu-bom/pom.xml; do # the others inherit
+    for element in url licenses scm developers; do
+      grep -q "^  <$element>" "$1/$pom" || missing="$missing\n  $pom has no <$element>"
+    done
   done
   ! grep -q '^  <version>.*-SNAPSHOT</version>' "$1/pom.xml" ||
     missing="$missing\n  the version in pom.xml is a snapshot"
@@ -147,7 +156,8 @@ collect_release() {
   mkdir -p "$1/files"
   while IFS= read -r file; do
     module=${file%%/*}
-    version=$(sed -n 's|^    <version>\(.*\)</version>|\1|p' "$1/first/$module/pom.xml" | head -n 1)
+    version=$(version_of "$1/first/$module/pom.xml")
+    [ -n "$version" ] || die 1 "$module/pom.xml has no version"
     name=${file##*/}
     case $name in
       pom.xml) name=$module-$version.pom ;;
