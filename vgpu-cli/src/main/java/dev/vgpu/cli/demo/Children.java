@@ -66,7 +66,9 @@ final class Children implements AutoCloseable {
 
   private synchronized void endAll() {
     closed = true;
-    processes.forEach(Process::destroy);
+    // Process.destroy() would also close the process's standard input: the server would exit at
+    // once, instead of closing its virtual GPUs.
+    processes.forEach(process -> process.toHandle().destroy());
     for (Process process : processes) {
       if (!hasEnded(process)) {
         process.destroyForcibly();

@@ -54,6 +54,8 @@ public final class InferenceServer implements AutoCloseable {
         signal -> {
           try {
             server.close();
+          } catch (RuntimeException | Error e) {
+            LOG.error("not everything was closed", e);
           } finally {
             System.exit(128 + signal);
           }
