@@ -2,6 +2,7 @@
 module dev.vgpu.cuda {
   requires dev.vgpu;
   requires com.sun.jna;
+  requires jdk.net;
   requires org.slf4j;
   requires static org.jspecify;
 

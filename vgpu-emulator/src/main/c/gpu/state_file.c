@@ -147,6 +147,18 @@ static bool same_file(int fd, const char *path) {
            ours.st_dev == now.st_dev;
 }
 
+/*
+ * A directory that root has opened to a group, with mode 0750, is for emulated GPUs that the group shares: its members
+ * can then damage the state for each other, and for root.
+ */
+static int share_with_group(const char *directory, int fd) {
+    struct stat found;
+    bool known = identify(-1, directory, &found);
+    bool shared = known && found.st_uid == 0 && found.st_gid != 0 &&
+                  (found.st_mode & (S_IXGRP | S_IWGRP)) == S_IXGRP;
+    return !shared || (fchown(fd, (uid_t)-1, found.st_gid) == 0 && fchmod(fd, 0660) == 0) ? 0 : -1;
+}
+
 /* Creates a new state under a temporary name, complete before any process can see it. */
 static int make_file(const emu_state *state, const char *path, char *problem, size_t size) {
     size_t length = file_size(state->settings.devices);
@@ -157,7 +169,8 @@ static int make_file(const emu_state *state, const char *path, char *problem, si
                     strerror(errno));
     }
     emu_shared_header *header = NULL;
-    bool complete = ftruncate(fd, (off_t)length) == 0;
+    bool complete =
+        share_with_group(state->directory, fd) == 0 && ftruncate(fd, (off_t)length) == 0;
     /* A hole in a mapped file on a full disk would later cause a SIGBUS, so the space is allocated now. */
     for (uint32_t i = 0; complete && i < state->settings.devices; i++) {
         off_t start = (off_t)(EMU_GPUS_OFFSET + i * sizeof(emu_shared_gpu));

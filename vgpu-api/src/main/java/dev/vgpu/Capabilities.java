@@ -62,7 +62,12 @@ public final class Capabilities {
     /** A container. */
     CONTAINER,
     /** A virtual machine. */
-    VM
+    VM,
+    /**
+     * Code of another user than the one that holds the seat. The pool demands it of each request of
+     * a member of the seat's group.
+     */
+    OTHER_USERS
   }
 
   private final Memory memory;

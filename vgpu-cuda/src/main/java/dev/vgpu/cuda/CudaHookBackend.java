@@ -34,7 +34,10 @@ public final class CudaHookBackend implements EnforcementBackend {
           .compute(Capabilities.Compute.TURNS)
           .preemption(Capabilities.Preemption.BETWEEN_KERNELS)
           .worksFor(
-              Capabilities.Scope.PROCESS, Capabilities.Scope.THIS_JVM, Capabilities.Scope.CONTAINER)
+              Capabilities.Scope.PROCESS,
+              Capabilities.Scope.THIS_JVM,
+              Capabilities.Scope.CONTAINER,
+              Capabilities.Scope.OTHER_USERS)
           .build();
 
   private final Preloads preloads;

@@ -1,12 +1,14 @@
 package dev.vgpu.emulator;
 
 import dev.vgpu.VgpuException;
+import dev.vgpu.files.FileAccess;
 import dev.vgpu.files.NativeResource;
 import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.files.UnpackedFile;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Objects;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -54,7 +56,13 @@ final class NativeLibraryFile {
               + " (it is set by $VGPU_EMULATOR_DIR, $VGPU_RUN_DIR, $XDG_RUNTIME_DIR)");
     }
     try {
-      return file.in(directory);
+      Path library = file.in(directory);
+      if (FileAccess.isForGroup(settings.stateDirectory())) {
+        FileAccess access = FileAccess.of(settings.stateDirectory());
+        access.applyToDirectory(directory);
+        access.applyToDirectory(Objects.requireNonNull(library.getParent()));
+      }
+      return library;
     } catch (IOException e) {
       throw new VgpuException(
           "cannot unpack a native library (no permission, or no space?): name="

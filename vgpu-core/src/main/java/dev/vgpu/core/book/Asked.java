@@ -1,8 +1,10 @@
 package dev.vgpu.core.book;
 
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.disk.Member;
 import dev.vgpu.core.disk.ProcessIdentity;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * A request and who makes it.
@@ -31,6 +33,11 @@ public record Asked(VirtualGpuRequest request, Claimant by) {
      * The key by which its process's secret is recognised; the secret proves ownership of a lease.
      */
     String ownerKey();
+
+    /** The member of the seat's group that makes it; empty: the seat's user, or root. */
+    default Optional<Member> member() {
+      return Optional.empty();
+    }
 
     /** Creates the object for a virtual GPU's calls. Called with the table's lock held. */
     BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request);

@@ -7,6 +7,7 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.disk.LeaseRecord;
+import dev.vgpu.core.disk.Member;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.metering.LeaseAccount;
 import dev.vgpu.core.turn.TenantGate;
@@ -41,6 +42,9 @@ public final class Booking {
 
   /** The key by which its owner's secret is recognised. */
   public final String ownerKey;
+
+  /** The member of the seat's group that it belongs to; empty: the seat's user, or root. */
+  public final Optional<Member> member;
 
   /** Its owner's calls. */
   public final BookedCalls calls;
@@ -92,8 +96,7 @@ public final class Booking {
       String id,
       List<GpuSlot> slots,
       VirtualGpuRequest request,
-      ProcessIdentity owner,
-      String ownerKey,
+      Asked.Claimant by,
       BookedCalls calls,
       @Nullable String chosen,
       boolean spatial) {
@@ -102,8 +105,9 @@ public final class Booking {
     this.spatial = spatial;
     this.slots = List.copyOf(slots);
     this.request = request;
-    this.owner = owner;
-    this.ownerKey = ownerKey;
+    this.owner = by.process();
+    this.ownerKey = by.ownerKey();
+    this.member = by.member();
     this.calls = calls;
     this.account = new LeaseAccount(id, request.name(), gpus());
     this.gate = gate(id, slots, calls, request);
@@ -235,7 +239,8 @@ public final class Booking {
         List.copyOf(programs),
         suspension,
         Optional.ofNullable(chosen),
-        ownerKey);
+        ownerKey,
+        member);
   }
 
   /** The part of its memory that is in host memory. */

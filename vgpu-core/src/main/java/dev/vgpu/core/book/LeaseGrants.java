@@ -6,6 +6,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.disk.LeaseDirectory;
 import dev.vgpu.core.disk.LeaseRecord;
+import dev.vgpu.core.disk.Member;
 import dev.vgpu.files.OpenFiles;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.EnforcementBackend;
@@ -17,6 +18,9 @@ import org.jspecify.annotations.Nullable;
 public final class LeaseGrants {
   /** This many leases fit into one answer to a client that lists them. */
   public static final int MOST_LEASES = 1_000;
+
+  /** No member of the seat's group may hold more than this part of what all clients may hold. */
+  private static final int PARTS_FOR_MEMBERS = 4;
 
   private final int mostForClients = OpenFiles.part(MOST_LEASES); // each may have a file open
   private final NodeContext node;
@@ -58,7 +62,8 @@ public final class LeaseGrants {
               List.of(),
               Optional.empty(),
               chosen,
-              asked.by().ownerKey()));
+              asked.by().ownerKey(),
+              asked.by().member()));
     }
     Booking booking = book(id, on, asked, chosen);
     setAside(booking);
@@ -75,6 +80,12 @@ public final class LeaseGrants {
     if (asked.by().isAnotherProcess() && table.bookings().size() >= mostForClients) {
       throw new GpuCapacityException(
           "too many virtual GPUs on this node: limit=" + mostForClients, List.of());
+    }
+    Optional<Member> member = asked.by().member();
+    int mostForMember = mostForClients / PARTS_FOR_MEMBERS;
+    if (member.isPresent() && table.bookingsOf(member.get()).size() >= mostForMember) {
+      throw new GpuCapacityException(
+          "too many virtual GPUs of one user: limit=" + mostForMember, List.of());
     }
   }
 
@@ -109,8 +120,7 @@ public final class LeaseGrants {
             id,
             on,
             asked.request(),
-            asked.by().process(),
-            asked.by().ownerKey(),
+            asked.by(),
             asked.by().calls(id, on, asked.request()),
             chosen.orElse(null),
             table.choices().isSpatial(chosen));

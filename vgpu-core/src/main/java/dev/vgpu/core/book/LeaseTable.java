@@ -13,6 +13,7 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.disk.LeaseDirectory;
 import dev.vgpu.core.disk.LeaseRecord;
+import dev.vgpu.core.disk.Member;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.spi.EnforcedLease;
@@ -132,6 +133,13 @@ public final class LeaseTable {
   /** {@return the booking with an id} */
   public Optional<Booking> booking(String id) {
     return bookings().stream().filter(booking -> booking.id.equals(id)).findFirst();
+  }
+
+  /** {@return the bookings of a member of the seat's group} */
+  public List<Booking> bookingsOf(Member member) {
+    return bookings().stream()
+        .filter(booking -> booking.member.filter(member::isSameUser).isPresent())
+        .toList();
   }
 
   private List<Booking> bookingsOf(List<GpuSlot> of) {

@@ -3,9 +3,11 @@ package dev.vgpu.core.book;
 import dev.vgpu.BackendChoice;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.disk.Member;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
 
@@ -21,24 +23,25 @@ public final class RoomMaking {
   }
 
   /**
-   * Moves what is necessary, and returns what was moved.
+   * Moves what is necessary of a member's own leases, or of all leases if {@code member} is empty,
+   * and returns what was moved.
    *
    * @throws GpuCapacityException if the request does not fit, and moving would not help
    */
-  public List<String> makeRoom(VirtualGpuRequest request) {
+  public List<String> makeRoom(VirtualGpuRequest request, Optional<Member> member) {
     // Without the table's lock, because this may scan all processes.
     Set<String> idle = new HashSet<>();
-    for (Booking booking : table.bookings()) {
+    for (Booking booking : member.map(table::bookingsOf).orElseGet(table::bookings)) {
       if (!table.ends().isInUse(booking)) {
         idle.add(booking.id);
       }
     }
     List<String> moved = new ArrayList<>();
-    table.change(() -> moved.addAll(move(request, idle)));
+    table.change(() -> moved.addAll(move(request, idle, member)));
     return moved;
   }
 
-  private List<String> move(VirtualGpuRequest request, Set<String> idle) {
+  private List<String> move(VirtualGpuRequest request, Set<String> idle, Optional<Member> member) {
     boolean fits =
         table.explain(request).stream()
             .anyMatch(choice -> choice.verdict() == BackendChoice.Verdict.CHOSEN);
@@ -65,7 +68,10 @@ public final class RoomMaking {
             + request
             + (used.isEmpty()
                 ? ""
-                : "; something runs under these, which cannot be moved: " + used),
+                : "; something runs under these"
+                    + (member.isEmpty() ? "" : ", or they are other users'")
+                    + ", which cannot be moved: "
+                    + used),
         table.leases());
   }
 

@@ -14,7 +14,7 @@ public final class InProcessBackend {
           .memory(Capabilities.Memory.SOFT)
           .compute(Capabilities.Compute.TURNS)
           .preemption(Capabilities.Preemption.BETWEEN_CALLS)
-          .worksFor(Capabilities.Scope.THIS_JVM)
+          .worksFor(Capabilities.Scope.THIS_JVM, Capabilities.Scope.OTHER_USERS)
           .build();
 
   private InProcessBackend() {}

@@ -2,6 +2,7 @@ package dev.vgpu.core.disk;
 
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.wire.MalformedMessageException;
+import dev.vgpu.files.FileAccess;
 import java.io.File;
 import java.io.FileOutputStream;
 import java.io.IOException;
@@ -14,12 +15,14 @@ import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -34,6 +37,9 @@ public final class LeaseDirectory implements AutoCloseable {
   private static final String BAD = ".bad";
   private static final long MOST_FILE_BYTES = 256 << 10;
   private static final int NUMBER_DIGITS = 19;
+
+  private static final Set<PosixFilePermission> OWNER_READS =
+      PosixFilePermissions.fromString("rw-------");
 
   private final Path directory;
   private volatile boolean closed;
@@ -135,6 +141,9 @@ public final class LeaseDirectory implements AutoCloseable {
         Files.createDirectory(
             own,
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+        if (lease.member().isPresent()) {
+          openTo(own, lease.member().get());
+        }
       }
       Properties properties = new Properties();
       properties.putAll(lease.values());
@@ -143,11 +152,23 @@ public final class LeaseDirectory implements AutoCloseable {
       try (OutputStream out = new FileOutputStream(temporary.toFile())) {
         properties.store(out, null);
       }
+      if (lease.member().isPresent()) {
+        Files.setPosixFilePermissions(temporary, OWNER_READS);
+      }
       Files.move(temporary, own.resolve(FILE), StandardCopyOption.ATOMIC_MOVE);
     } catch (IOException e) {
       throw new VgpuException(
           "the lease cannot be written: path=" + own + ": " + e.getMessage(), e);
     }
+  }
+
+  /** Lets a member enter the directory of its lease. */
+  private static void openTo(Path own, Member member) throws IOException {
+    Path marker = own.resolve(FileAccess.MEMBER);
+    Files.createFile(
+        marker, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("r--------")));
+    member.own(marker);
+    FileAccess.of(own).applyToDirectory(own);
   }
 
   /**

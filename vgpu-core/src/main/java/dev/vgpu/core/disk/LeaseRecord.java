@@ -23,6 +23,7 @@ import java.util.regex.Pattern;
  * @param suspension who caused its suspension, done or imminent; empty if it is not suspended
  * @param chosen the backend chosen when it was granted; empty if none was needed
  * @param ownerKey the {@link OwnerSecret#key} of its owner
+ * @param member the member of the seat's group that acquired it; empty: the seat's user, or root
  */
 public record LeaseRecord(
     String id,
@@ -33,7 +34,8 @@ public record LeaseRecord(
     List<ProcessIdentity> programs,
     Optional<String> suspension,
     Optional<String> chosen,
-    String ownerKey) {
+    String ownerKey,
+    Optional<Member> member) {
   private static final Pattern ID =
       Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}-[1-9][0-9]{0,17}");
 
@@ -58,7 +60,17 @@ public record LeaseRecord(
       ProcessIdentity owner,
       Optional<String> backend,
       List<ProcessIdentity> programs) {
-    this(id, gpus, request, owner, backend, programs, Optional.empty(), Optional.empty(), "");
+    this(
+        id,
+        gpus,
+        request,
+        owner,
+        backend,
+        programs,
+        Optional.empty(),
+        Optional.empty(),
+        "",
+        Optional.empty());
   }
 
   /**
@@ -80,6 +92,8 @@ public record LeaseRecord(
     suspension.ifPresent(by -> values.put("suspension", by));
     chosen.ifPresent(name -> values.put("chosen", name));
     values.put("owner.key", ownerKey);
+    member.ifPresent(by -> values.put("member.user", by.user()));
+    member.ifPresent(by -> values.put("member.group", by.group()));
     StringBuilder pids = new StringBuilder();
     for (ProcessIdentity program : programs) {
       pids.append(program.pid()).append(':').append(program.start()).append(' ');
@@ -113,7 +127,9 @@ public record LeaseRecord(
           programs(values.getOrDefault("programs", "")),
           Optional.ofNullable(values.get("suspension")),
           Optional.ofNullable(values.get("chosen")),
-          values.getOrDefault("owner.key", ""));
+          values.getOrDefault("owner.key", ""),
+          Optional.ofNullable(values.get("member.user"))
+              .map(user -> new Member(user, RequestValues.need(values, "member.group"))));
     } catch (IllegalArgumentException e) {
       throw new MalformedMessageException("not a lease: " + e.getMessage(), e);
     }

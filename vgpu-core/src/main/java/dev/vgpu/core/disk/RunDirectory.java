@@ -1,6 +1,8 @@
 package dev.vgpu.core.disk;
 
 import dev.vgpu.VgpuException;
+import dev.vgpu.files.FileAccess;
+import dev.vgpu.files.ProcessUser;
 import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.files.UntrustedFileException;
 import java.io.IOException;
@@ -31,9 +33,17 @@ public record RunDirectory(Path path, Origin origin) {
      * Set by the pool's options or by {@code VGPU_RUN_DIR}. It is an error if it cannot be used.
      */
     NAMED,
+    /**
+     * The machine's: root has opened it to a group that this process is in. It is an error if it
+     * cannot be used, because a second seat would manage the same GPUs.
+     */
+    MACHINE,
     /** A default. If it cannot be used, the pool works for this JVM alone. */
     DEFAULT
   }
+
+  /** The machine's directory. Root may open it to a group, with mode 0750. */
+  private static final Path OF_THE_MACHINE = Path.of("/run/vgpu");
 
   /** The longest path of a Unix socket, in bytes. */
   public static final int MOST_SOCKET_PATH_BYTES = 107;
@@ -41,6 +51,10 @@ public record RunDirectory(Path path, Origin origin) {
   private static final long LEAST_FREE_BYTES = 256 << 10;
   private static final Set<PosixFilePermission> OWNER_ONLY =
       PosixFilePermissions.fromString("rwx------");
+
+  /** Members of the group enter the directories in it, but do not list them. */
+  private static final Set<PosixFilePermission> PASSED_THROUGH =
+      PosixFilePermissions.fromString("rwx--x--x");
 
   /** File systems on which locks do not hold, or not reliably, between machines. */
   private static final List<String> REMOTE =
@@ -53,6 +67,12 @@ public record RunDirectory(Path path, Origin origin) {
    * @param environment the environment of this process
    */
   public static RunDirectory resolve(Optional<Path> option, Map<String, String> environment) {
+    return resolve(option, environment, OF_THE_MACHINE);
+  }
+
+  /** The same for another directory of the machine. */
+  static RunDirectory resolve(
+      Optional<Path> option, Map<String, String> environment, Path ofTheMachine) {
     if (option.isPresent()) {
       return new RunDirectory(option.get().toAbsolutePath().normalize(), Origin.NAMED);
     }
@@ -60,9 +80,15 @@ public record RunDirectory(Path path, Origin origin) {
     if (!named.isEmpty()) {
       return new RunDirectory(Path.of(named).toAbsolutePath().normalize(), Origin.NAMED);
     }
+    if (FileAccess.isForGroup(ofTheMachine) && Files.isExecutable(ofTheMachine)) {
+      return new RunDirectory(ofTheMachine, Origin.MACHINE);
+    }
     String session = environment.getOrDefault("XDG_RUNTIME_DIR", "");
-    Path parent = Path.of(session.isEmpty() ? "/run" : session).toAbsolutePath().normalize();
-    return new RunDirectory(parent.resolve("vgpu"), Origin.DEFAULT);
+    Path usual =
+        session.isEmpty()
+            ? ofTheMachine
+            : Path.of(session).toAbsolutePath().normalize().resolve("vgpu");
+    return new RunDirectory(usual, Origin.DEFAULT);
   }
 
   /** {@return the lock file of the seat} */
@@ -106,11 +132,31 @@ public record RunDirectory(Path path, Origin origin) {
         make();
       }
       check();
+      if (isOfRoot()) {
+        return;
+      }
       if (!Files.isDirectory(leases())) {
         make(leases());
       }
+      if (FileAccess.isForGroup(path)) {
+        Files.setPosixFilePermissions(leases(), PASSED_THROUGH);
+      }
     } catch (IOException e) {
       throw new VgpuException(message(e.toString()), e);
+    }
+  }
+
+  /**
+   * {@return whether the directory is root's, and this process is another user's} Such a process
+   * can only be a client of the seat.
+   */
+  public boolean isOfRoot() {
+    try {
+      return ProcessUser.id() != 0
+          && Integer.valueOf(0)
+              .equals(Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS));
+    } catch (IOException e) {
+      return false;
     }
   }
 
@@ -136,15 +182,25 @@ public record RunDirectory(Path path, Origin origin) {
     if (!Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
       throw unusable("it is not a directory (a symbolic link is not followed)");
     }
+    boolean isOfRoot = isOfRoot();
     try {
-      TrustedFiles.checkPrivate(path);
+      if (isOfRoot) {
+        Path ignored = TrustedFiles.check(path);
+      } else {
+        TrustedFiles.checkPrivate(path);
+      }
     } catch (UntrustedFileException e) {
       throw unusable(
           e.getMessage()
               + "; name a directory of your own: every process that may write to it could take the"
-              + " seat of all (a seat for the users of a group is not there yet)");
+              + " seat of all. To serve a group, root opens a directory to it with mode 0750");
     }
-    if (!Files.isWritable(path)) {
+    if (isOfRoot && !(FileAccess.isForGroup(path) && Files.isExecutable(path))) {
+      throw unusable(
+          "it is root's, and not open to a group that this process is in; become a member of its"
+              + " group, or name a directory of your own");
+    }
+    if (!isOfRoot && !Files.isWritable(path)) {
       throw unusable("it is not writable for this process");
     }
     String type = fileSystemType();

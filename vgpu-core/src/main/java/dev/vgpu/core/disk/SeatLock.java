@@ -6,12 +6,16 @@ import java.io.RandomAccessFile;
 import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.regex.Matcher;
@@ -89,6 +93,7 @@ public final class SeatLock implements AutoCloseable {
 
   private static Outcome tryTakeFirst(Path path, ProcessIdentity self, String property)
       throws IOException {
+    makePrivate(path);
     RandomAccessFile file = new RandomAccessFile(path.toFile(), "rw");
     FileLock lock;
     try {
@@ -110,6 +115,18 @@ public final class SeatLock implements AutoCloseable {
       overwrite(holderFile(path), self);
     }
     return new Outcome(new SeatLock(file, lock, property), Optional.of(self));
+  }
+
+  /** Another user who may read a file can lock it for good. */
+  private static void makePrivate(Path path) throws IOException {
+    Set<PosixFilePermission> permissions = PosixFilePermissions.fromString("rw-------");
+    try {
+      Files.createFile(path, PosixFilePermissions.asFileAttribute(permissions));
+    } catch (FileAlreadyExistsException e) {
+      if (!Files.getPosixFilePermissions(path).equals(permissions)) {
+        Files.setPosixFilePermissions(path, permissions);
+      }
+    }
   }
 
   /** Fallback on a full disk: the old identity almost always takes enough room for the new one. */
@@ -138,7 +155,12 @@ public final class SeatLock implements AutoCloseable {
     return path.resolveSibling(stem + ".holder");
   }
 
-  private static Optional<ProcessIdentity> holder(Path path) {
+  /**
+   * {@return a lock's current or last holder; empty if it is unknown}
+   *
+   * @param path the lock file
+   */
+  public static Optional<ProcessIdentity> holder(Path path) {
     String text;
     try {
       text = TrustedFiles.readText(holderFile(path), MOST_HOLDER_BYTES);

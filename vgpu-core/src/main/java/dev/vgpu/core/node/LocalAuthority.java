@@ -20,6 +20,7 @@ import dev.vgpu.core.book.RoomMaking;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.discovery.InProcessBackend;
 import dev.vgpu.core.discovery.ProgramTerms;
+import dev.vgpu.core.disk.Member;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.core.reclaim.Suspensions;
@@ -136,7 +137,12 @@ public final class LocalAuthority implements Authority {
 
   @Override
   public List<String> makeRoom(VirtualGpuRequest request) {
-    List<String> moved = new RoomMaking(table, enforcements).makeRoom(request);
+    return makeRoom(request, Optional.empty());
+  }
+
+  /** The same for a member of the seat's group: moves its own leases only. */
+  public List<String> makeRoom(VirtualGpuRequest request, Optional<Member> member) {
+    List<String> moved = new RoomMaking(table, enforcements).makeRoom(request, member);
     moved.forEach(each -> log.info("moved to make room: {}", each));
     return moved;
   }

@@ -144,7 +144,7 @@ final class NodeRegistry {
       directory.prepare();
       return add(new Entry(join(directory, options, discovery, clock), directory.path()));
     } catch (VgpuException e) {
-      if (directory.origin() == RunDirectory.Origin.NAMED
+      if (directory.origin() != RunDirectory.Origin.DEFAULT
           || e instanceof GpuLocks.GpuTakenException
           || e instanceof ProtocolMismatchException) {
         throw e;
@@ -164,7 +164,7 @@ final class NodeRegistry {
               directory,
               discovery,
               options.gpus().orElse(List.of()),
-              new GpuLocks(environment),
+              new GpuLocks(environment, directory.origin()),
               Enforcements.in(directory.path(), backends));
       keeper.join();
       checkUnmanaged(Node.ids(node.gpus()));

@@ -5,6 +5,7 @@ import static dev.vgpu.core.seat.Protocol.NUMBER;
 import static dev.vgpu.core.seat.Protocol.TURN;
 import static dev.vgpu.core.seat.Protocol.USAGE;
 
+import dev.vgpu.GpuCapacityException;
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.Asked;
@@ -12,6 +13,7 @@ import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.book.GpuSlot;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.book.PendingRequest;
+import dev.vgpu.core.disk.Member;
 import dev.vgpu.core.disk.OwnerSecret;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.disk.SeatLostException;
@@ -60,6 +62,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   private volatile boolean closed;
   private volatile ProcessIdentity process = NOBODY;
   private volatile String ownerKey = "";
+  private volatile ClientUser user;
   private final ClientLines lines;
   private boolean helloSaid;
   private long eventsSinceNs;
@@ -68,6 +71,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   ClientSession(SeatServer server) {
     this.server = server;
     this.lines = new ClientLines(server.desks());
+    this.user = new ClientUser(server.users(), Optional.empty());
   }
 
   /** Whether closing it loses nothing. */
@@ -116,11 +120,22 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   }
 
   @Override
+  public Optional<Member> member() {
+    return user.member();
+  }
+
+  /** {@return the user that the client runs as} */
+  ClientUser user() {
+    return user;
+  }
+
+  @Override
   public RemoteLease calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
     RemoteLease lease = server.remoteLease(id, on, request, process);
     lease.session = this;
     lease.gate.connected(this, 0, false, false, UsageReading.NONE);
     leases.put(id, lease);
+    server.users().granted(id, member());
     return lease;
   }
 
@@ -233,6 +248,9 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     }
     if (message.bytes() <= MOST_EVENT_BYTES && events++ < MOST_EVENTS_A_SECOND) {
       var event = EventValues.event(message);
+      if (member().isPresent() && !leases.containsKey(event.virtualGpu())) {
+        return; // about another user's virtual GPU
+      }
       server.node().listeners().publish(at -> event);
     }
   }
@@ -322,7 +340,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     if (closed) {
       return;
     }
-    server.checkUser(from.channel());
+    Optional<Member> member = server.users().member(from.channel());
     String key = OwnerSecret.key(message.text("secret"));
     ProcessIdentity says = new ProcessIdentity(message.number("pid"), message.number("start"));
     reply.with("pid", server.node().self().pid()).with("start", server.node().self().start());
@@ -332,6 +350,13 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
         .loop()
         .perform(
             () -> {
+              if (member.isPresent() && !server.hasRoomFor(member.get())) {
+                String tooMany = "too many processes of this user are connected";
+                from.send(Protocol.failure(reply, new IllegalStateException(tooMany)));
+                from.close(tooMany);
+                return;
+              }
+              user = new ClientUser(server.users(), member);
               ownerKey = key;
               process = says;
               from.peer(LinkLoop.Peer.CLIENT);
@@ -340,12 +365,16 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
             });
   }
 
-  private static void answer(Link from, Message message, Consumer<Message> work) {
+  private void answer(Link from, Message message, Consumer<Message> work) {
     ClientLines.answer(
         from,
         message,
         reply -> {
-          work.accept(reply);
+          try {
+            work.accept(reply);
+          } catch (GpuCapacityException e) {
+            throw user.shown(e);
+          }
           from.send(reply);
         });
   }
@@ -369,7 +398,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     if (leases.size() >= most) {
       throw new IllegalStateException("too many virtual GPUs in one process: limit=" + most);
     }
-    return new Asked(request, this);
+    return new Asked(user.demanding(request), this);
   }
 
   private static Operation.Granted granted(Booking booking) {
@@ -408,7 +437,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     } catch (SeatLostException e) {
       return; // the client asks the next holder
     } catch (RuntimeException e) {
-      Message ignored = Protocol.failure(reply, e);
+      Message ignored = Protocol.failure(reply, user.shown(e));
     }
     tell(reply);
   }

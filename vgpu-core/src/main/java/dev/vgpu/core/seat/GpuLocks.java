@@ -5,6 +5,7 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.discovery.HostGpu;
 import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.core.disk.RunDirectory;
 import dev.vgpu.core.disk.SeatLock;
 import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.files.UntrustedFileException;
@@ -17,13 +18,15 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Ensures that two seats in different run directories never manage the same GPU. Each seat holds
- * one lock per GPU, in a directory that all processes of a user know. Used by one thread at a time,
- * the one that joins.
+ * one lock per GPU, in a directory that all processes of a user know. Every user can read who holds
+ * the locks in the machine's directory, so no other seat manages a GPU that root's seat manages.
+ * Used by one thread at a time, the one that joins.
  */
 public final class GpuLocks implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(GpuLocks.class);
@@ -37,13 +40,25 @@ public final class GpuLocks implements AutoCloseable {
     }
   }
 
-  private final Path place;
-  private final List<SeatLock> locks = new ArrayList<>();
+  private static final Path OF_THE_MACHINE = Path.of("/run/vgpu-gpus");
 
-  /** Creates an instance that holds no lock. The environment determines the directory. */
-  public GpuLocks(Map<String, String> environment) {
+  private final Path place;
+  private final Path ofTheMachine;
+  private final List<Taken> taken = new ArrayList<>();
+
+  private record Taken(Path file, SeatLock lock) {}
+
+  /** Creates an instance that holds no lock. */
+  public GpuLocks(Map<String, String> environment, RunDirectory.Origin origin) {
+    this(environment, origin, OF_THE_MACHINE);
+  }
+
+  /** The same for another directory of the machine. */
+  GpuLocks(Map<String, String> environment, RunDirectory.Origin origin, Path ofTheMachine) {
     String session = environment.getOrDefault("XDG_RUNTIME_DIR", "");
-    this.place = Path.of(session.isEmpty() ? "/run" : session).resolve("vgpu-gpus");
+    boolean isOfTheMachine = session.isEmpty() || origin == RunDirectory.Origin.MACHINE;
+    this.ofTheMachine = ofTheMachine;
+    this.place = isOfTheMachine ? ofTheMachine : Path.of(session).resolve("vgpu-gpus");
   }
 
   /**
@@ -67,6 +82,7 @@ public final class GpuLocks implements AutoCloseable {
         emulated.isEmpty()
             ? name + ".lock"
             : name + "-" + HexFormat.of().toHexDigits(emulated.hashCode()) + ".lock";
+    checkMachine(gpu, file, runDirectory, self);
     SeatLock.Outcome outcome;
     try {
       make();
@@ -89,7 +105,27 @@ public final class GpuLocks implements AutoCloseable {
               + runDirectory
               + "; open the pool with that process's run directory, or stop it");
     }
-    locks.add(outcome.lock());
+    taken.add(new Taken(place.resolve(file), outcome.lock()));
+  }
+
+  /** Refuses a GPU of root's seat. Root's lock itself is not touched: a lock could block root. */
+  private void checkMachine(PhysicalGpu gpu, String file, Path runDirectory, ProcessIdentity self) {
+    if (place.equals(ofTheMachine)) {
+      return;
+    }
+    Optional<ProcessIdentity> holder = SeatLock.holder(ofTheMachine.resolve(file));
+    if (holder.filter(ProcessIdentity::isAlive).filter(other -> !other.equals(self)).isPresent()) {
+      close();
+      throw new GpuTakenException(
+          "the machine's seat manages this GPU: gpu="
+              + gpu.id()
+              + " "
+              + holder.get()
+              + " ours="
+              + runDirectory
+              + "; become a member of the seat's group (usermod -aG vgpu USER, as root), and log in"
+              + " again");
+    }
   }
 
   /** The id with all characters replaced that are unsafe in a file name. */
@@ -107,10 +143,11 @@ public final class GpuLocks implements AutoCloseable {
 
   private void make() throws IOException {
     Path ignored = TrustedFiles.check(place);
+    String permissions = place.equals(ofTheMachine) ? "rwxr-xr-x" : "rwx------";
     try {
       Files.createDirectory(
           place,
-          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString(permissions)));
     } catch (FileAlreadyExistsException e) {
       log.trace("it is there", e);
     }
@@ -120,7 +157,14 @@ public final class GpuLocks implements AutoCloseable {
   /** Releases the locks. A second call does nothing. */
   @Override
   public void close() {
-    locks.forEach(SeatLock::close);
-    locks.clear();
+    for (Taken each : taken) {
+      try {
+        Files.deleteIfExists(SeatLock.holderFile(each.file)); // while this process has the lock
+      } catch (IOException e) {
+        log.debug("the holder of a GPU's lock cannot be removed", e);
+      }
+      each.lock.close();
+    }
+    taken.clear();
   }
 }

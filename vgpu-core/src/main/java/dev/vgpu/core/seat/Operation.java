@@ -8,6 +8,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
+import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.discovery.ProgramTerms;
 import dev.vgpu.core.turn.UsageReading;
@@ -117,7 +118,10 @@ record Operation<Q, A>(
               message -> new Resize(LEASE.get.apply(message), REQUEST.get.apply(message))),
           NOTHING,
           (client, resize) -> {
-            client.table().resize(client.lease(resize.lease).booking(), resize.request);
+            client
+                .table()
+                .resize(
+                    client.lease(resize.lease).booking(), client.user().demanding(resize.request));
             return Nothing.NOTHING;
           });
 
@@ -127,7 +131,7 @@ record Operation<Q, A>(
           Line.READ,
           NOTHING,
           new Codec<>(LeaseValues::putLeases, LeaseValues::leases),
-          (client, nothing) -> client.authority().leases());
+          (client, nothing) -> client.user().visible(client.authority().leases(), GpuLease::id));
 
   static final Operation<Nothing, List<GpuState>> STATES =
       new Operation<>(
@@ -143,7 +147,8 @@ record Operation<Q, A>(
           Line.READ,
           NOTHING,
           new Codec<>(EventValues::put, EventValues::events),
-          (client, nothing) -> client.authority().recentEvents());
+          (client, nothing) ->
+              client.authority().recentEvents().stream().filter(client.user()::maySee).toList());
 
   static final Operation<UsageValues.Question, UsageValues.Part> METERED =
       new Operation<>(
@@ -151,7 +156,13 @@ record Operation<Q, A>(
           Line.READ,
           new Codec<>(UsageValues::put, UsageValues::question),
           new Codec<>(UsageValues::put, UsageValues::part),
-          (client, question) -> question.of(client.authority().usageSince(question.since())));
+          (client, question) ->
+              question.of(
+                  client
+                      .user()
+                      .visible(
+                          client.authority().usageSince(question.since()),
+                          UsageRecord::virtualGpu)));
 
   static final Operation<VirtualGpuRequest, List<BackendChoice>> EXPLAIN =
       new Operation<>(
@@ -159,7 +170,7 @@ record Operation<Q, A>(
           Line.READ,
           REQUEST,
           new Codec<>(ChoiceValues::put, ChoiceValues::choices),
-          (client, request) -> client.authority().explain(request));
+          (client, request) -> client.authority().explain(client.user().demanding(request)));
 
   static final Operation<Nothing, List<BackendStatus>> BACKENDS =
       new Operation<>(
@@ -232,7 +243,8 @@ record Operation<Q, A>(
           new Codec<>(
               (message, moved) -> put(message, "moved.", moved),
               message -> texts(message, "moved.")),
-          (client, request) -> client.authority().makeRoom(request));
+          (client, request) ->
+              client.authority().makeRoom(client.user().demanding(request), client.member()));
 
   static final Operation<Timed, Nothing> SUSPEND =
       new Operation<>(
@@ -241,6 +253,7 @@ record Operation<Q, A>(
           TIMED,
           NOTHING,
           (client, timed) -> {
+            client.user().checkOwns(timed.lease);
             client.authority().suspend(timed.lease, timed.timeoutNs);
             return Nothing.NOTHING;
           });
@@ -252,6 +265,7 @@ record Operation<Q, A>(
           TIMED,
           NOTHING,
           (client, timed) -> {
+            client.user().checkOwns(timed.lease);
             client.authority().resume(timed.lease, timed.timeoutNs);
             return Nothing.NOTHING;
           });

@@ -103,14 +103,17 @@ public final class SeatKeeper {
   }
 
   /**
-   * Takes the seat, or connects to the process that holds it.
+   * Takes the seat, or connects to the process that holds it. In root's directory, another user's
+   * process never takes the seat.
    *
    * @throws VgpuException if neither is possible
    */
   public void join() {
     long startNs = clock.nanoTime();
+    boolean mayHold = !directory.isOfRoot();
     while (!node.isShutDown()) {
-      SeatLock.Outcome outcome = tryLock();
+      SeatLock.Outcome outcome =
+          mayHold ? tryLock() : new SeatLock.Outcome(null, SeatLock.holder(directory.lock()));
       if (outcome.lock() != null) {
         hold(outcome.lock());
         return;
@@ -124,10 +127,13 @@ public final class SeatKeeper {
       } catch (IOException | SeatLostException e) {
         failure = e.toString(); // the holder is starting, or has just died
       }
-      boolean begins = !Files.exists(directory.socket()); // or is giving the seat up
+      boolean begins = mayHold && !Files.exists(directory.socket()); // or is giving the seat up
       if (clock.nanoTime() - startNs > (begins ? BEGINNING_NS : OPENING_NS)) {
         throw new VgpuException(
-            "another process has the seat and does not answer: path="
+            (mayHold
+                    ? "another process has the seat and does not answer: path="
+                    : "no process of root holds the seat, or it does not answer; start it"
+                        + " (systemctl start vgpu, or vgpu serve as root): path=")
                 + directory.path()
                 + outcome.describedHolder()
                 + ": "

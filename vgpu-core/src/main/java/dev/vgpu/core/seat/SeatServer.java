@@ -11,6 +11,7 @@ import dev.vgpu.core.book.GpuSlot;
 import dev.vgpu.core.book.LeaseGrants;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.disk.LeaseRecord;
+import dev.vgpu.core.disk.Member;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.node.LocalAuthority;
 import dev.vgpu.core.node.Node;
@@ -24,10 +25,8 @@ import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.channels.ServerSocketChannel;
-import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.UserPrincipal;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
@@ -37,7 +36,6 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantLock;
-import jdk.net.ExtendedSocketOptions;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -49,10 +47,12 @@ import org.slf4j.LoggerFactory;
  */
 final class SeatServer implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SeatServer.class);
-  private static final String ROOT = "0";
   private static final int BACKLOG = 512;
   private static final int MOST_SESSIONS = 512;
   private static final int MOST_UNGREETED = 64;
+
+  /** The processes of one member may have this part of the connections. */
+  private static final int PARTS_FOR_MEMBERS = 4;
 
   private static final long MILLI_NS = 1_000_000;
 
@@ -93,7 +93,7 @@ final class SeatServer implements AutoCloseable {
   /** Leases whose process is not connected. */
   private final Set<RemoteLease> awaited = ConcurrentHashMap.newKeySet();
 
-  private volatile Set<UserPrincipal> mayConnect = Set.of();
+  private final SeatUsers users;
   private @Nullable ServerSocketChannel server;
   private long keptDueNs;
   private long lookedForAwaitedNs;
@@ -104,6 +104,7 @@ final class SeatServer implements AutoCloseable {
     this.node = node;
     this.authority = authority;
     this.loop = loop;
+    this.users = new SeatUsers(authority.table());
     this.keptDueNs = node.clock().nanoTime();
     authority.table().ends().whenKept(this::lookAgain);
   }
@@ -135,7 +136,7 @@ final class SeatServer implements AutoCloseable {
       ServerSocketChannel channel = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
       server = channel;
       channel.bind(UnixDomainSocketAddress.of(socket), BACKLOG);
-      mayConnect = Set.copyOf(List.of(Files.getOwner(socket), lookUp(socket, ROOT)));
+      users.letIn(socket);
       loop.listen(channel, accepted -> accept());
       loop.ticker(this::tick);
     } catch (IOException e) {
@@ -149,25 +150,9 @@ final class SeatServer implements AutoCloseable {
     return mostLeasesOfOne;
   }
 
-  private static UserPrincipal lookUp(Path socket, String user) throws IOException {
-    return socket.getFileSystem().getUserPrincipalLookupService().lookupPrincipalByName(user);
-  }
-
-  /**
-   * Refuses a process whose user, according to the kernel, is neither this process's nor root. On
-   * any thread.
-   */
-  void checkUser(SocketChannel channel) {
-    try {
-      if (channel.supportedOptions().contains(ExtendedSocketOptions.SO_PEERCRED)) {
-        UserPrincipal user = channel.getOption(ExtendedSocketOptions.SO_PEERCRED).user();
-        if (!mayConnect.contains(user)) {
-          throw new IllegalStateException("the seat serves " + mayConnect + ", not " + user);
-        }
-      }
-    } catch (IOException e) {
-      throw new IllegalStateException("the peer's user cannot be determined", e);
-    }
+  /** {@return the users that may connect} */
+  SeatUsers users() {
+    return users;
   }
 
   private Link.@Nullable Handler accept() {
@@ -203,6 +188,15 @@ final class SeatServer implements AutoCloseable {
     }
   }
 
+  /** Whether one more process of a member may connect: one user cannot keep the others out. */
+  boolean hasRoomFor(Member member) {
+    long connected =
+        sessions.stream()
+            .filter(session -> session.member().filter(member::isSameUser).isPresent())
+            .count();
+    return connected < mostSessions / PARTS_FOR_MEMBERS;
+  }
+
   /** Adds a client that listens for events. */
   void listen(ClientSession session) {
     if (listening.add(session) && stopListening == null) {
@@ -213,7 +207,9 @@ final class SeatServer implements AutoCloseable {
   /** Runs on one thread at a time. */
   private void tell(GpuEvent event) {
     for (ClientSession session : listening) {
-      session.tellNews(EventValues.of(event));
+      if (session.user().maySee(event)) {
+        session.tellNews(EventValues.of(event));
+      }
     }
   }
 
@@ -238,13 +234,14 @@ final class SeatServer implements AutoCloseable {
             .restore(
                 record,
                 slots,
-                new Owner(record.owner(), record.ownerKey()) {
+                new Owner(record) {
                   @Override
                   public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
                     made[0] = remoteLease(id, on, request, record.owner());
                     return made[0];
                   }
                 });
+    users.granted(record.id(), record.member());
     authority.takeOver(booking);
     booking.gate.adopt(null);
     await(made[0]);
@@ -252,17 +249,20 @@ final class SeatServer implements AutoCloseable {
 
   /** The claimant for a process that is not connected. */
   abstract static class Owner implements Asked.Claimant {
-    private final ProcessIdentity process;
-    private final String key;
+    private final LeaseRecord record;
 
-    Owner(ProcessIdentity process, String key) {
-      this.process = process;
-      this.key = key;
+    Owner(LeaseRecord record) {
+      this.record = record;
     }
 
     @Override
     public String ownerKey() {
-      return key;
+      return record.ownerKey();
+    }
+
+    @Override
+    public Optional<Member> member() {
+      return record.member();
     }
 
     @Override
@@ -277,7 +277,7 @@ final class SeatServer implements AutoCloseable {
 
     @Override
     public ProcessIdentity process() {
-      return process;
+      return record.owner();
     }
   }
 
@@ -317,12 +317,15 @@ final class SeatServer implements AutoCloseable {
 
   /** Any process can state another's pid and start time, but only the owner knows its secret. */
   private static boolean isOwner(ClientSession session, Booking booking) {
-    return booking.owner.equals(session.process()) && booking.ownerKey.equals(session.ownerKey());
+    return booking.owner.equals(session.process())
+        && booking.ownerKey.equals(session.ownerKey())
+        && session.user().owns(booking);
   }
 
   /** The lease is not on disk, so the process's own statement is accepted. */
   private void restoreClaimed(String id, ClientSession session, Message message) {
-    VirtualGpuRequest request = RequestValues.request(message.under(Protocol.REQUEST));
+    VirtualGpuRequest request =
+        session.user().demanding(RequestValues.request(message.under(Protocol.REQUEST)));
     List<GpuId> gpus = RequestValues.gpus(message::find);
     List<GpuSlot> slots =
         table().slots(gpus).orElseThrow(() -> new IllegalStateException("no such GPU: " + gpus));
@@ -342,7 +345,8 @@ final class SeatServer implements AutoCloseable {
             List.of(),
             Optional.empty(),
             Optional.empty(),
-            session.ownerKey()),
+            session.ownerKey(),
+            session.member()),
         slots);
   }
 

@@ -69,12 +69,13 @@ final class TakeOver {
         onDisk == null ? List.of() : onDisk.programs(),
         onDisk == null ? Optional.empty() : onDisk.suspension(),
         onDisk == null ? Optional.empty() : onDisk.chosen(),
-        node.secret().key());
+        node.secret().key(),
+        Optional.empty());
   }
 
   private void restoreOwn(Lease own, LeaseRecord record, List<GpuSlot> slots) {
     SeatServer.Owner owner =
-        new SeatServer.Owner(node.self(), record.ownerKey()) {
+        new SeatServer.Owner(record) {
           @Override
           public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
             return own;

@@ -6,6 +6,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.core.disk.RunDirectory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -33,7 +34,8 @@ class GpuLocksTest {
     Mockito.when(gpu.id()).thenReturn(new GpuId("GPU-1"));
     Mockito.when(gpu.provider()).thenReturn("nvml");
     Discovery discovery = new Discovery(List.of());
-    try (GpuLocks locks = new GpuLocks(Map.of("XDG_RUNTIME_DIR", session.toString()))) {
+    try (GpuLocks locks =
+        new GpuLocks(Map.of("XDG_RUNTIME_DIR", session.toString()), RunDirectory.Origin.DEFAULT)) {
       locks.take(List.of(gpu), discovery, session, ProcessIdentity.current());
     }
     assertThat(victim).hasContent("kept");

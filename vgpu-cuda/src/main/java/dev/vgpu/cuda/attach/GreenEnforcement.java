@@ -3,13 +3,13 @@ package dev.vgpu.cuda.attach;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.cuda.pages.FileAccess;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.ForwardingLease;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
@@ -26,7 +26,6 @@ public final class GreenEnforcement implements Enforcement {
   static final String LOCK = "VGPU_GREEN_LOCK";
 
   private final Path directory;
-  private final FileAccess access;
   private final Enforcement beneath;
 
   /**
@@ -35,10 +34,11 @@ public final class GreenEnforcement implements Enforcement {
    * @throws IOException if the directory cannot be created
    */
   public GreenEnforcement(Path runDirectory, Enforcement beneath) throws IOException {
-    this.directory = Files.createDirectories(runDirectory.resolve("green"));
-    this.access = FileAccess.of(runDirectory);
+    this.directory =
+        Files.createDirectories(
+            runDirectory.resolve("green"),
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
     this.beneath = beneath;
-    access.applyToDirectory(directory);
   }
 
   @Override
@@ -52,7 +52,6 @@ public final class GreenEnforcement implements Enforcement {
     try {
       if (!Files.exists(lock)) {
         Files.createFile(lock);
-        access.apply(lock, true);
       }
     } catch (IOException e) {
       throw new VgpuException("a lock for green contexts cannot be made: path=" + lock, e);

@@ -2,7 +2,7 @@ package dev.vgpu.cuda.files;
 
 import dev.vgpu.VgpuException;
 import dev.vgpu.cuda.layout.HookEnvironment;
-import dev.vgpu.cuda.pages.FileAccess;
+import dev.vgpu.files.FileAccess;
 import dev.vgpu.files.LibraryPlace;
 import dev.vgpu.files.NativeResource;
 import dev.vgpu.files.TrustedFiles;

@@ -7,6 +7,7 @@ import static dev.vgpu.cuda.layout.ShmLayout.MESSAGE_IDLE;
 import static dev.vgpu.cuda.layout.ShmLayout.MESSAGE_VERSION;
 import static dev.vgpu.cuda.layout.ShmLayout.MESSAGE_WANT;
 import static dev.vgpu.cuda.layout.ShmLayout.NO_SLOT;
+import static dev.vgpu.cuda.layout.ShmLayout.STATUS_BAD;
 import static dev.vgpu.cuda.layout.ShmLayout.STATUS_FULL;
 import static dev.vgpu.cuda.layout.ShmLayout.STATUS_NO_LEASE;
 import static dev.vgpu.cuda.layout.ShmLayout.STATUS_VERSION;
@@ -132,7 +133,7 @@ final class HookConnection {
     return null;
   }
 
-  private HookMessage answer(HookMessage hello) {
+  private HookMessage answer(HookMessage hello) throws IOException {
     if (hello.version() != MESSAGE_VERSION || hello.layoutMajor() != LAYOUT_MAJOR) {
       return HookMessage.welcome(
           NO_SLOT,
@@ -149,6 +150,10 @@ final class HookConnection {
     HookLease named = server.lease(hello.lease());
     if (named == null) {
       return HookMessage.welcome(NO_SLOT, STATUS_NO_LEASE, "no such virtual GPU");
+    }
+    if (!server.isOf(channel, named)) {
+      return HookMessage.welcome(
+          NO_SLOT, STATUS_BAD, "the program runs as another user than its virtual GPU's");
     }
     if (!server.hasRoom(named, hello.slot() == NO_SLOT)) {
       return HookMessage.welcome(

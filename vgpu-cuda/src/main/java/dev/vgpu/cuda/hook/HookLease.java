@@ -69,7 +69,7 @@ final class HookLease extends LeaseReadings {
       SlotTable slots,
       Listener listener,
       Map<String, String> environment) {
-    super(id, slots);
+    super(id, slots, pages.member());
     this.owner = owner;
     this.teller = new ListenerTeller(id, listener);
     this.environment = environment;

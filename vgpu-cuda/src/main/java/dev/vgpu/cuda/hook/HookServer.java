@@ -1,9 +1,9 @@
 package dev.vgpu.cuda.hook;
 
 import dev.vgpu.VgpuException;
-import dev.vgpu.cuda.pages.FileAccess;
 import dev.vgpu.cuda.pages.LeasePages;
 import dev.vgpu.cuda.process.NanoClock;
+import dev.vgpu.files.FileAccess;
 import dev.vgpu.files.OpenFiles;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
@@ -19,6 +19,7 @@ import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.BasicFileAttributes;
+import java.nio.file.attribute.UserPrincipal;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -29,6 +30,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.regex.Pattern;
+import jdk.net.ExtendedSocketOptions;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -76,6 +78,7 @@ final class HookServer implements AutoCloseable {
   private final Selector selector;
   private final ServerSocketChannel server;
   private final @Nullable Object socketKey;
+  private final UserPrincipal owner;
   private final SelectionKey serverKey;
   private final Map<String, HookLease> leases = new ConcurrentHashMap<>();
   private final int mostStrangers;
@@ -115,6 +118,7 @@ final class HookServer implements AutoCloseable {
       this.server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
       server.bind(UnixDomainSocketAddress.of(path), 512);
       this.socketKey = key(path);
+      this.owner = Files.getOwner(path);
       access.apply(path, true);
       server.configureBlocking(false);
       this.serverKey = server.register(selector, SelectionKey.OP_ACCEPT);
@@ -176,6 +180,21 @@ final class HookServer implements AutoCloseable {
   /** {@return the lease of that name; null if none is ready} */
   @Nullable HookLease lease(String id) {
     return leases.get(id);
+  }
+
+  /**
+   * {@return whether the process at the other end runs as the lease's member, or as this process's
+   * user} The secret alone does not prove that: a group that several users have in common may read
+   * the grant. Only leases of members are looked at, since the kernel's answer contains names.
+   *
+   * @throws IOException if the connection is broken
+   */
+  boolean isOf(SocketChannel channel, HookLease lease) throws IOException {
+    if (lease.member.isEmpty()) {
+      return true;
+    }
+    UserPrincipal user = channel.getOption(ExtendedSocketOptions.SO_PEERCRED).user();
+    return user.equals(lease.member.get()) || user.equals(owner);
   }
 
   /**

@@ -4,6 +4,7 @@ import dev.vgpu.Capabilities;
 import dev.vgpu.MemorySize;
 import dev.vgpu.cuda.pages.ReportPage;
 import dev.vgpu.spi.EnforcedLease;
+import java.nio.file.attribute.UserPrincipal;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
@@ -13,11 +14,16 @@ abstract class LeaseReadings implements EnforcedLease {
   final String id;
   final SlotTable slots;
   final Object lock = new Object();
+
+  /** The user whose processes may attach, besides the seat's; empty: whoever has the secret. */
+  final Optional<UserPrincipal> member;
+
   private LeaseCounts counts = LeaseCounts.NONE;
 
-  LeaseReadings(String id, SlotTable slots) {
+  LeaseReadings(String id, SlotTable slots, Optional<UserPrincipal> member) {
     this.id = id;
     this.slots = slots;
+    this.member = member;
   }
 
   /** Called if the pages can no longer be read. */

@@ -10,6 +10,7 @@ import static dev.vgpu.cuda.layout.ShmLayout.LAYOUT_MAJOR;
 
 import dev.vgpu.cuda.layout.ShmLayout.Grant;
 import dev.vgpu.cuda.layout.ShmLayout.Header;
+import dev.vgpu.files.FileAccess;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

@@ -11,6 +11,7 @@ import static dev.vgpu.cuda.layout.ShmLayout.SLOT_COUNT;
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VgpuException;
 import dev.vgpu.cuda.layout.ShmLayout;
+import dev.vgpu.files.FileAccess;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
@@ -21,6 +22,8 @@ import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.nio.file.attribute.UserPrincipal;
+import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -31,8 +34,10 @@ import org.jspecify.annotations.Nullable;
  * @param grant written by the seat alone
  * @param report written by the tenant's processes; check everything that is read from it
  * @param adopted whether an earlier holder of the seat made the files
+ * @param member the user whose processes write the report; empty: the seat's user
  */
-public record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
+public record LeasePages(
+    SharedPage grant, ReportPage report, boolean adopted, Optional<UserPrincipal> member) {
   /** The file that the seat alone writes. */
   public static final String GRANT = "grant";
 
@@ -50,13 +55,15 @@ public record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
     Path grant = directory.resolve(GRANT);
     Path report = directory.resolve(REPORT);
     try {
+      FileAccess access = FileAccess.of(directory);
       // The report is created first: without a complete grant, no process has attached yet.
       if (isWhole(grant, GRANT_SIZE)) {
         checkFile(grant, GRANT_SIZE, GRANT_MAGIC);
         checkFile(report, REPORT_SIZE, REPORT_MAGIC);
-        return new LeasePages(mapGrant(grant), mapShared(report, REPORT_SIZE, changer), true);
+        return new LeasePages(
+            mapGrant(grant), mapShared(report, REPORT_SIZE, changer), true, access.member());
       }
-      return create(grant, report, FileAccess.of(directory), changer);
+      return create(grant, report, access, changer);
     } catch (IOException e) {
       throw new VgpuException(
           "cannot open the shared pages of a lease: " + e.getMessage() + " directory=" + directory,
@@ -86,12 +93,13 @@ public record LeasePages(SharedPage grant, ReportPage report, boolean adopted) {
       Files.deleteIfExists(grant);
       Files.deleteIfExists(report);
       writeZeros(report, REPORT_SIZE);
-      access.apply(report, true);
       writeZeros(grant, GRANT_SIZE);
-      access.apply(grant, false);
       LeasePages pages =
-          new LeasePages(mapGrant(grant), mapShared(report, REPORT_SIZE, changer), false);
+          new LeasePages(
+              mapGrant(grant), mapShared(report, REPORT_SIZE, changer), false, access.member());
       begin(pages.report(), REPORT_SIZE, SLOT_COUNT, REPORT_MAGIC);
+      access.apply(report, true); // from now on, a tenant may truncate it
+      access.apply(grant, false);
       begin(pages.grant(), GRANT_SIZE, SLOT_COUNT, GRANT_MAGIC);
       return pages;
     } catch (IOException | RuntimeException e) {

@@ -3,8 +3,8 @@ package dev.vgpu.cuda.hook;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.cuda.pages.FileAccess;
 import dev.vgpu.cuda.process.NanoClock;
+import dev.vgpu.files.FileAccess;
 import java.io.IOException;
 import java.net.ConnectException;
 import java.net.UnixDomainSocketAddress;

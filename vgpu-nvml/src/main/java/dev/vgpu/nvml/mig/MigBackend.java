@@ -41,7 +41,10 @@ public final class MigBackend implements EnforcementBackend {
           .memory(Capabilities.Memory.EXACT)
           .compute(Capabilities.Compute.SPATIAL)
           .faultIsolation(Capabilities.FaultIsolation.ISOLATED)
-          .worksFor(Capabilities.Scope.PROCESS, Capabilities.Scope.CONTAINER)
+          .worksFor(
+              Capabilities.Scope.PROCESS,
+              Capabilities.Scope.CONTAINER,
+              Capabilities.Scope.OTHER_USERS)
           .build();
   private static final Capabilities NEEDS =
       Capabilities.builder()

@@ -1,0 +1,66 @@
+package dev.vgpu.core.seat;
+
+import dev.vgpu.Capabilities;
+import dev.vgpu.GpuCapacityException;
+import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuLease;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.book.Booking;
+import dev.vgpu.core.disk.Member;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.Function;
+
+/**
+ * The user of a client, and what that user may do. The seat's own user and root may do everything.
+ * A member of the seat's group sees and changes only its own virtual GPUs. Immutable.
+ *
+ * @param users those that the seat serves
+ * @param member empty: the seat's user or root
+ */
+record ClientUser(SeatUsers users, Optional<Member> member) {
+  /** {@return whether a virtual GPU may be this user's to change} */
+  boolean owns(Booking booking) {
+    return member.isEmpty() || booking.member.filter(member.get()::isSameUser).isPresent();
+  }
+
+  /** Throws if a virtual GPU is not this user's to change, as if it did not exist. */
+  void checkOwns(String id) {
+    if (!users.booking(id).map(this::owns).orElse(true)) {
+      throw new IllegalStateException("no such virtual GPU: id=" + id);
+    }
+  }
+
+  /** {@return those of a list that are about virtual GPUs that this user may see} */
+  <T> List<T> visible(List<T> all, Function<T, String> id) {
+    if (member.isEmpty()) {
+      return all;
+    }
+    Set<String> ids = users.idsOf(member.get());
+    return all.stream().filter(each -> ids.contains(id.apply(each))).toList();
+  }
+
+  /** {@return whether this user may see an event: it is about its own virtual GPU, or a GPU} */
+  boolean maySee(GpuEvent event) {
+    return member.isEmpty()
+        || event instanceof GpuEvent.HealthChanged
+        || event instanceof GpuEvent.GpuFault
+        || users.idsOf(member.get()).contains(event.virtualGpu());
+  }
+
+  /** {@return a request, so that no backend serves it that cannot serve this user} */
+  VirtualGpuRequest demanding(VirtualGpuRequest request) {
+    return member.isEmpty()
+        ? request
+        : request.toBuilder().require(Capabilities.Scope.OTHER_USERS).build();
+  }
+
+  /** {@return a failure, without the virtual GPUs that this user may not see} */
+  RuntimeException shown(RuntimeException failure) {
+    return member.isPresent() && failure instanceof GpuCapacityException capacity
+        ? new GpuCapacityException(
+            String.valueOf(capacity.getMessage()), visible(capacity.holders(), GpuLease::id))
+        : failure;
+  }
+}

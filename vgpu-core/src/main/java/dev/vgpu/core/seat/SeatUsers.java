@@ -1,0 +1,125 @@
+package dev.vgpu.core.seat;
+
+import dev.vgpu.core.book.Booking;
+import dev.vgpu.core.book.LeaseTable;
+import dev.vgpu.core.disk.Member;
+import dev.vgpu.files.FileAccess;
+import java.io.IOException;
+import java.nio.channels.SocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.UserPrincipal;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.locks.ReentrantLock;
+import jdk.net.ExtendedSocketOptions;
+import jdk.net.UnixDomainPrincipal;
+
+/**
+ * The users that a seat serves: its own user, root, and the members of the run directory's group if
+ * root has opened the directory to one. Thread-safe.
+ */
+final class SeatUsers {
+  private static final String ROOT = "0";
+
+  /** Of the virtual GPUs that have ended, the owners of this many are remembered. */
+  private static final int MOST_REMEMBERED = 4_096;
+
+  private final LeaseTable table;
+  private final ReentrantLock lock = new ReentrantLock();
+  private final Map<String, Member> granted =
+      new LinkedHashMap<>() {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, Member> eldest) {
+          return size() > MOST_REMEMBERED;
+        }
+      };
+
+  private volatile Set<UserPrincipal> trusted = Set.of();
+  private volatile boolean servesGroup;
+
+  SeatUsers(LeaseTable table) {
+    this.table = table;
+  }
+
+  /** Lets the users connect to a socket of this process. */
+  void letIn(Path socket) throws IOException {
+    UserPrincipal root =
+        socket.getFileSystem().getUserPrincipalLookupService().lookupPrincipalByName(ROOT);
+    trusted = Set.copyOf(List.of(Files.getOwner(socket), root));
+    Path directory = Objects.requireNonNull(socket.toAbsolutePath().getParent(), "a directory");
+    servesGroup = FileAccess.isForGroup(directory);
+    if (servesGroup) {
+      FileAccess.of(directory).apply(socket, true); // only members of the group can connect
+    }
+  }
+
+  /**
+   * {@return the member that the process at the other end of a connection runs as, according to the
+   * kernel; empty if it runs as the seat's user or root} May have to ask a service for the user's
+   * name.
+   *
+   * @throws IllegalStateException if the seat does not serve this user
+   */
+  Optional<Member> member(SocketChannel channel) {
+    try {
+      if (!channel.supportedOptions().contains(ExtendedSocketOptions.SO_PEERCRED)) {
+        return Optional.empty();
+      }
+      UnixDomainPrincipal peer = channel.getOption(ExtendedSocketOptions.SO_PEERCRED);
+      if (trusted.contains(peer.user())) {
+        return Optional.empty();
+      }
+      if (!servesGroup) {
+        throw new IllegalStateException("the seat serves " + trusted + ", not " + peer.user());
+      }
+      return Optional.of(new Member(peer.user().getName(), peer.group().getName()));
+    } catch (IOException e) {
+      throw new IllegalStateException("the peer's user cannot be determined", e);
+    }
+  }
+
+  /** Remembers whose a virtual GPU is, also after its end. */
+  void granted(String id, Optional<Member> to) {
+    if (to.isPresent()) {
+      lock.lock();
+      try {
+        granted.put(id, to.get());
+      } finally {
+        lock.unlock();
+      }
+    }
+  }
+
+  /** {@return the ids of a member's virtual GPUs, and of those that have ended lately} */
+  Set<String> idsOf(Member member) {
+    Set<String> ids = new HashSet<>();
+    for (Booking booking : table.bookingsOf(member)) {
+      ids.add(booking.id);
+    }
+    lock.lock();
+    try {
+      granted.forEach(
+          (id, of) -> {
+            if (of.isSameUser(member)) {
+              ids.add(id);
+            }
+          });
+    } finally {
+      lock.unlock();
+    }
+    return ids;
+  }
+
+  /** {@return the booking with an id} */
+  Optional<Booking> booking(String id) {
+    return table.booking(id);
+  }
+}
