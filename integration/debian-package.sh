@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tries target/package/vgpu_*.deb, or the package that is given, in a bare Debian: runs every command of
-# site/start/five-minutes.md, uses it as a user of the group, upgrades, removes and purges it, and sees that nothing is
-# left. Run ./vgpu package before.
+# site/start/five-minutes.md as root, as a user, and as a member of the group under root's seat, upgrades, removes and
+# purges it, and sees that nothing is left. Run ./vgpu package before.
 # Needs what debian-trial.sh says; a tar file for VGPU_TRIAL_BASE: mmdebstrap --variant=minbase bookworm base.tar
 # Takes one to three minutes. Not part of ./vgpu test.
 set -euo pipefail
@@ -21,11 +21,14 @@ inside() {
   env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"
 }
 
-# as_user <command...>: as a member of the group, with a run directory of the user's own.
+# as_user <name> <command...>: as in a session of the user, which has a directory of its own.
 as_user() {
   # shellcheck disable=SC2016 # for the shell inside
-  inside su alice -s /bin/sh -c 'export XDG_RUNTIME_DIR=$HOME/run; exec "$@"' -- sh "$@"
+  inside su "$1" -s /bin/sh -c 'export XDG_RUNTIME_DIR=$HOME/run; exec "$@"' -- sh "${@:2}"
 }
+# Alice is a member of the group, Carol is not.
+as_alice() { as_user alice "$@"; }
+as_carol() { as_user carol "$@"; }
 
 # The sh blocks of the page, as scripts 1.sh, 2.sh, ... of /tmp/page.
 page=$home/site/start/five-minutes.md
@@ -45,7 +48,7 @@ press_keys() {
   done
 }
 
-# run_page <inside | as_user>: all of the page's blocks but the first, which installs the package. What stands behind a
+# run_page <inside | as_alice | as_carol>: all of the page's blocks but the first, which installs the package. What stands behind a
 # vgpu run is for another shell while it runs: on a terminal, where top ends by Ctrl-C.
 run_page() {
   local block program=''
@@ -99,31 +102,45 @@ step "as root, and as a user of the group"
 expect "vgpu " inside vgpu --version
 expect "No virtual GPU is held." inside env VGPU_JAVA_OPTS=-Xshare:on vgpu ls
 inside useradd --create-home --groups vgpu alice
+inside useradd --create-home carol
 inside install -d -o alice -m 0700 /home/alice/run
+inside install -d -o carol -m 0700 /home/carol/run
 step "the rest of the page, as root and as a user"
 run_page inside
-run_page as_user
-expect "No virtual GPU is held." as_user vgpu ls
-expect "Emulated GPU" as_user vgpu devices
-expect "leases" as_user vgpu ls --json
+run_page as_carol
+expect "No virtual GPU is held." as_carol vgpu ls
+expect "Emulated GPU" as_carol vgpu devices
+expect "leases" as_carol vgpu ls --json
 expect "-F _complete_vgpu vgpu" inside bash -c '. /usr/share/bash-completion/completions/vgpu; complete -p vgpu'
-step "the seat, and others who come to it"
-inside env VGPU_RUN_DIR=/run/vgpu vgpu serve >"$work/serve" 2>&1 &
+step "one seat for root and the group"
+if as_alice vgpu ls >"$work/log" 2>&1; then fail "a member has a seat of its own beside root's"; fi
+grep -q 'no process of root holds the seat' "$work/log" || fail "a member is not told why: $(cat "$work/log")"
+rm -r "$root/run/vgpu/emulator"
+inside install -d -m 0750 -g vgpu /run/vgpu/emulator
+inside vgpu serve >"$work/serve" 2>&1 &
 for _ in $(seq 600); do
   ! grep -q 'holding the seat' "$work/serve" || break
   sleep 0.1
 done
 grep -q 'holding the seat of /run/vgpu' "$work/serve" || fail "the seat is not held: $(cat "$work/serve")"
-expect "No virtual GPU is held." inside env VGPU_RUN_DIR=/run/vgpu vgpu ls
-if as_user env VGPU_RUN_DIR=/run/vgpu vgpu ls >"$work/log" 2>&1; then
-  fail "a user of the group used root's seat"
-fi
-grep -q 'not writable for this process' "$work/log" || fail "a user of the group is not told why: $(cat "$work/log")"
+expect "No virtual GPU is held." inside vgpu ls
+run_page as_alice
+as_alice vgpu run --name hers --memory 1GiB -- /usr/lib/vgpu/examples/spin --seconds 15 >"$work/hers" 2>&1 &
+hers=$!
+until inside vgpu ls | grep -q hers; do
+  kill -0 $hers 2>/dev/null || fail "a member's program failed: $(cat "$work/hers")"
+done
+expect hers as_alice vgpu ls
+expect "No virtual GPU is held." as_carol vgpu ls
+if as_carol env VGPU_RUN_DIR=/run/vgpu vgpu ls >"$work/log" 2>&1; then fail "a stranger uses root's seat"; fi
+grep -q 'not open to a group that this process is in' "$work/log" || fail "a stranger is not told why: $(cat "$work/log")"
+wait $hers || fail "a member's program failed: $(cat "$work/hers")"
 
 step "upgrade, while the seat is held"
 make_next "$root/tmp/next.deb"
 inside dpkg -i /tmp/next.deb >"$work/log" 2>&1 || fail "the package cannot be upgraded: $(cat "$work/log")"
-expect "No virtual GPU is held." inside env VGPU_RUN_DIR=/run/vgpu VGPU_JAVA_OPTS=-Xshare:on vgpu ls
+expect "No virtual GPU is held." inside env VGPU_JAVA_OPTS=-Xshare:on vgpu ls
+expect "No virtual GPU is held." as_alice vgpu ls
 holder=$(sed -n 's/pid=\([0-9]*\) .*/\1/p' "$root/run/vgpu/seat.holder")
 kill -TERM "$holder"
 wait
@@ -134,6 +151,7 @@ for path in usr/bin/vgpu usr/lib/vgpu usr/lib/systemd/system/vgpu.service; do
   [ ! -e "$root/$path" ] || fail "/$path is there after the removal: $(find "$root/$path" | head -n 5)"
 done
 inside userdel --remove alice 2>/dev/null
+inside userdel --remove carol 2>/dev/null
 inside dpkg -P vgpu >"$work/log" 2>&1 || fail "the package cannot be purged: $(cat "$work/log")"
 ! grep -q -i warning "$work/log" || fail "dpkg warns: $(cat "$work/log")"
 listing >"$work/after"

@@ -88,6 +88,11 @@ install_package vgpu.deb
 inside systemctl enable --now vgpu.service >/dev/null 2>&1 || fail "the service cannot be enabled"
 until_it 120 "the service does not hold the seat" holds_seat
 
+step "a member of the group finds the service's seat"
+inside useradd --groups vgpu alice
+expect "No virtual GPU is held." inside su alice -s /bin/sh -c 'unset VGPU_RUN_DIR; vgpu ls'
+inside userdel alice 2>/dev/null
+
 step "upgrade, while a program is a client of the MPS daemon that the service started"
 # shellcheck disable=SC2016 # for the shell inside
 inside vgpu run --require compute:spatial --memory 1GiB --compute 30 -- \

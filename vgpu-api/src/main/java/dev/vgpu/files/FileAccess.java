@@ -85,6 +85,16 @@ public final class FileAccess {
     }
   }
 
+  /**
+   * {@return whether root has opened a run directory to a group that this process is in; true for
+   * root itself}
+   *
+   * @param directory need not exist; a link is not followed
+   */
+  public static boolean isForOurGroup(Path directory) {
+    return isForGroup(directory) && Files.isExecutable(directory);
+  }
+
   /** {@return the member that the directory is open to; empty if it is no member's} */
   public Optional<UserPrincipal> member() {
     return Optional.ofNullable(member);

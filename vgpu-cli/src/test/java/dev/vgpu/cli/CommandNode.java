@@ -9,6 +9,7 @@ import dev.vgpu.cli.time.NanoClock;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -37,6 +38,21 @@ public final class CommandNode implements AutoCloseable {
 
   public static CommandNode open() throws IOException {
     return new CommandNode(Files.createTempDirectory(Path.of("/tmp"), "vgpu-c"));
+  }
+
+  /**
+   * A node whose directory root has opened to a group, and whose emulated GPUs the group shares.
+   * Only root can make one.
+   */
+  static CommandNode openForGroup(int group) throws IOException {
+    CommandNode node = open();
+    Files.setPosixFilePermissions(node.directory, PosixFilePermissions.fromString("rwxr-xr-x"));
+    for (Path each : List.of(node.runDirectory(), node.runDirectory().resolve("emulator"))) {
+      Files.createDirectory(each);
+      Files.setAttribute(each, "unix:gid", group);
+      Files.setPosixFilePermissions(each, PosixFilePermissions.fromString("rwxr-x---"));
+    }
+    return node;
   }
 
   /** The directory that its commands share. */
@@ -186,7 +202,8 @@ public final class CommandNode implements AutoCloseable {
     return start(command, variables);
   }
 
-  private Command start(List<String> command, List<String> variables) throws IOException {
+  /** Starts a command line with additional variables: {@code NAME=VALUE}. */
+  Command start(List<String> command, List<String> variables) throws IOException {
     Command started = new Command(new ProcessBuilder(command), commands.size(), variables);
     commands.add(started);
     return started;

@@ -2,6 +2,7 @@ package dev.vgpu.cli.machine;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.vgpu.files.FileAccess;
 import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -18,6 +19,9 @@ import java.util.regex.Pattern;
  * @param path the directory, which need not exist
  */
 public record RunDirectory(Path path) {
+  /** Root may open it to a group, which then uses no other. */
+  private static final Path OF_THE_MACHINE = Path.of("/run/vgpu");
+
   private static final Pattern HOLDER = Pattern.compile("pid=(\\d{1,18}) start=(\\d{1,18})\\s*");
   // The index of starttime, field 22 of /proc/PID/stat, among the fields after the name.
   private static final int STAT_START = 19;
@@ -27,8 +31,9 @@ public record RunDirectory(Path path) {
   public static RunDirectory of(Map<String, String> environment) {
     return new RunDirectory(
         set(environment, "VGPU_RUN_DIR")
+            .or(() -> Optional.of(OF_THE_MACHINE).filter(FileAccess::isForOurGroup))
             .or(() -> set(environment, "XDG_RUNTIME_DIR").map(xdg -> xdg.resolve("vgpu")))
-            .orElse(Path.of("/run/vgpu")));
+            .orElse(OF_THE_MACHINE));
   }
 
   private static Optional<Path> set(Map<String, String> environment, String name) {
@@ -79,7 +84,14 @@ public record RunDirectory(Path path) {
         + ": "
         + (holder.isPresent()
             ? "held by pid " + holder.getAsLong() + nameOf(holder.getAsLong())
-            : "free; the next process that opens the GPUs takes it");
+            : "free; the next process "
+                + (isOfRoot() ? "of root " : "")
+                + "that opens the GPUs takes it");
+  }
+
+  /** {@return whether only root's processes can hold the seat, and this is another user's} */
+  public boolean isOfRoot() {
+    return FileAccess.isForGroup(path) && !Files.isWritable(path);
   }
 
   private static String nameOf(long pid) {

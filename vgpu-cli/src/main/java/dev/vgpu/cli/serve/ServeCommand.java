@@ -55,6 +55,10 @@ public final class ServeCommand implements Callable<Integer> {
     }
     limitConnections();
     RunDirectory directory = RunDirectory.of(context.environment());
+    if (directory.isOfRoot()) {
+      throw new UserException(
+          "only root can hold the seat of " + directory.path() + ": systemctl start vgpu, as root");
+    }
     try (GpuPool pool = open();
         MetricsServer scraped = metrics.open(pool);
         WebOptions.Serving dashboard = web.open(context, pool)) {

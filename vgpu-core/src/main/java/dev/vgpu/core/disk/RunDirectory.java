@@ -80,7 +80,7 @@ public record RunDirectory(Path path, Origin origin) {
     if (!named.isEmpty()) {
       return new RunDirectory(Path.of(named).toAbsolutePath().normalize(), Origin.NAMED);
     }
-    if (FileAccess.isForGroup(ofTheMachine) && Files.isExecutable(ofTheMachine)) {
+    if (FileAccess.isForOurGroup(ofTheMachine)) {
       return new RunDirectory(ofTheMachine, Origin.MACHINE);
     }
     String session = environment.getOrDefault("XDG_RUNTIME_DIR", "");
@@ -195,7 +195,7 @@ public record RunDirectory(Path path, Origin origin) {
               + "; name a directory of your own: every process that may write to it could take the"
               + " seat of all. To serve a group, root opens a directory to it with mode 0750");
     }
-    if (isOfRoot && !(FileAccess.isForGroup(path) && Files.isExecutable(path))) {
+    if (isOfRoot && !FileAccess.isForOurGroup(path)) {
       throw unusable(
           "it is root's, and not open to a group that this process is in; become a member of its"
               + " group, or name a directory of your own");

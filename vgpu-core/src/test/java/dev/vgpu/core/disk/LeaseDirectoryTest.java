@@ -2,6 +2,7 @@ package dev.vgpu.core.disk;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.vgpu.Capabilities;
 import dev.vgpu.FailureMode;
@@ -11,8 +12,12 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.files.FileAccess;
+import dev.vgpu.files.ProcessUser;
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
@@ -62,6 +67,44 @@ class LeaseDirectoryTest {
       assertThat(leases.readAll()).isEmpty();
       assertThat(leases.of(written.id())).doesNotExist();
     }
+  }
+
+  /** Only root can give files away. */
+  @Test
+  void aMemberEntersTheDirectoryOfItsLeaseAndWritesNothingThere() throws Exception {
+    assumeTrue(ProcessUser.id() == 0);
+    try (LeaseDirectory leases = new LeaseDirectory(temporary)) {
+      LeaseRecord plain = record(leases.newId("embed"));
+      LeaseRecord written =
+          new LeaseRecord(
+              plain.id(),
+              plain.gpus(),
+              plain.request(),
+              plain.owner(),
+              plain.backend(),
+              plain.programs(),
+              plain.suspension(),
+              plain.chosen(),
+              "a key",
+              Optional.of(new Member("54321", "54322")));
+      leases.write(written);
+      leases.write(written);
+      assertThat(leases.readAll()).singleElement().satisfies(read -> isSame(read, written));
+      Path own = leases.of(written.id());
+      assertThat(rights(own)).isEqualTo("rwxr-x--- 0 54322");
+      assertThat(rights(own.resolve("lease.properties"))).isEqualTo("rw------- 0 0");
+      assertThat(rights(own.resolve(FileAccess.MEMBER))).isEqualTo("r-------- 54321 54322");
+      leases.remove(written.id());
+      assertThat(own).doesNotExist();
+    }
+  }
+
+  private static String rights(Path path) throws IOException {
+    return PosixFilePermissions.toString(Files.getPosixFilePermissions(path))
+        + " "
+        + Files.getAttribute(path, "unix:uid")
+        + " "
+        + Files.getAttribute(path, "unix:gid");
   }
 
   private static void isSame(LeaseRecord read, LeaseRecord written) {

@@ -1,6 +1,7 @@
 package dev.vgpu.core.seat;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
@@ -40,5 +41,45 @@ class GpuLocksTest {
     }
     assertThat(victim).hasContent("kept");
     assertThat(place.resolve("GPU-1.lock")).doesNotExist();
+  }
+
+  private static PhysicalGpu gpu() {
+    PhysicalGpu gpu = Mockito.mock(PhysicalGpu.class);
+    Mockito.when(gpu.id()).thenReturn(new GpuId("GPU-1"));
+    Mockito.when(gpu.provider()).thenReturn("nvml");
+    return gpu;
+  }
+
+  private static GpuLocks locks(Path session, Path machine, RunDirectory.Origin origin) {
+    return new GpuLocks(Map.of("XDG_RUNTIME_DIR", session.toString()), origin, machine);
+  }
+
+  /** The machine's seat is another process's here: that of the test's parent. */
+  @Test
+  void noOtherSeatManagesAGpuOfTheMachinesSeat(@TempDir Path session) throws Exception {
+    Path machine = session.resolve("machine");
+    Discovery discovery = new Discovery(List.of());
+    ProcessIdentity parent =
+        ProcessIdentity.of(ProcessHandle.current().parent().orElseThrow().pid());
+    GpuLocks machines = locks(session, machine, RunDirectory.Origin.MACHINE);
+    machines.take(List.of(gpu()), discovery, session, parent);
+    assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(machine)))
+        .isEqualTo("rwxr-xr-x");
+    assertThat(
+            PosixFilePermissions.toString(
+                Files.getPosixFilePermissions(machine.resolve("GPU-1.lock"))))
+        .as("whoever may read a file can lock it")
+        .isEqualTo("rw-------");
+    GpuLocks users = locks(session, machine, RunDirectory.Origin.DEFAULT);
+    assertThatThrownBy(
+            () -> users.take(List.of(gpu()), discovery, session, ProcessIdentity.current()))
+        .isInstanceOf(GpuLocks.GpuTakenException.class)
+        .hasMessageContaining("the machine's seat manages this GPU")
+        .hasMessageContaining("usermod -aG vgpu");
+    machines.close();
+    users.take(List.of(gpu()), discovery, session, ProcessIdentity.current());
+    assertThat(session.resolve("vgpu-gpus/GPU-1.holder")).exists();
+    users.close();
+    assertThat(session.resolve("vgpu-gpus/GPU-1.holder")).doesNotExist();
   }
 }

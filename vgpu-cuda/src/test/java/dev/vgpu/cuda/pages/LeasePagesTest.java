@@ -2,11 +2,14 @@ package dev.vgpu.cuda.pages;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VgpuException;
 import dev.vgpu.cuda.layout.ShmLayout;
 import dev.vgpu.cuda.layout.ShmLayout.Header;
+import dev.vgpu.files.FileAccess;
+import dev.vgpu.files.ProcessUser;
 import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -16,6 +19,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -44,15 +49,33 @@ class LeasePagesTest {
   }
 
   @Test
-  void onlyTheirOwnerMayOpenThemUnlessTheDirectoryIsAGroups() throws IOException {
-    LeasePages.in(directory, null);
+  void onlyTheirOwnerMayOpenThem() throws IOException {
+    LeasePages pages = LeasePages.in(directory, null);
     assertThat(permissions("grant")).isEqualTo("rw-------");
     assertThat(permissions("report")).isEqualTo("rw-------");
-    Path shared = Files.createDirectory(directory.resolve("shared"));
-    Files.setPosixFilePermissions(shared, PosixFilePermissions.fromString("rwxr-x---"));
-    LeasePages.in(shared, null);
-    assertThat(permissions("shared/grant")).isEqualTo("rw-r-----");
-    assertThat(permissions("shared/report")).isEqualTo("rw-rw----");
+    assertThat(pages.member()).isEmpty();
+  }
+
+  /** Only root can give files away; the rest of the class runs as any user. */
+  @Test
+  void aMembersProcessesWriteTheReportAndReadTheGrant() throws IOException {
+    assumeTrue(ProcessUser.id() == 0);
+    Path marker = Files.createFile(directory.resolve(FileAccess.MEMBER));
+    Files.setAttribute(marker, "unix:uid", 54_321);
+    Files.setAttribute(marker, "unix:gid", 54_322);
+    for (boolean adopted : List.of(false, true)) {
+      LeasePages pages = LeasePages.in(directory, null);
+      assertThat(pages.adopted()).isEqualTo(adopted);
+      assertThat(pages.member()).hasValueSatisfying(user -> assertThat(user).hasToString("54321"));
+      assertThat(permissions("grant")).isEqualTo("rw-r-----");
+      assertThat(owner("grant")).containsEntry("uid", 0).containsEntry("gid", 54_322);
+      assertThat(permissions("report")).isEqualTo("rw-------");
+      assertThat(owner("report")).containsEntry("uid", 54_321);
+    }
+  }
+
+  private Map<String, Object> owner(String file) throws IOException {
+    return Files.readAttributes(directory.resolve(file), "unix:uid,gid");
   }
 
   private String permissions(String file) throws IOException {

@@ -1,0 +1,269 @@
+package dev.vgpu.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.vgpu.files.ProcessUser;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/**
+ * A seat of root, in a directory that root has opened to a group, and processes of two members.
+ * Needs root, which can become other users, and setpriv of util-linux.
+ */
+class GroupSeatIT {
+  private static final int GROUP = 54_300;
+  private static final int ALICE = 54_301;
+  private static final int BOB = 54_302;
+
+  /** Files that all users can read: the class path of the tests may be in root's home. */
+  private static Path readable;
+
+  private CommandNode node;
+  private CommandNode.Command serve;
+
+  @BeforeAll
+  static void copyTheClassPath() throws IOException {
+    assumeTrue(ProcessUser.id() == 0);
+    readable = Files.createTempDirectory(Path.of("/tmp"), "vgpu-g");
+    Files.setPosixFilePermissions(readable, PosixFilePermissions.fromString("rwxr-xr-x"));
+    int number = 0;
+    for (String each : System.getProperty("java.class.path").split(File.pathSeparator, -1)) {
+      copy(Path.of(each), readable.resolve(number++ + (each.endsWith(".jar") ? ".jar" : "")));
+    }
+    copy(Path.of(CommandNode.program("spin")), readable.resolve("spin"));
+  }
+
+  private static void copy(Path from, Path to) throws IOException {
+    if (!Files.exists(from)) {
+      return;
+    }
+    try (Stream<Path> files = Files.walk(from)) {
+      for (Path file : (Iterable<Path>) files::iterator) {
+        Path copy = Files.isSameFile(file, from) ? to : to.resolve(from.relativize(file));
+        if (!Files.isDirectory(copy)) {
+          Files.copy(file, copy, StandardCopyOption.COPY_ATTRIBUTES);
+        }
+        boolean runs = Files.isDirectory(copy) || Files.isExecutable(copy);
+        Files.setPosixFilePermissions(
+            copy, PosixFilePermissions.fromString(runs ? "rwxr-xr-x" : "rw-r--r--"));
+      }
+    }
+  }
+
+  @AfterAll
+  static void removeTheCopy() throws IOException {
+    if (readable != null) {
+      try (Stream<Path> files = Files.walk(readable)) {
+        files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
+      }
+    }
+  }
+
+  @BeforeEach
+  void serve() throws Exception {
+    node = CommandNode.openForGroup(GROUP);
+    serve = node.vgpu("serve").prints("holding the seat of");
+  }
+
+  @AfterEach
+  void close() throws IOException {
+    node.close();
+  }
+
+  /** Starts a command as a user with a group of its own, and the seat's group if it is a member. */
+  private CommandNode.Command as(int user, int group, boolean member, List<String> command)
+      throws IOException {
+    List<String> words = new ArrayList<>(List.of("setpriv", "--reuid", "" + user));
+    words.addAll(List.of("--regid", "" + group));
+    words.addAll(member ? List.of("--groups", "" + GROUP) : List.of("--clear-groups"));
+    words.addAll(command);
+    return node.start(words, List.of("HOME=/nonexistent"));
+  }
+
+  private CommandNode.Command as(int user, String... arguments) throws IOException {
+    return as(user, user, true, vgpu(arguments));
+  }
+
+  private static List<String> vgpu(String... arguments) throws IOException {
+    List<String> command = new ArrayList<>(CommandNode.javaCommand());
+    List<String> parts = new ArrayList<>();
+    try (Stream<Path> files = Files.list(readable)) {
+      files.sorted(Comparator.comparing(GroupSeatIT::number)).forEach(f -> parts.add("" + f));
+    }
+    command.set(command.size() - 1, String.join(File.pathSeparator, parts));
+    command.add("dev.vgpu.cli.VgpuCommand");
+    command.addAll(List.of(arguments));
+    return command;
+  }
+
+  private static int number(Path file) {
+    String digits = file.getFileName().toString().replaceAll("\\D", "");
+    return digits.isEmpty() ? Integer.MAX_VALUE : Integer.parseInt(digits);
+  }
+
+  /** A program of a user that goes on longer than any test. */
+  private CommandNode.Command run(int user, String name, String... terms) throws IOException {
+    return run(user, name, 300, terms);
+  }
+
+  private CommandNode.Command run(int user, String name, int seconds, String... terms)
+      throws IOException {
+    List<String> arguments = new ArrayList<>(List.of("run", "--name", name));
+    arguments.addAll(List.of(terms));
+    arguments.addAll(List.of("--", readable.resolve("spin").toString(), "--seconds=" + seconds));
+    return as(user, arguments.toArray(new String[0]));
+  }
+
+  private JsonNode leases(int user) throws Exception {
+    return as(user, "ls", "--json").succeeds().json().path("leases");
+  }
+
+  /** Waits until a user's only program has a context. */
+  private String idOf(int user) throws Exception {
+    JsonNode[] found = new JsonNode[1];
+    for (int tries = 0; tries < 200; tries++) {
+      found[0] = leases(user);
+      if (found[0].path(0).path("memory_used_bytes").asLong() > 0) {
+        break;
+      }
+    }
+    assertThat(found[0]).hasSize(1);
+    return found[0].path(0).path("id").asText();
+  }
+
+  @Test
+  void eachMemberSeesAndChangesOnlyItsOwn() throws Exception {
+    run(ALICE, "a", "--memory", "1GiB", "--compute", "30");
+    run(BOB, "b", "--memory", "1GiB", "--compute", "60", "--class", "online");
+    String alices = idOf(ALICE);
+    String bobs = idOf(BOB);
+    assertThat(node.leases()).as("root sees all").hasSize(2);
+
+    CommandNode.Command suspends = as(BOB, "suspend", alices);
+    assertThat(suspends.exitCode()).isNotZero();
+    assertThat(suspends.err()).contains("no virtual GPU is called " + alices, bobs);
+    as(BOB, "suspend", bobs).succeeds();
+    assertThat(leases(BOB).path(0).path("suspended").asBoolean()).isTrue();
+    as(BOB, "resume", bobs).succeeds();
+    node.vgpu("suspend", alices).succeeds();
+    node.vgpu("resume", alices).succeeds();
+
+    assertThat(as(ALICE, "usage", "--json").succeeds().out()).contains(alices).doesNotContain(bobs);
+  }
+
+  @Test
+  void onlyBackendsThatCanServeOtherUsersServeMembers() throws Exception {
+    CommandNode.Command explained =
+        as(ALICE, "run", "--explain", "--require=compute:spatial", "--memory=1GiB", "--", "true");
+    int ignored = explained.exitCode();
+    assertThat(explained.out()).contains("mps: lacks [worksFor OTHER_USERS]");
+  }
+
+  @Test
+  void membersGoOnWhenTheSeatIsKilledAndTakeNoSeatThemselves() throws Exception {
+    CommandNode.Command program = run(ALICE, "a", 12, "--memory=1GiB", "--compute=30");
+    String id = idOf(ALICE);
+    serve.signal("KILL");
+    serve.exitCode();
+    CommandNode.Command nobody = as(BOB, "ls");
+    assertThat(nobody.exitCode()).isNotZero();
+    assertThat(nobody.err()).contains("no process of root holds the seat", "systemctl start vgpu");
+    CommandNode.Command alone = as(BOB, "serve");
+    assertThat(alone.exitCode()).isNotZero();
+    assertThat(alone.err()).contains("only root can hold the seat of " + node.runDirectory());
+    node.vgpu("serve").prints("holding the seat of");
+    assertThat(idOf(ALICE)).isEqualTo(id);
+    assertThat(leases(BOB)).isEmpty();
+    program.succeeds();
+  }
+
+  @Test
+  void whoIsNoMemberIsToldSo() throws Exception {
+    CommandNode.Command stranger = as(BOB, BOB, false, vgpu("ls"));
+    assertThat(stranger.exitCode()).isNotZero();
+    assertThat(stranger.err()).contains("not open to a group that this process is in");
+  }
+
+  /** A group that several users have as their own may read the grant, and so the secret in it. */
+  @Test
+  void theSecretOfALeaseIsOfNoUseToAnotherUser() throws Exception {
+    run(ALICE, "a", "--memory", "1GiB");
+    String id = idOf(ALICE);
+    Path lease = node.runDirectory().resolve("leases").resolve(id);
+    assertThat(as(BOB, BOB, true, List.of("cat", lease + "/grant")).exitCode()).isNotZero();
+    as(BOB, ALICE, true, List.of("cat", lease + "/grant")).succeeds();
+    assertThat(as(BOB, ALICE, true, List.of("sh", "-c", ": >" + lease + "/report")).exitCode())
+        .isNotZero();
+    assertThat(as(ALICE, ALICE, true, List.of("sh", "-c", ": >" + lease + "/grant")).exitCode())
+        .isNotZero();
+    List<String> spin =
+        List.of(
+            "env",
+            "LD_PRELOAD=" + library("libvgpu_cuda.so"),
+            "VGPU_CUDA_DRIVER=" + library("libcuda.so.1"),
+            "VGPU_EMULATOR_DIR=" + node.runDirectory().resolve("emulator"),
+            "VGPU_LEASE=" + id,
+            "VGPU_HOOK_LOG=stderr",
+            readable.resolve("spin").toString(),
+            "--count=1");
+    CommandNode.Command thief = as(BOB, ALICE, true, spin);
+    assertThat(thief.exitCode()).isNotZero();
+    assertThat(thief.err()).contains("runs as another user than its virtual GPU's");
+    assertThat(leases(ALICE).path(0).path("processes").asInt()).isEqualTo(1);
+  }
+
+  private Path library(String name) throws IOException {
+    try (Stream<Path> libraries = Files.walk(node.runDirectory().resolve("lib"))) {
+      return libraries.filter(file -> file.endsWith(name)).findFirst().orElseThrow();
+    }
+  }
+
+  /** What is not in this list, only root may open. */
+  @Test
+  void membersOpenOnlyWhatTheyNeed() throws Exception {
+    run(ALICE, "a", "--memory", "1GiB");
+    Path lease = node.runDirectory().resolve("leases").resolve(idOf(ALICE));
+    List<String> open = new ArrayList<>();
+    try (Stream<Path> files = Files.walk(node.runDirectory())) {
+      for (Path file : (Iterable<Path>) files.sorted()::iterator) {
+        String rights = PosixFilePermissions.toString(Files.getPosixFilePermissions(file));
+        if (rights.substring(3).contains("w")
+            || (file.startsWith(lease) && !Files.getAttribute(file, "unix:uid").equals(0))) {
+          open.add(
+              node.runDirectory().relativize(file)
+                  + " "
+                  + rights
+                  + " "
+                  + Files.getAttribute(file, "unix:uid"));
+        }
+      }
+    }
+    String inLease = "leases/" + lease.getFileName();
+    assertThat(open)
+        .containsExactlyInAnyOrder(
+            "emulator/gpus rw-rw---- 0",
+            "hook.sock rw-rw---- 0",
+            "seat.sock rw-rw---- 0",
+            inLease + "/hook.sock rw-rw---- 0",
+            inLease + "/member r-------- " + ALICE,
+            inLease + "/report rw------- " + ALICE);
+    // Whoever may read a file can lock it.
+    assertThat(Files.getPosixFilePermissions(node.runDirectory().resolve("seat.lock")))
+        .isEqualTo(PosixFilePermissions.fromString("rw-------"));
+  }
+}
