@@ -20,15 +20,15 @@ import org.jspecify.annotations.Nullable;
  * <ul>
  *   <li>A run directory that root has opened to a group, with mode 0750. Members of the group read
  *       its files, and reach its sockets.
- *   <li>The directory of a member's lease. It contains the file {@link #MEMBER}, which is empty and
- *       belongs to the member. The member writes some of its files; others of the member's own
- *       group only read them.
+ *   <li>The directory of a member's lease. It contains the link {@link #MEMBER}, which leads
+ *       nowhere and belongs to the member. The member writes some of its files; others of the
+ *       member's own group only read them.
  * </ul>
  *
  * <p>Immutable.
  */
 public final class FileAccess {
-  /** The file whose owner is the member that a lease's directory is open to. */
+  /** The link whose owner is the member that a lease's directory is open to. */
   public static final String MEMBER = "member";
 
   private static final FileAccess OWNER_ONLY = new FileAccess(null, null);

@@ -139,6 +139,15 @@ public interface EnforcementBackend {
   }
 
   /**
+   * Checks a program as {@link EnforcedLease#check} does, in the process that starts it. Called if
+   * another user's process holds the seat: it must not open files that this process names.
+   *
+   * @param executable the path of the program
+   * @throws VgpuException if the program cannot be put under a lease; the message says why
+   */
+  default void check(Path executable) {}
+
+  /**
    * Puts this process under a lease; it may already be under others. Blocks until it is attached,
    * for some milliseconds. The first lease also serves threads that are bound to none.
    *

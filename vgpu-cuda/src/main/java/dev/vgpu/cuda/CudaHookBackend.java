@@ -15,6 +15,7 @@ import dev.vgpu.cuda.pages.FutexWake;
 import dev.vgpu.cuda.pages.Level2Notes;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.cuda.process.ProcFiles;
+import dev.vgpu.cuda.process.ProgramCheck;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
 import dev.vgpu.spi.ProcessAttachment;
@@ -100,6 +101,11 @@ public final class CudaHookBackend implements EnforcementBackend {
   @Override
   public ContainerSpec containerSpec(Map<String, String> environment) {
     return new ContainerFiles(environment, DeviceNodes.ofThisMachine()).spec();
+  }
+
+  @Override
+  public void check(Path executable) {
+    ProgramCheck.check(executable);
   }
 
   @Override

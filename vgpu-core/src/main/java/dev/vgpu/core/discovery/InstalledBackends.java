@@ -5,6 +5,7 @@ import dev.vgpu.ContainerSpec;
 import dev.vgpu.VgpuException;
 import dev.vgpu.spi.EnforcementBackend;
 import dev.vgpu.spi.ProcessAttachment;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.ServiceLoader;
@@ -24,6 +25,11 @@ public final class InstalledBackends {
       List<EnforcementBackend> of, ProgramTerms terms) {
     List<EnforcementBackend> stack = stack(of, terms, "this JVM");
     return stack.get(stack.size() - 1).attachThisProcess(terms.variables());
+  }
+
+  /** Checks whether a program can be put under a lease at all. */
+  public static void check(List<EnforcementBackend> of, ProgramTerms terms, Path program) {
+    stack(of, terms, "a program").forEach(backend -> backend.check(program));
   }
 
   /**

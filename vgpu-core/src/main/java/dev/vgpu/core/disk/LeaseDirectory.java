@@ -164,9 +164,8 @@ public final class LeaseDirectory implements AutoCloseable {
 
   /** Lets a member enter the directory of its lease. */
   private static void openTo(Path own, Member member) throws IOException {
-    Path marker = own.resolve(FileAccess.MEMBER);
-    Files.createFile(
-        marker, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("r--------")));
+    // A link, since its owner cannot write anything into it.
+    Path marker = Files.createSymbolicLink(own.resolve(FileAccess.MEMBER), Path.of("nothing"));
     member.own(marker);
     FileAccess.of(own).applyToDirectory(own);
   }

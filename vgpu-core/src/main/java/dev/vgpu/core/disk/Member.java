@@ -19,11 +19,11 @@ public record Member(String user, String group) {
     return user.equals(other.user);
   }
 
-  /** Gives an empty file to this user, who cannot write to its directory. */
-  void own(Path file) throws IOException {
-    UserPrincipalLookupService names = file.getFileSystem().getUserPrincipalLookupService();
+  /** Gives a link to this user. */
+  void own(Path link) throws IOException {
+    UserPrincipalLookupService names = link.getFileSystem().getUserPrincipalLookupService();
     PosixFileAttributeView view =
-        Files.getFileAttributeView(file, PosixFileAttributeView.class, LinkOption.NOFOLLOW_LINKS);
+        Files.getFileAttributeView(link, PosixFileAttributeView.class, LinkOption.NOFOLLOW_LINKS);
     view.setGroup(names.lookupPrincipalByGroupName(group));
     view.setOwner(names.lookupPrincipalByName(user));
   }

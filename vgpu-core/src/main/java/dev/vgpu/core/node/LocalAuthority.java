@@ -252,7 +252,7 @@ public final class LocalAuthority implements Authority {
     variables.putAll(discovery.environment(booking.gpus()));
     variables.putAll(enforced.environment());
     return new ProgramTerms(
-        variables, enforced.launcher(), enforcements.stack(String.valueOf(booking.backend)));
+        variables, enforced.launcher(), enforcements.stack(String.valueOf(booking.backend)), false);
   }
 
   /** Takes over what an earlier holder of the seat had prepared for programs. */

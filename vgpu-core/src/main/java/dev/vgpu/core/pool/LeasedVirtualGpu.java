@@ -163,7 +163,7 @@ final class LeasedVirtualGpu implements VirtualGpu {
 
   @Override
   public Process start(ProcessBuilder program) throws IOException {
-    return programs.start(requireNonNull(program, "program"));
+    return programs.start(requireNonNull(program, "program"), pool::installedBackends);
   }
 
   @Override

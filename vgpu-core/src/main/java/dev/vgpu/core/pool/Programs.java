@@ -59,13 +59,17 @@ final class Programs {
         backends, terms.with(substituted(terms.variables(), Map.of())));
   }
 
-  Process start(ProcessBuilder program) throws IOException {
+  Process start(ProcessBuilder program, Supplier<List<EnforcementBackend>> backends)
+      throws IOException {
     checkOpen();
     Map<String, String> variables = Map.of();
     List<String> launcher = List.of();
     Optional<Path> path = path(program);
     try {
       ProgramTerms terms = lease.node().askUninterruptibly(decides -> decides.terms(lease, path));
+      if (terms.unchecked() && path.isPresent()) {
+        InstalledBackends.check(backends.get(), terms, path.get());
+      }
       variables = terms.variables();
       launcher = terms.launcher();
       lease.markEnforced();

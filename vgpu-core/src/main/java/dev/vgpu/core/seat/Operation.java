@@ -10,6 +10,7 @@ import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.discovery.ProgramTerms;
 import dev.vgpu.core.turn.UsageReading;
 import dev.vgpu.core.wire.ChoiceValues;
@@ -196,14 +197,20 @@ record Operation<Q, A>(
                 message.with("env.", terms.variables());
                 put(message, "launcher.", terms.launcher());
                 put(message, "backend.", terms.backends());
+                message.with("unchecked", terms.unchecked());
               },
               message ->
                   new ProgramTerms(
                       message.under("env."),
                       texts(message, "launcher."),
-                      texts(message, "backend."))),
-          (client, program) ->
-              client.authority().terms(client.lease(program.lease).booking(), program.file));
+                      texts(message, "backend."),
+                      message.flag("unchecked"))),
+          (client, program) -> {
+            Booking booking = client.lease(program.lease).booking();
+            return client.member().isEmpty()
+                ? client.authority().terms(booking, program.file)
+                : client.authority().terms(booking, Optional.empty()).withoutCheck();
+          });
 
   static final Operation<String, Capabilities> CAPABILITIES =
       new Operation<>(

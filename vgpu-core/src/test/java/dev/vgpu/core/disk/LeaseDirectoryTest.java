@@ -16,6 +16,7 @@ import dev.vgpu.files.FileAccess;
 import dev.vgpu.files.ProcessUser;
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
@@ -93,7 +94,11 @@ class LeaseDirectoryTest {
       Path own = leases.of(written.id());
       assertThat(rights(own)).isEqualTo("rwxr-x--- 0 54322");
       assertThat(rights(own.resolve("lease.properties"))).isEqualTo("rw------- 0 0");
-      assertThat(rights(own.resolve(FileAccess.MEMBER))).isEqualTo("r-------- 54321 54322");
+      Path marker = own.resolve(FileAccess.MEMBER);
+      assertThat(marker).as("what its owner cannot write to").isSymbolicLink();
+      assertThat(Files.readAttributes(marker, "unix:uid,gid", LinkOption.NOFOLLOW_LINKS))
+          .containsEntry("uid", 54_321)
+          .containsEntry("gid", 54_322);
       leases.remove(written.id());
       assertThat(own).doesNotExist();
     }
