@@ -80,7 +80,7 @@ public final class FileAccess {
   public static boolean isForGroup(Path directory) {
     try {
       return isForGroup(FileEntry.of(directory));
-    } catch (IOException e) {
+    } catch (IOException | UnsupportedOperationException e) { // the latter: no Unix
       return false;
     }
   }

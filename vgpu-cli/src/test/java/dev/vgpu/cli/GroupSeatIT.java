@@ -100,13 +100,17 @@ class GroupSeatIT {
   }
 
   private static List<String> vgpu(String... arguments) throws IOException {
+    return java("dev.vgpu.cli.VgpuCommand", arguments);
+  }
+
+  private static List<String> java(String mainClass, String... arguments) throws IOException {
     List<String> command = new ArrayList<>(CommandNode.javaCommand());
     List<String> parts = new ArrayList<>();
     try (Stream<Path> files = Files.list(readable)) {
       files.sorted(Comparator.comparing(GroupSeatIT::number)).forEach(f -> parts.add("" + f));
     }
     command.set(command.size() - 1, String.join(File.pathSeparator, parts));
-    command.add("dev.vgpu.cli.VgpuCommand");
+    command.add(mainClass);
     command.addAll(List.of(arguments));
     return command;
   }
@@ -214,6 +218,22 @@ class GroupSeatIT {
     CommandNode.Command alices = as(BOB, "run", "--memory", "1GiB", "--", other.toString());
     assertThat(alices.exitCode()).isNotZero();
     assertThat(alices.err()).doesNotContain("32-bit");
+  }
+
+  /** With 400 files, all clients may have 100 connections and 100 leases, one member 25 of each. */
+  @Test
+  void oneMemberCannotKeepTheOthersOut() throws Exception {
+    serve.signal("TERM");
+    serve.succeeds();
+    node.vgpuWithFiles(400, "serve").prints("holding the seat of");
+    CommandNode.Command greedy =
+        as(ALICE, ALICE, true, java("dev.vgpu.cli.GreedyMember")).prints("done");
+    assertThat(greedy.out())
+        .contains("too many processes of this user are connected")
+        .contains("leases: 25 too many virtual GPUs of one user: limit=25");
+    run(BOB, "b", "--memory", "1GiB", "--compute", "10");
+    idOf(BOB);
+    assertThat(node.leases()).hasSize(26);
   }
 
   /** A group that several users have as their own may read the grant, and so the secret in it. */
