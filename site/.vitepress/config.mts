@@ -2,11 +2,17 @@ import { defineConfig } from 'vitepress'
 
 const page = (text: string, link: string) => ({ text, link })
 
+// A chapter's entry in the bar at the top stays marked on all of its pages.
+const chapter = (text: string, link: string, folder: string) => ({ text, link, activeMatch: `^/${folder}/` })
+
 // The Javadoc is no page of VitePress: the browser opens it itself, so it has no place in the side bar's sequence.
 const api = { text: 'API', link: '/api/index.html', target: '_self' }
 
-// Words of code stay whole: a browser would break a line behind the first hyphen of "--wait". Long words may break.
-const word = (text: string) => `<span class="${text.length <= 20 ? 'whole' : 'long'}">${text}</span>`
+// Words of code stay whole: a browser would break a line behind the first hyphen of "--wait". Long words may break,
+// where their parts meet: behind a dot, a bracket or a line, and before a capital letter.
+const parts = (text: string) => text.replace(/([a-z0-9)][.(]|[,/_=:](?=\w)|[a-z](?=[A-Z]))/g, '$1<wbr>')
+const word = (text: string) =>
+  text.length <= 20 ? `<span class="whole">${text}</span>` : `<span class="long">${parts(text)}</span>`
 const words = (text: string) => text.split(/(\s+)/).map((part) => (/\S/.test(part) ? word(part) : part)).join('')
 
 // The same in the commands of a code block.
@@ -54,12 +60,12 @@ export default defineConfig({
     search: { provider: 'local' },
     outline: [2, 3],
     nav: [
-      page('Start', '/start/five-minutes'),
-      page('Guides', '/guides/inference-server'),
-      page('Coming from', '/coming-from/'),
-      page('How it works', '/how/'),
-      page('Measured', '/measured/'),
-      page('Reference', '/reference/'),
+      chapter('Start', '/start/five-minutes', 'start'),
+      chapter('Guides', '/guides/inference-server', 'guides'),
+      chapter('Coming from', '/coming-from/', 'coming-from'),
+      chapter('How it works', '/how/', 'how'),
+      chapter('Measured', '/measured/', 'measured'),
+      chapter('Reference', '/reference/', 'reference'),
       api,
       page('Glossary', '/glossary')
     ],
