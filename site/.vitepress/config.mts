@@ -1,4 +1,7 @@
+import fs from 'node:fs'
 import { defineConfig } from 'vitepress'
+
+const [, version] = fs.readFileSync(new URL('../../pom.xml', import.meta.url), 'utf8').match(/<version>(.*?)<\/version>/)!
 
 const page = (text: string, link: string) => ({ text, link })
 
@@ -33,6 +36,8 @@ const commandWords = {
 const cellClass = (text: string) => (text.length <= 12 ? 'short' : text.length > 40 ? 'wide' : '')
 
 export default defineConfig({
+  // A release's pages are in the folder of its tag, such as /v0.1.0/.
+  base: process.env.VGPU_SITE_BASE ?? '/',
   title: 'vgpu',
   description: 'GPU sharing as a Java library',
   lang: 'en',
@@ -57,6 +62,7 @@ export default defineConfig({
     }
   },
   themeConfig: {
+    version,
     search: { provider: 'local' },
     outline: [2, 3],
     nav: [

@@ -150,7 +150,8 @@ export function draw(text) {
     } else if (words[0] === 'bar') parts.push(...drawBar(words, label, place, left))
     else throw new Error(`no such thing: ${line}`)
   }
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.join(' ')}" ` +
+  const kind = place ? 'class="plot" ' : ''
+  return `<svg xmlns="http://www.w3.org/2000/svg" ${kind}viewBox="0 0 ${size.join(' ')}" ` +
     'font-family="system-ui, sans-serif" font-size="14" fill="currentColor">\n' +
     '<style>@media (prefers-color-scheme: dark) { svg { color: #dfdfd6 } }</style>\n' + `${parts.join('\n')}\n</svg>\n`
 }
