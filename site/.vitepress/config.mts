@@ -13,7 +13,7 @@ const api = { text: 'API', link: '/api/index.html', target: '_self' }
 
 // Words of code stay whole: a browser would break a line behind the first hyphen of "--wait". Long words may break,
 // where their parts meet: behind a dot, a bracket or a line, and before a capital letter.
-const parts = (text: string) => text.replace(/([a-z0-9)][.(]|[,/_=:](?=\w)|[a-z](?=[A-Z]))/g, '$1<wbr>')
+const parts = (text: string) => text.replace(/([a-z0-9)][.(]|[,/_=:](?=\w)|[a-z](?=[A-Z]))(?=.{4})/g, '$1<wbr>')
 const word = (text: string) =>
   text.length <= 20 ? `<span class="whole">${text}</span>` : `<span class="long">${parts(text)}</span>`
 const words = (text: string) => text.split(/(\s+)/).map((part) => (/\S/.test(part) ? word(part) : part)).join('')
