@@ -21,9 +21,9 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Runs the commands that the site's pages show, over two emulated GPUs of the default size: those
- * of a checkout, and those of an installed vgpu with this checkout's. Programs that would run for
- * some seconds run for one, and a program of a sample stands in for the reader's.
+ * Runs the commands that the site's pages show, over two emulated GPUs: those of a checkout, and
+ * those of an installed vgpu with this checkout's. Programs that would run for some seconds run for
+ * one, and a program of a sample stands in for the reader's.
  */
 class PageCommandsIT {
   private static final Path HOME = Path.of(System.getProperty("vgpu.home", ".."));
@@ -40,6 +40,7 @@ class PageCommandsIT {
               + "|resume|simulate).*|.*(/usr/lib/vgpu|podman).*");
 
   private static final Pattern SERVER = Pattern.compile("\\./vgpu serve.*");
+  private static final String READERS = "python3 \\S+\\.py|tritonserver .*";
   private static final String SPIN =
       "samples/cuda-programs/target/programs/spin --us 500 --seconds 1";
 
@@ -81,7 +82,7 @@ class PageCommandsIT {
         .map(MatchResult::group)
         .flatMap(block -> block.replaceAll("\\\\\n\\s*", "").lines())
         .filter(line -> line.startsWith("./vgpu") || line.startsWith("vgpu "))
-        .map(line -> line.replaceFirst("^vgpu ", "./vgpu ").replaceAll("python3 \\S+\\.py", SPIN))
+        .map(line -> line.replaceFirst("^vgpu ", "./vgpu ").replaceFirst(READERS, SPIN))
         .filter(line -> !ELSEWHERE.matcher(line).matches());
   }
 
@@ -148,7 +149,7 @@ class PageCommandsIT {
     builder.environment().remove("LD_PRELOAD");
     builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
     builder.environment().put("VGPU_RUN_DIR", directory.resolve("run").toString());
-    builder.environment().put("VGPU_EMULATOR", "devices=2");
+    builder.environment().put("VGPU_EMULATOR", "devices=2,memory=64GiB");
     // The script builds nothing, so that the test runs what is already built.
     builder.environment().put("VGPU_BUILDING", "1");
     return builder.redirectErrorStream(true);
