@@ -1,12 +1,21 @@
+import fs from 'node:fs'
 import { defineConfig } from 'vitepress'
 
+const [, version] = fs.readFileSync(new URL('../../pom.xml', import.meta.url), 'utf8').match(/<version>(.*?)<\/version>/)!
+
 const page = (text: string, link: string) => ({ text, link })
+
+// A chapter's entry in the bar at the top stays marked on all of its pages.
+const chapter = (text: string, link: string, folder: string) => ({ text, link, activeMatch: `^/${folder}/` })
 
 // The Javadoc is no page of VitePress: the browser opens it itself, so it has no place in the side bar's sequence.
 const api = { text: 'API', link: '/api/index.html', target: '_self' }
 
-// Words of code stay whole: a browser would break a line behind the first hyphen of "--wait". Long words may break.
-const word = (text: string) => `<span class="${text.length <= 20 ? 'whole' : 'long'}">${text}</span>`
+// Words of code stay whole: a browser would break a line behind the first hyphen of "--wait". Long words may break,
+// where their parts meet: behind a dot, a bracket or a line, and before a capital letter.
+const parts = (text: string) => text.replace(/([a-z0-9)][.(]|[,/_=:](?=\w)|[a-z](?=[A-Z]))(?=.{4})/g, '$1<wbr>')
+const word = (text: string) =>
+  text.length <= 20 ? `<span class="whole">${text}</span>` : `<span class="long">${parts(text)}</span>`
 const words = (text: string) => text.split(/(\s+)/).map((part) => (/\S/.test(part) ? word(part) : part)).join('')
 
 // The same in the commands of a code block.
@@ -27,6 +36,8 @@ const commandWords = {
 const cellClass = (text: string) => (text.length <= 12 ? 'short' : text.length > 40 ? 'wide' : '')
 
 export default defineConfig({
+  // A release's pages are in the folder of its tag, such as /v0.1.0/.
+  base: process.env.VGPU_SITE_BASE ?? '/',
   title: 'vgpu',
   description: 'GPU sharing as a Java library',
   lang: 'en',
@@ -51,15 +62,16 @@ export default defineConfig({
     }
   },
   themeConfig: {
+    version,
     search: { provider: 'local' },
     outline: [2, 3],
     nav: [
-      page('Start', '/start/five-minutes'),
-      page('Guides', '/guides/inference-server'),
-      page('Coming from', '/coming-from/'),
-      page('How it works', '/how/'),
-      page('Measured', '/measured/'),
-      page('Reference', '/reference/'),
+      chapter('Start', '/start/five-minutes', 'start'),
+      chapter('Guides', '/guides/inference-server', 'guides'),
+      chapter('Coming from', '/coming-from/', 'coming-from'),
+      chapter('How it works', '/how/', 'how'),
+      chapter('Measured', '/measured/', 'measured'),
+      chapter('Reference', '/reference/', 'reference'),
       api,
       page('Glossary', '/glossary')
     ],
@@ -79,6 +91,7 @@ export default defineConfig({
           page('Install a package', '/guides/install'),
           page('An inference server', '/guides/inference-server'),
           page('A batch job beside it', '/guides/batch-job'),
+          page('An unmodified program', '/guides/program'),
           page('A container', '/guides/container'),
           page('Kubernetes', '/guides/kubernetes'),
           page('Memory', '/guides/memory'),
@@ -108,6 +121,8 @@ export default defineConfig({
         text: 'How it works',
         items: [
           page('Overview', '/how/'),
+          page('The seat', '/how/seat'),
+          page('The scheduler', '/how/scheduler'),
           page('The hook', '/how/hook'),
           page('What is charged', '/how/hook-memory'),
           page('The memory ledger', '/how/memory-ledger'),
@@ -116,6 +131,9 @@ export default defineConfig({
           page('Sharing a lease', '/how/sharing-a-lease'),
           page('Inside a kernel', '/how/level2'),
           page('Suspending', '/how/suspending'),
+          page('The NVML stand-in', '/how/hook-nvml'),
+          page('Limits of the hook', '/how/hook-limits'),
+          page("The hook's sources", '/how/hook-source'),
           page('The emulator', '/how/emulator'),
           page('The kernel module', '/how/kernel-module'),
           page('A cluster', '/how/fleet'),

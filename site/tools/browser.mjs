@@ -7,6 +7,7 @@ import { chromium } from 'playwright-core'
 
 const dist = path.resolve(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname), '../target/dist')
 const home = 'http://site.invalid'
+const base = process.env.VGPU_SITE_BASE ?? '/'
 const sizes = [{ width: 390, height: 844 }, { width: 1920, height: 1080 }, { width: 1366, height: 768 }]
 const firstPageKiB = 150
 const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml',
@@ -28,7 +29,8 @@ function browserFile() {
 
 // The file of a URL's path in the site, or nothing.
 function fileOf(place) {
-  const file = path.join(dist, decodeURIComponent(place), place.endsWith('/') ? 'index.html' : '')
+  if (!place.startsWith(base)) return undefined
+  const file = path.join(dist, decodeURIComponent(place.slice(base.length)), place.endsWith('/') ? 'index.html' : '')
   return fs.existsSync(file) && fs.statSync(file).isFile() ? file : undefined
 }
 
@@ -161,13 +163,13 @@ const links = []
 let firstPage = 0
 for (page of pages) {
   bytes = 0
-  await tab.goto(`${home}/${page}`, { waitUntil: 'load' })
+  await tab.goto(`${home}${base}${page}`, { waitUntil: 'load' })
   if (page === 'index.html') firstPage = Math.ceil(bytes / 1024)
   // The page's script has run when its switch of themes is there.
   await tab.waitForSelector('.VPSwitchAppearance', { state: 'attached' })
   const seen = await tab.evaluate(structure)
   seen.found.forEach(say)
-  ids.set(`/${page}`, new Set(seen.ids))
+  ids.set(`${base}${page}`, new Set(seen.ids))
   seen.links.forEach((link) => links.push([page, new URL(link)]))
   for (const size of sizes) {
     await tab.setViewportSize(size)
@@ -182,12 +184,14 @@ for (page of pages) {
 }
 // The Javadoc tool makes its own pages; they may neither fail nor fetch.
 for (page of ['api/index.html', 'api/dev/vgpu/GpuPool.html']) {
-  await tab.goto(`${home}/${page}`, { waitUntil: 'load' })
+  await tab.goto(`${home}${base}${page}`, { waitUntil: 'load' })
 }
 await browser.close()
 
 for (const [source, url] of links) {
-  if (url.origin !== home) continue
+  // Other versions are not in this build.
+  if (url.origin !== home || /^\/v\d/.test(url.pathname.slice(base.length - 1))) continue
+  if (base !== '/' && url.pathname === '/versions.html') continue
   page = source
   const place = url.pathname.replace(/\/$/, '/index.html')
   const hash = decodeURIComponent(url.hash.slice(1))

@@ -3,6 +3,10 @@
 //   box NAME X Y WIDTH HEIGHT [STYLE...] : LINE | LINE    styles: online, offline, dashed, filled, bold, top
 //   arrow FROM TO [STYLE...] : LABEL                      between boxes, or X,Y; styles: dashed, online, offline, plain
 //   text X Y [start|middle|end] [STYLE...] : TEXT          styles: bold, small
+//   line X,Y X,Y... [STYLE...]                            styles: dashed, online, offline, bold
+//   scale X WIDTH TOP BOTTOM linear|log FROM TO : TICK TICK...     of the bars below it, with a line at each tick
+//   bar Y VALUE [STYLE...] : LABEL | TEXT                 styles: online, offline; "#" in TEXT is the value
+// A VALUE is a number, or FILE:NAME.NAME, a figure of results/FILE.json.
 // An arrow is straight where boxes face one another. "@N" behind a box's name moves its end by N along the side.
 import fs from 'node:fs'
 import path from 'node:path'
@@ -75,11 +79,58 @@ function drawArrow(boxes, [, from, to, ...styles], label) {
   return parts
 }
 
+function drawLine(words) {
+  const points = words.filter((word) => /^-?\d+,-?\d+$/.test(word)).map((point) => point.replace(',', ' '))
+  const dash = words.includes('dashed') ? ' stroke-dasharray="5 4"' : ''
+  const width = words.includes('bold') ? 2.5 : 1.5
+  return [`<path d="M${points.join('L')}" fill="none" stroke="${colourOf(words)}" stroke-width="${width}"${dash}/>`]
+}
+
+// A linear or logarithmic scale, as a function from a value to its place.
+function scaleOf([, x, width, , , kind, from, to]) {
+  const part = kind === 'log'
+    ? (value) => Math.log(value / from) / Math.log(to / from)
+    : (value) => (value - from) / (to - from)
+  return (value) => Math.round(Number(x) + Number(width) * Math.min(1, Math.max(0, part(value))))
+}
+
+function drawScale(words, label, place) {
+  const [top, bottom] = [Number(words[3]), Number(words[4])]
+  return label.split(/\s+/).flatMap((tick) => [
+    `<path d="M${place(parseFloat(tick))} ${top}V${bottom}" stroke="currentColor" stroke-opacity="0.25"/>`,
+    drawText(place(parseFloat(tick)), bottom + 17, tick, ['small'])
+  ])
+}
+
+// A number, or the figure of that name in a file of results.
+function valueOf(word) {
+  if (/^[\d.]+$/.test(word)) return Number(word)
+  const [file, keys] = word.split(':')
+  const results = JSON.parse(fs.readFileSync(path.join(folder, `../results/${file}.json`), 'utf8'))
+  const value = keys.split('.').reduce((part, key) => part?.[key], results)
+  if (typeof value !== 'number') throw new Error(`no figure ${word}`)
+  return value
+}
+
+function drawBar([, y, word, ...styles], label, place, left) {
+  const value = valueOf(word)
+  const [name, text = '#'] = label.split('|').map((part) => part.trim())
+  const shown = text.replace('#', word === String(value) ? word : value.toPrecision(3))
+  const width = Math.max(2, place(value) - left)
+  return [
+    `<rect x="${left}" y="${y}" width="${width}" height="16" fill="${colourOf(styles)}" fill-opacity="0.75"/>`,
+    drawText(left - 10, Number(y) + 13, name, ['end', 'small']),
+    drawText(left + width + 8, Number(y) + 13, shown, ['start', 'small'])
+  ]
+}
+
 // The SVG of a picture's text.
 export function draw(text) {
   const boxes = new Map()
   const parts = []
   let size
+  let place
+  let left
   for (const line of text.split('\n').filter((one) => one.trim() && !one.startsWith('#'))) {
     const at = line.search(/\s:\s/)
     const words = (at < 0 ? line : line.slice(0, at)).trim().split(/\s+/)
@@ -91,9 +142,16 @@ export function draw(text) {
       parts.push(...drawBox(words, label))
     } else if (words[0] === 'arrow') parts.push(...drawArrow(boxes, words, label))
     else if (words[0] === 'text') parts.push(drawText(words[1], words[2], label, words.slice(3)))
-    else throw new Error(`neither size, box, arrow nor text: ${line}`)
+    else if (words[0] === 'line') parts.push(...drawLine(words))
+    else if (words[0] === 'scale') {
+      place = scaleOf(words)
+      left = Number(words[1])
+      parts.push(...drawScale(words, label, place))
+    } else if (words[0] === 'bar') parts.push(...drawBar(words, label, place, left))
+    else throw new Error(`no such thing: ${line}`)
   }
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.join(' ')}" ` +
+  const kind = place ? 'class="plot" ' : ''
+  return `<svg xmlns="http://www.w3.org/2000/svg" ${kind}viewBox="0 0 ${size.join(' ')}" ` +
     'font-family="system-ui, sans-serif" font-size="14" fill="currentColor">\n' +
     '<style>@media (prefers-color-scheme: dark) { svg { color: #dfdfd6 } }</style>\n' + `${parts.join('\n')}\n</svg>\n`
 }

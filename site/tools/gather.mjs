@@ -72,8 +72,7 @@ function inlinePicture(source, alt, target) {
   const label = alt.replace(/\s+/g, ' ').trim()
   const svg = read(file).replace(/<\?xml[^>]*>\s*|<style>[^<]*<\/style>\s*|<!--[\s\S]*?-->\s*/g, '')
     .replace(/\n\s*\n/g, '\n').replace('<svg', `<svg role="img" aria-label="${label}"`).trim()
-  const kind = file.includes('/results/') ? ' plot' : ''
-  return `<div class="picture" tabindex="0"><div class="${kind.trim()}">\n${svg}\n</div></div>`
+  return `<div class="picture" tabindex="0">\n${svg}\n</div>`
 }
 
 // The pictures of pages that are no drawings, by their place beside the page.
@@ -251,6 +250,16 @@ function cliPage() {
   return `# Every option\n\nThe text of \`vgpu COMMAND --help\`, for every command.\n\n${all}`
 }
 
+// The versions of the documentation: this one, and that of each tag, in the folder of the tag's name.
+function versionsPage() {
+  const [, version] = read('pom.xml').match(/<version>(.*?)<\/version>/)
+  const run = spawnSync('git', ['tag', '--list', 'v[0-9]*', '--sort=-v:refname'], { cwd: root, encoding: 'utf8' })
+  const tags = (run.stdout ?? '').split('\n').filter(Boolean)
+  const rows = tags.map((tag) => `| <a href="/${tag}/index.html" target="_self">${tag}</a> | a release |\n`).join('')
+  return '# Versions\n\nEach release has its own documentation.\n\n' +
+    `| version | |\n|---|---|\n| ${version} | these pages${tags.length ? '' : '; there is no release yet'} |\n${rows}`
+}
+
 for (const { name, file, svg } of pictures()) {
   if (fs.existsSync(file) && fs.readFileSync(file, 'utf8') === svg) continue
   problems.push(`site/pictures/${name}: its SVG is another; run npm run draw in site/`)
@@ -267,6 +276,7 @@ written.set('code/Quickstart.java', readmeBlock('java'))
 written.set('code/dependencies.xml', readmeBlock('xml'))
 if (!check) {
   written.set('reference/cli.md', cliPage())
+  written.set('versions.md', versionsPage())
 }
 if (problems.length) {
   problems.forEach((problem) => console.error(problem))

@@ -122,10 +122,13 @@ export function duration(ms) {
     return seconds + ' s';
   }
   const minutes = Math.floor(seconds / 60);
-  return minutes < 60 ? minutes + ' min ' + (seconds % 60) + ' s' : Math.floor(minutes / 60) + ' h ' + (minutes % 60) + ' min';
+  return minutes < 60
+    ? minutes + ' min ' + (seconds % 60) + ' s'
+    : Math.floor(minutes / 60) + ' h ' + (minutes % 60) + ' min';
 }
 
-const TIME = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+const TIME = new Intl.DateTimeFormat(undefined,
+  { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
 
 export function time(ms) {
   return TIME.format(new Date(ms));

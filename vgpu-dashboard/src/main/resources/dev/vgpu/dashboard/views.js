@@ -174,7 +174,8 @@ function gpuCard(gpu, index) {
   const table = el('table', { class: 'shares', role: 'table', 'aria-labelledby': title.id }, head, body);
   const none = el('p', { class: 'muted' }, 'No tenant.');
   const element = el('section', { class: 'card', 'aria-labelledby': title.id },
-    el('div', { class: 'title' }, title, held), health, sharing, device, memory.element, memoryText, reclaim, table, none);
+    el('div', { class: 'title' }, title, held), health, sharing, device, memory.element, memoryText, reclaim,
+    table, none);
   return {
     element,
     update(state, now) {
@@ -217,7 +218,8 @@ function tile(gpu, index) {
       fill.style.width = Math.min(100, now.held || 0) + '%';
       share.classList.toggle('unknown', now.held === null);
       attribute(words, 'class', isBad ? 'small bad' : waiting ? 'small warn' : 'small muted');
-      text(words, isBad ? now.health : plural(tenants.length, 'tenant') + (waiting ? ', ' + waiting + (waiting === 1 ? ' waits' : ' wait') : ''));
+      const alsoWaiting = waiting ? ', ' + waiting + (waiting === 1 ? ' waits' : ' wait') : '';
+      text(words, isBad ? now.health : plural(tenants.length, 'tenant') + alsoWaiting);
     },
   };
 }
@@ -270,16 +272,19 @@ export function overview() {
       const long = waiting.filter((tenant) => tenant.waited_ms >= LONG_WAIT_MS || tenant.suspended)
         .sort((a, b) => b.waited_ms - a.waited_ms);
       text(summary, plural(state.gpus.length, 'GPU') + ', ' + plural(state.tenants.length, 'tenant')
-        + '. Shares are percent of one GPU’s time, as charged over the last second; of work that overlaps, each tenant is charged its own.');
+        + '. Shares are percent of one GPU’s time, as charged over the last second;'
+        + ' of work that overlaps, each tenant is charged its own.');
       const places = state.gpus.map((gpu, index) => ({ gpu, index }));
-      keyed(tiles, places, ({ gpu }) => gpu.id, ({ gpu, index }) => tile(gpu, index), (part, { gpu }) => part.update(state, gpu));
+      keyed(tiles, places, ({ gpu }) => gpu.id, ({ gpu, index }) => tile(gpu, index),
+        (part, { gpu }) => part.update(state, gpu));
       keyed(waits, long, (tenant) => tenant.id, waitRow, (each, tenant) => each.update(tenant, state));
       table.hidden = long.length === 0;
       const short = waiting.length - long.length;
       text(others, (long.length ? '' : 'Nobody has waited for a second or longer. ')
         + (short ? plural(short, 'tenant waits', 'tenants wait') + ' for turns between their work. ' : '')
         + 'Looked at once a second; requests that wait to be granted are not told.');
-      keyed(cards, places, ({ gpu }) => gpu.id, ({ gpu, index }) => gpuCard(gpu, index), (card, { gpu }) => card.update(state, gpu));
+      keyed(cards, places, ({ gpu }) => gpu.id, ({ gpu, index }) => gpuCard(gpu, index),
+        (card, { gpu }) => card.update(state, gpu));
     },
   };
 }
@@ -305,7 +310,9 @@ function facts(state, tenant) {
     ['Enforced by', tenant.backend || 'turns of its JVM'],
     ['Its work takes', slow],
     ['Copies', percent(tenant.copy)],
-    ['Interrupted', tenant.preemption ? tenant.preemption.replace(/_/g, ' ') + (tenant.preemption_reason ? ': ' + tenant.preemption_reason : '') : 'not known'],
+    ['Interrupted', tenant.preemption
+      ? tenant.preemption.replace(/_/g, ' ') + (tenant.preemption_reason ? ': ' + tenant.preemption_reason : '')
+      : 'not known'],
     ['Calls let through', tenant.passed_through ? tenant.passed_through + ', not held to share or quota' : '0'],
   ];
 }
@@ -347,11 +354,14 @@ export function tenantPage(id) {
   const bars = el('tbody');
   const events = eventTable();
   const whole = el('div', {},
-    el('section', { class: 'card', 'aria-labelledby': 'line' }, el('h2', { id: 'line' }, 'Share, the last 5 minutes'), canvas, words, wait),
+    el('section', { class: 'card', 'aria-labelledby': 'line' },
+      el('h2', { id: 'line' }, 'Share, the last 5 minutes'), canvas, words, wait),
     el('section', { class: 'card', 'aria-labelledby': 'facts' }, el('h2', { id: 'facts' }, 'Now'), list),
-    el('section', { class: 'card', 'aria-labelledby': 'bars' }, el('h2', { id: 'bars' }, 'Waits without GPU time'), looks,
+    el('section', { class: 'card', 'aria-labelledby': 'bars' },
+      el('h2', { id: 'bars' }, 'Waits without GPU time'), looks,
       el('table', { class: 'histogram', 'aria-labelledby': 'bars' }, headRow('Lasted', 'Waits', 'Of the most'), bars)));
-  const element = el('div', {}, el('p', {}, el('a', { href: '#/' }, 'All GPUs')), el('h1', { tabindex: '-1' }, id), gone, whole,
+  const element = el('div', {}, el('p', {}, el('a', { href: '#/' }, 'All GPUs')),
+    el('h1', { tabindex: '-1' }, id), gone, whole,
     el('section', { class: 'card', 'aria-labelledby': 'its' }, el('h2', { id: 'its' }, 'Its events'), events.element));
   return {
     element,
@@ -360,13 +370,17 @@ export function tenantPage(id) {
       const tenant = state.tenants.find((each) => each.id === id);
       events.update(state, state.events.filter((event) => event.tenant === id || event.by === id));
       whole.hidden = !tenant;
-      text(gone, tenant ? tenant.impaired || '' : 'No virtual GPU of that name is held now. What its last events tell is below.');
+      text(gone, tenant
+        ? tenant.impaired || ''
+        : 'No virtual GPU of that name is held now. What its last events tell is below.');
       if (!tenant) {
         return;
       }
       keyed(list, facts(state, tenant), ([name]) => name, fact, (part, each) => part.update(each));
-      text(wait, tenant.wait ? 'Waits since ' + time(tenant.since) + ' (' + duration(tenant.waited_ms) + '): ' + tenant.wait.why
-        + (tenant.wait.on.length ? '; for ' + tenant.wait.on.join(', ') : '') + '.' : 'Does not wait.');
+      text(wait, tenant.wait
+        ? 'Waits since ' + time(tenant.since) + ' (' + duration(tenant.waited_ms) + '): ' + tenant.wait.why
+          + (tenant.wait.on.length ? '; for ' + tenant.wait.on.join(', ') : '') + '.'
+        : 'Does not wait.');
       const series = seriesOf(state, tenant);
       chart(canvas, series, state.times, state.kept, scale([...series.held, ...series.entitled]), tenant.class);
       const known = series.held.filter((value) => value !== null);
@@ -378,10 +392,12 @@ export function tenantPage(id) {
       const waits = tenant.waits;
       text(looks, 'It waited in ' + waits.waiting_looks + ' of ' + plural(waits.looks, 'look')
         + ', about ' + ((100 * waits.waiting_looks) / waits.looks).toFixed(0)
-        + ' % of the time. A wait counts from the first look to the last one in which it waited and had had no GPU time since;'
+        + ' % of the time. A wait counts from the first look to the last one in which it waited'
+        + ' and had had no GPU time since;'
         + ' looked at once a second, so shorter ones are mostly not seen.');
       const most = Math.max(...waits.ended);
-      const rows = waits.ended.map((count, i) => ({ name: between(waits.from_ms[i], waits.from_ms[i + 1]), count, most }));
+      const rows = waits.ended.map((count, i) => (
+        { name: between(waits.from_ms[i], waits.from_ms[i + 1]), count, most }));
       keyed(bars, rows, (each) => each.name, histogramRow, (part, each) => part.update(each));
     },
   };
@@ -467,18 +483,21 @@ function eventTable() {
 export function eventsPage() {
   const kind = el('select', { id: 'kind' }, el('option', { value: '' }, 'All'),
     ...GROUPS.map(([value, name]) => el('option', { value }, name)));
-  const search = el('input', { id: 'search', type: 'search', placeholder: 'tenant, GPU or reason', autocomplete: 'off' });
+  const search = el('input',
+    { id: 'search', type: 'search', placeholder: 'tenant, GPU or reason', autocomplete: 'off' });
   const count = el('p', { class: 'small muted', role: 'status' });
   const table = eventTable();
   const element = el('div', {}, el('h1', { tabindex: '-1' }, 'Events'),
-    el('div', { class: 'filters' }, el('label', { for: 'kind' }, 'Kind'), kind, el('label', { for: 'search' }, 'Contains'), search),
+    el('div', { class: 'filters' },
+      el('label', { for: 'kind' }, 'Kind'), kind, el('label', { for: 'search' }, 'Contains'), search),
     count, el('section', { class: 'card', 'aria-label': 'Events' }, table.element));
   let last;
   const show = () => {
     const kinds = (GROUPS.find(([value]) => value === kind.value) || [])[2];
     const wanted = search.value.toLowerCase();
-    const found = last.events.filter((event) => (!kinds || kinds.includes(event.kind))
-      && (!wanted || [event.tenant, event.gpu, event.reason, event.by, eventWords(event)].join(' ').toLowerCase().includes(wanted)));
+    const contains = (event) => [event.tenant, event.gpu, event.reason, event.by, eventWords(event)]
+      .join(' ').toLowerCase().includes(wanted);
+    const found = last.events.filter((event) => (!kinds || kinds.includes(event.kind)) && (!wanted || contains(event)));
     text(count, plural(found.length, 'event') + ' of the last ' + last.events.length
       + (found.length > MOST_SHOWN ? '; the latest ' + MOST_SHOWN + ' are shown' : '')
       + (last.leftOut ? '; ' + last.leftOut + ' more came too fast to be kept' : ''));
@@ -499,8 +518,9 @@ export function eventsPage() {
 // ---- MIG
 
 function leaseItem(device) {
-  return el('li', {}, device.compute_slices + ' compute slices: ', device.lease ? tenantLink(device.lease) : 'not of vgpu',
-    ' ', el('span', { class: 'muted small' }, device.id));
+  return el('li', {}, device.compute_slices + ' compute slices: ',
+    device.lease ? tenantLink(device.lease) : 'not of vgpu', ' ',
+    el('span', { class: 'muted small' }, device.id));
 }
 
 function instanceItem(instance) {

@@ -82,7 +82,8 @@
     }
   }
   for (const table of document.querySelectorAll('table')) {
-    if (!table.querySelector('th[scope=col]') || !(table.getAttribute('aria-label') || table.getAttribute('aria-labelledby'))) {
+    const name = table.getAttribute('aria-label') || table.getAttribute('aria-labelledby');
+    if (!table.querySelector('th[scope=col]') || !name) {
       say('a table without headings or name: ' + table.className);
     }
   }
