@@ -31,10 +31,10 @@ home_of_command() {
     link=$(readlink "$file")
     case $link in
       /*) file=$link ;;
-      *) file=$(dirname "$file")/$link ;;
+      *) file=${file%/*}/$link ;;
     esac
   done
-  (cd -P "$(dirname "$file")/.." 2>/dev/null && pwd)
+  (cd -P "${file%/*}/.." 2>/dev/null && pwd)
 }
 
 # Prints "version directory" of each JDK (with a compiler) in the usual places, oldest first.
