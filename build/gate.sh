@@ -5,12 +5,14 @@
 . "$ROOT/build/site.sh"
 # shellcheck source=build/prometheus.sh
 . "$ROOT/build/prometheus.sh"
+# shellcheck source=build/two-builds.sh
+. "$ROOT/build/two-builds.sh"
 
 PUBLISHED="vgpu-bom,vgpu-api,vgpu-core,vgpu-fleet,vgpu-nvml,vgpu-cuda,vgpu-kmod,vgpu-emulator,\
 vgpu-dashboard,vgpu-micrometer,vgpu-spring-boot-autoconfigure,vgpu-spring-boot-starter,vgpu-onnxruntime,vgpu-djl"
 # The checks that the compile stage has already run.
 CHECKED='-Dspotless.check.skip -Dcheckstyle.skip -Dforbiddenapis.skip -Denforcer.skip'
-STAGES=7
+STAGES=8
 
 # One Maven run of a command; ends with what went wrong.
 maven_or_die() {
@@ -293,6 +295,7 @@ command_test() {
   stage 'format' check_format
   stage 'compile with checks' compile_with_checks
   stage 'listing of the public API' check_api_listing
+  stage 'a second build, compared' check_reproducible
   stage 'aarch64 under QEMU' run_aarch64_tests
   stage 'unit and property tests' run_unit_tests
   stage 'system tests' run_system_tests

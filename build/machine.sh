@@ -31,10 +31,10 @@ home_of_command() {
     link=$(readlink "$file")
     case $link in
       /*) file=$link ;;
-      *) file=$(dirname "$file")/$link ;;
+      *) file=${file%/*}/$link ;;
     esac
   done
-  (cd -P "$(dirname "$file")/.." 2>/dev/null && pwd)
+  (cd -P "${file%/*}/.." 2>/dev/null && pwd)
 }
 
 # Prints "version directory" of each JDK (with a compiler) in the usual places, oldest first.
@@ -270,6 +270,24 @@ install_missing() {
 apt_progress() {
   sed -n -e 's/^\(Get:[0-9]*\) [^ ]* [^ ]* [^ ]* \([^ ]*\).*/downloading \2/p' \
     -e 's/^Unpacking \([^ ]*\).*/unpacking \1/p' -e 's/^Setting up \([^ ]*\).*/setting up \1/p' | tail -n 1
+}
+
+# unpack_package <directory> <package>: Debian's package, unpacked there and not installed, if apt-get here has it.
+unpack_package() {
+  # shellcheck disable=SC2034 # read in maven.sh
+  local LOG=$ROOT/target/vgpu-install.log
+  local fetch='apt-get -q -o Acquire::Retries=0 -o Acquire::http::Timeout=20 -o APT::Sandbox::User=root'
+  rm -rf "$1"
+  mkdir -p "$1" || return 1
+  start_log
+  if [ "$(id -u)" -eq 0 ] && ! apt-cache show "$2" >/dev/null 2>&1; then
+    # shellcheck disable=SC2086 # a list of words
+    run_logged 'updating the package lists' apt_progress $fetch update
+  fi
+  # shellcheck disable=SC2086,SC2016 # a list of words; the other shell expands
+  run_logged "fetching $2" apt_progress sh -c \
+    'cd "$1" && name=$2 && shift 2 && "$@" download "$name" && dpkg-deb -x "$name"_*.deb . && rm -f "$name"_*.deb' \
+    sh "$1" "$2" $fetch
 }
 
 # Leaves JDK set and everything there that a build needs, or ends.

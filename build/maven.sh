@@ -11,26 +11,57 @@ list_inputs() {
 
 # Succeeds if every file that the module's class path names is there.
 classpath_complete() {
-  local line entry
+  local line entry entries
   [ -r "$1/target/classpath.txt" ] && IFS= read -r line <"$1/target/classpath.txt" || return 1
-  while [ -n "$line" ]; do
-    entry=${line%%:*}
+  IFS=: read -r -a entries <<<"$line"
+  for entry in "${entries[@]}"; do
     [ -f "$entry" ] || return 1
-    case $line in *:*) line=${line#*:} ;; *) line= ;; esac
   done
 }
 
-# Succeeds if what was built last is what the sources say now.
-is_fresh() {
-  local module
-  [ -r "$STAMP" ] || return 1
-  list_inputs | cmp -s - "$STAMP" || return 1
-  for module in vgpu-*/ samples/*/; do
-    module=${module%/}
-    if [ -d "$module/src/main/java" ] && grep -q maven-dependency-plugin "$module/pom.xml"; then
-      classpath_complete "$module" || return 1
-    fi
+# Prints the modules whose class path the build writes to a file.
+modules_with_classpath() {
+  local pom
+  for pom in $(grep -l maven-dependency-plugin vgpu-*/pom.xml samples/*/pom.xml 2>/dev/null); do
+    [ ! -d "${pom%/pom.xml}/src/main/java" ] || printf '%s\n' "${pom%/pom.xml}"
   done
+}
+
+# Prints name, size and times of everything that is_fresh looks at; nothing where find cannot. The file names what the
+# class paths hold.
+list_seen() {
+  local entries
+  IFS=: read -r -a entries 2>/dev/null <"$1"
+  find pom.xml LICENSE NOTICE .mvn vgpu-*/pom.xml samples/*/pom.xml vgpu-*/src/main samples/*/src/main "$STAMP" \
+    ${entries[@]+"${entries[@]}"} -type f -printf '%p %s %T@ %C@\n' 2>/dev/null
+}
+
+# Succeeds if what was built last is what the sources say now. It reads the sources only if a file has another size or
+# time than when they were last read.
+is_fresh() {
+  local module modules seen
+  [ -r "$STAMP" ] || return 1
+  if [ -s "$SEEN" ] && list_seen "$SEEN.entries" | cmp -s - "$SEEN"; then return 0; fi
+  modules=$(modules_with_classpath)
+  for module in $modules; do
+    classpath_complete "$module" || return 1
+  done
+  # Before the sources are read: a file that changes meanwhile has another time than here.
+  seen=$(mktemp "$SEEN.XXXXXX" 2>/dev/null) || seen=
+  if [ -n "$seen" ]; then
+    for module in $modules; do
+      printf '%s:' "$module/target/classpath.txt"
+      cat "$module/target/classpath.txt"
+    done | tr : '\n' | awk 'NF && !had[$0]++ { printf "%s%s", separator, $0; separator = ":" } END { print "" }' \
+      >"$seen.entries"
+    list_seen "$seen.entries" >"$seen"
+  fi
+  if ! list_inputs | cmp -s - "$STAMP"; then
+    [ -z "$seen" ] || rm -f "$seen" "$seen.entries"
+    return 1
+  fi
+  if [ -n "$seen" ]; then mv -f "$seen.entries" "$SEEN.entries" && mv -f "$seen" "$SEEN"; fi
+  return 0
 }
 
 # Stops the command that runs in the background, with all that it started.
@@ -155,10 +186,13 @@ explain_failure() {
   say "the whole log: $LOG"
 }
 
-# maven <label> <arguments...>: one Maven run.
+# maven <label> <arguments...>: one Maven run. A jar holds the rights of the files that went into it, so these do not
+# depend on the caller's umask.
 maven() {
-  local label=$1
+  local label=$1 mask rc=0
   shift
+  mask=$(umask)
+  umask 022
   # shellcheck disable=SC2086 # VGPU_MAVEN_ARGS is a list of words
   # What a script starts in the background ignores SIGINT, and under nohup SIGHUP; so would all programs that tests
   # interrupt.
@@ -167,7 +201,9 @@ maven() {
   else
     set -- JAVA_HOME="$JDK" VGPU_BUILDING=1 mvn -B ${VGPU_MAVEN_ARGS-} "$@"
   fi
-  run_logged "$label" maven_progress env "$@"
+  run_logged "$label" maven_progress env "$@" || rc=$?
+  umask "$mask"
+  return $rc
 }
 
 # Makes a file in target empty, or there at all.

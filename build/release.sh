@@ -2,6 +2,8 @@
 # Sourced by ./vgpu: what a release consists of, built twice and compared. Nothing is signed or uploaded.
 
 COPY=org.apache.maven.plugins:maven-dependency-plugin:3.9.0:copy
+# What the second build adds to the clock: no day and no month of it is one of the first build's.
+OTHER_DAY=+40d
 JAPICMP=com.github.siom79.japicmp:japicmp:0.26.1:jar:jar-with-dependencies
 
 # command_release --dry-run
@@ -14,9 +16,15 @@ command_release() {
   local out=$ROOT/target/release failed=0
   [ -z "$(git -C "$ROOT" status --porcelain)" ] || say "what is not committed is NOT part of it"
   rm -rf "$out"
-  # Neither the place nor the time zone nor the locale may be in what is built.
-  build_release "$out/first" UTC C.UTF-8
-  build_release "$out/second-of-two-builds" Asia/Kolkata C
+  find_other_clock
+  # Neither the place nor the time nor the time zone nor the locale may be in what is built.
+  build_release "$out/first" UTC C.UTF-8 ''
+  build_release "$out/second-of-two-builds" Asia/Kolkata C "$OTHER_CLOCK"
+  if [ -n "$OTHER_CLOCK" ]; then
+    say "the second build ended on $(build_day), by the clock that it was given"
+  else
+    say "no libfaketime (Debian's package): both builds ran on one day, so that a date in them is NOT found"
+  fi
   compare_builds "$out/first" "$out/second-of-two-builds" || failed=1
   compare_api "$out" || failed=1
   check_release "$out/first" || failed=1
@@ -25,52 +33,28 @@ command_release() {
   [ $failed -eq 0 ] || exit 1
 }
 
-# build_release <directory> <time zone> <locale>: the last commit, built there.
+# build_release <directory> <time zone> <locale> <clock>: the last commit, built there, by the clock of OTHER_CLOCK.
 build_release() {
   mkdir -p "$1"
-  git -C "$ROOT" archive HEAD | tar -C "$1" -xf - || die 1 "cannot unpack the commit in $1"
+  # A jar holds the rights of some files of the sources, which git and tar give by the caller's settings.
+  git -C "$ROOT" archive HEAD | tar -C "$1" -xf - && chmod -R u=rwX,go=rX "$1" || die 1 "cannot unpack the commit in $1"
   cd "$1" || exit 1
-  TZ=$2 LC_ALL=$3 VGPU_ALL_ARCHITECTURES=1 maven_or_die "building in $1" -Prelease -Dvgpu.quick -pl "$PUBLISHED" -am package
+  set -- "$1" "TZ=$2" "LC_ALL=$3" ${4:+"LD_PRELOAD=$4" "FAKETIME=$OTHER_DAY" DONT_FAKE_MONOTONIC=1}
+  (
+    export "${@:2}" VGPU_ALL_ARCHITECTURES=1
+    maven_or_die "building in $1" -Prelease -Dvgpu.quick -pl "$PUBLISHED" -am package
+  ) || exit 1
   cd "$ROOT" || exit 1
+}
+
+# The day on which the last build ended, as Maven says in the log.
+build_day() {
+  sed -n 's/^\[INFO\] Finished at: \([-0-9]*\).*/\1/p' "$LOG"
 }
 
 # The version that a pom.xml states, its own or its parent's.
 version_of() {
   sed -n 's|^ *<version>\(.*\)</version>|\1|p' "$1" | head -n 1
-}
-
-# Prints the built files of the published modules below a directory.
-release_files() {
-  local module
-  for module in ${PUBLISHED//,/ }; do
-    (cd "$1" && find "$module" -maxdepth 2 \
-      \( -path "$module/pom.xml" -o -path "$module/target/*.jar" -o -path "$module/target/bom.*" \))
-  done | LC_ALL=C sort
-}
-
-# Compares jars, with the natives in them, SBOMs and POMs byte by byte.
-compare_builds() {
-  local file differ=0 count=0
-  if [ "$(release_files "$1")" != "$(release_files "$2")" ]; then
-    say "the two builds consist of different files:"
-    diff <(release_files "$1") <(release_files "$2") | sed 's/^/  /' >&2
-    return 1
-  fi
-  while IFS= read -r file; do
-    count=$((count + 1))
-    cmp -s "$1/$file" "$2/$file" && continue
-    differ=1
-    say "the two builds differ in $file"
-    case $file in *.jar) diff <(entries "$1/$file") <(entries "$2/$file") | sed 's/^/  /' | head -n 10 >&2 ;; esac
-  done < <(release_files "$1")
-  [ $differ -eq 0 ] && say "two builds gave the same bytes: $count files"
-}
-
-# The entries of a jar with their times and checksums.
-entries() {
-  python3 -c 'import sys, zipfile
-for e in zipfile.ZipFile(sys.argv[1]).infolist(): print(e.filename, e.date_time, "%08x" % e.CRC)' "$1" 2>/dev/null ||
-    "$JDK/bin/jar" tvf "$1"
 }
 
 # Compares the public API with that of the last release, by japicmp. A version whose first number differs may break it,
@@ -124,7 +108,7 @@ promise() {
 
 # What Maven Central asks of each module: https://central.sonatype.org/publish/requirements/
 check_release() {
-  local module element name pom missing=''
+  local module element name lacking='' missing=''
   for module in ${PUBLISHED//,/ }; do
     for element in name description; do
       grep -q "^  <$element>" "$1/$module/pom.xml" || missing="$missing\n  $module/pom.xml has no <$element>"
@@ -137,11 +121,15 @@ check_release() {
     done
     [ -s "$1/$module/target/bom.json" ] || missing="$missing\n  $module has no SBOM"
   done
-  for pom in pom.xml vgpu-bom/pom.xml; do # the others inherit
-    for element in url licenses scm developers; do
-      grep -q "^  <$element>" "$1/$pom" || missing="$missing\n  $pom has no <$element>"
-    done
+  # vgpu-bom inherits from nobody, the others from pom.xml.
+  for element in url licenses scm developers; do
+    if ! grep -q "^  <$element>" "$1/pom.xml"; then
+      lacking="$lacking <$element>"
+    elif ! grep -q "^  <$element>" "$1/vgpu-bom/pom.xml"; then
+      missing="$missing\n  vgpu-bom/pom.xml has no <$element>, which pom.xml has"
+    fi
   done
+  [ -z "$lacking" ] || missing="$missing\n  pom.xml and vgpu-bom/pom.xml have no$lacking"
   ! grep -q '^  <version>.*-SNAPSHOT</version>' "$1/pom.xml" ||
     missing="$missing\n  the version in pom.xml is a snapshot"
   [ -n "$missing" ] || return 0

@@ -78,4 +78,11 @@ run compat sh src/test/c/run_compat.sh plain "$work/compat" "$hook/libvgpu_cuda.
 cd "$root/vgpu-emulator"
 # shellcheck disable=SC2086
 run emulator sh src/test/c/run.sh "$work/emulator" plain $emulator_tests
+cd "$root"
+# The programs of gpu-check's bundle, on their own start code and the oldest glibc.
+# shellcheck disable=SC2016 # the other shell expands
+run bundle sh -c 'build/gpu-check/programs.sh aarch64 "$1/bundle" && mkdir -p "$1/gpus" && for name in spin burst; do
+    "$VGPU_QEMU" -L / -E LD_LIBRARY_PATH="$2" -E VGPU_EMULATOR_DIR="$1/gpus" "$1/bundle/$name" --seconds 1 &&
+      echo "ok $name" || exit 1
+  done' sh "$work" "$emulator"
 exit $failed

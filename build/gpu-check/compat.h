@@ -6,7 +6,13 @@
 #define VGPU_BUNDLE_COMPAT_H
 
 #ifndef __ASSEMBLER__
+#ifdef __aarch64__ /* glibc begins with 2.17 there */
+#define VGPU_OLD(name, version) __asm__(".symver " #name "," #name "@GLIBC_2.17")
+#define VGPU_STAT_VERSION 0
+#else
 #define VGPU_OLD(name, version) __asm__(".symver " #name "," #name "@GLIBC_" version)
+#define VGPU_STAT_VERSION 1
+#endif
 VGPU_OLD(dlopen, "2.2.5");
 VGPU_OLD(dlsym, "2.2.5");
 VGPU_OLD(dlerror, "2.2.5");
@@ -25,8 +31,8 @@ int __fxstat(int version, int file, struct stat *into);
 int __xstat(int version, const char *path, struct stat *into);
 VGPU_OLD(__fxstat, "2.2.5");
 VGPU_OLD(__xstat, "2.2.5");
-#define fstat(file, into) __fxstat(1, file, into)
-#define stat(path, into) __xstat(1, path, into)
+#define fstat(file, into) __fxstat(VGPU_STAT_VERSION, file, into)
+#define stat(path, into) __xstat(VGPU_STAT_VERSION, path, into)
 #endif
 
 #endif

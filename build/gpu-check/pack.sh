@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes the bundle of ./vgpu gpu-check: one file that needs only Linux on x86-64, glibc from 2.17 on, sh and tar.
+# Makes the bundle of ./vgpu gpu-check: one file that needs only Linux, glibc, sh and tar.
 # Usage: pack.sh CLASS_PATH OUT_FILE        (from the checkout; ./vgpu gpu-check --pack calls it)
+# It is for this machine's architecture, or for that of the JDK that VGPU_PACK_JDK names.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,37 +23,96 @@ glibc_of() {
   LC_ALL=C grep -aoE 'GLIBC_2\.[0-9]+' "$1" | sed 's/GLIBC_//' | sort -uV | tail -n 1 | grep . || echo 0
 }
 
-# Prints the JDK that needs the oldest glibc, of those that can make a runtime for here.
+# Prints a line NAME="..." of a JDK's file release.
+release_value() {
+  sed -n "s/^$2=\"\([^\"]*\)\".*/\1/p" "$1/release"
+}
+
+# Prints the architecture of a JDK, x86_64 or aarch64.
+architecture_of() {
+  readelf -h "$1/lib/server/libjvm.so" 2>/dev/null |
+    sed -n 's/.*Machine: *\(Advanced Micro Devices X86-64\).*/x86_64/p; s/.*Machine: *AArch64.*/aarch64/p'
+}
+
+# Prints the JDKs of this machine that can make a runtime.
+jdks_here() {
+  local home
+  for home in "${JAVA_HOME:-}" /usr/lib/jvm/* /opt/java/* /opt/jdk*; do
+    if [ -x "$home/bin/jlink" ] && [ ! -L "$home" ] && [ "$(architecture_of "$home")" = "$(uname -m)" ] &&
+      { [ -d "$home/jmods" ] || "$home/bin/jlink" --help 2>/dev/null | grep -q 'run-time image enabled'; }; then
+      printf '%s\n' "$home"
+    fi
+  done
+}
+
+# Prints the JDK that needs the oldest glibc.
 choose_jdk() {
   local home version
-  for home in "${VGPU_PACK_JDK:-}" "${JAVA_HOME:-}" /usr/lib/jvm/* /opt/java/* /opt/jdk*; do
-    if [ -x "$home/bin/jlink" ] && [ -f "$home/lib/server/libjvm.so" ] && [ ! -L "$home" ] &&
-      { [ -d "$home/jmods" ] || "$home/bin/jlink" --help 2>/dev/null | grep -q 'run-time image enabled'; }; then
-      version=$(glibc_of "$home/lib/server/libjvm.so")
-      # What it needs beside glibc (Debian's needs the system's zlib) comes behind those that need nothing.
-      if readelf -d "$home/lib/libzip.so" 2>/dev/null | grep -q 'NEEDED.*libz\.'; then
-        version=9$version
-      fi
-      printf '%s %s\n' "$version" "$home"
-      [ "$home" != "${VGPU_PACK_JDK:-}" ] || break
+  jdks_here | while read -r home; do
+    version=$(glibc_of "$home/lib/server/libjvm.so")
+    # What it needs beside glibc (Debian's needs the system's zlib) comes behind those that need nothing.
+    if readelf -d "$home/lib/libzip.so" 2>/dev/null | grep -q 'NEEDED.*libz\.'; then
+      version=9$version
     fi
+    printf '%s %s\n' "$version" "$home"
   done | sort -V | head -n 1 | sed 's/^[^ ]* //'
 }
 
-make_runtime() {
-  local jdk options=-Xshare:auto version zlib
-  jdk=$(choose_jdk)
+# Prints a JDK of this machine whose jlink can link the modules of another: both have the same feature version.
+linking_jdk() {
+  local home feature
+  feature=$(release_value "$1" JAVA_VERSION)
+  feature=${feature%%.*}
+  jdks_here | while read -r home; do
+    case $(release_value "$home" JAVA_VERSION) in "$feature" | "$feature".*) printf '%s\n' "$home" ;; esac
+  done | head -n 1
+}
+
+# Sets jdk to the JDK that the runtime comes from, linker to the one that links it, and arch.
+find_jdks() {
+  jdk=${VGPU_PACK_JDK:-$(choose_jdk)}
   [ -n "$jdk" ] || die "no JDK with jlink is installed; VGPU_PACK_JDK can name one"
-  say "Java runtime from $jdk"
-  version=$(sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$jdk/release")
+  arch=$(architecture_of "$jdk")
+  case $arch in
+    x86_64 | aarch64) ;;
+    *) die "$jdk is no JDK for x86-64 or aarch64" ;;
+  esac
+  linker=$jdk
+  [ "$arch" != "$(uname -m)" ] || return 0
+  [ -d "$jdk/jmods" ] || die "$jdk is for $arch, and has no jmods to link a Java runtime from"
+  linker=$(linking_jdk "$jdk")
+  [ -n "$linker" ] || die "$jdk is a Java $(release_value "$jdk" JAVA_VERSION), and no such JDK for this machine is" \
+    "installed, which could link it"
+}
+
+make_runtime() {
+  local options=-Xshare:auto version zlib from=()
+  say "Java runtime for $arch from $jdk"
+  version=$(release_value "$jdk" JAVA_VERSION)
+  version=${version%%[!0-9]*}
   [ "$version" -lt 22 ] || options="$options --enable-native-access=ALL-UNNAMED"
   [ "$version" -lt 23 ] || options="$options --sun-misc-unsafe-memory-access=allow"
-  "$jdk/bin/jlink" --add-modules "$MODULES" --no-header-files --no-man-pages --strip-java-debug-attributes \
-    --add-options "$options" --output "$stage/runtime"
-  if readelf -d "$stage/runtime/lib/libzip.so" | grep -q 'NEEDED.*libz\.so\.1'; then
+  [ "$jdk" = "$linker" ] || from=(--module-path "$jdk/jmods")
+  "$linker/bin/jlink" ${from[@]+"${from[@]}"} --add-modules "$MODULES" --no-header-files --no-man-pages \
+    --strip-java-debug-attributes --add-options "$options" --output "$stage/runtime"
+  readelf -d "$stage/runtime/lib/libzip.so" | grep -q 'NEEDED.*libz\.so\.1' || return 0
+  if [ "$arch" = "$(uname -m)" ]; then
     zlib=$(ldd "$stage/runtime/lib/libzip.so" | sed -n 's/.*libz\.so\.1 => \([^ ]*\).*/\1/p')
-    cp -L "$zlib" "$stage/runtime/lib/"
+  else
+    # Of the packages that were unpacked beside Debian's JDK, if zlib1g was one.
+    zlib=${jdk%/usr/lib/jvm/*}/lib/$arch-linux-gnu/libz.so.1
   fi
+  if [ -e "$zlib" ]; then
+    cp -L "$zlib" "$stage/runtime/lib/"
+  else
+    say "there is no $zlib: the machine of the bundle must have libz.so.1 (Debian: zlib1g)"
+  fi
+}
+
+# Prints the newest glibc that a file of the bundle needs.
+glibc_of_bundle() {
+  find "$stage/runtime" "$stage/programs" -type f \( -name '*.so' -o -path '*/bin/*' -o -path '*/programs/*' \) \
+    -print | while read -r file; do glibc_of "$file"; done | sort -V | tail -n 1
 }
 
 copy_jars() {
@@ -67,39 +127,9 @@ copy_jars() {
   done
 }
 
-# build NAME SOURCES AND LIBRARIES...: a program that runs with glibc 2.17.
-build() {
-  local name=$1 newest
-  shift
-  "${CC:-cc}" -std=c11 -D_GNU_SOURCE= -O2 -fPIE -pie -nostartfiles -include "$here/compat.h" -I"$stage/build" \
-    -o "$stage/programs/$name" "$here/start.S" "$@" -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,--as-needed \
-    -lm
-  newest=$(readelf --version-info "$stage/programs/$name" | sed -n 's/.*Name: GLIBC_\([0-9.]*\).*/\1/p' | sort -uV |
-    awk -F. '$1 > 2 || $2 > 17')
-  [ -z "$newest" ] || die "$name would need glibc $newest"
-}
-
-# The files that ProgramSource compiles; others beside them are libraries of their own.
-program_sources() {
-  sed -n 's/^ *"\([a-z0-9_]*\.c\)".*/\1/p' "$root/vgpu-bench/src/main/java/dev/vgpu/bench/harness/ProgramSource.java" |
-    sed "s|^|$root/vgpu-bench/src/main/c/|"
-}
-
 make_programs() {
-  local samples=$root/samples/cuda-programs
-  local c=$samples/src/main/c
-  mkdir "$stage/programs" "$stage/build"
-  cp "$samples/target/programs/build/kernels_ptx.h" "$samples/target/programs/build/libcuda.so.1" "$stage/build/"
-  build spin "$c/spin.c" "$c/driver.c" "$c/driver_nolink.c" "$c/program.c"
-  build sgemm "$c/sgemm.c" "$c/driver.c" "$c/driver_nolink.c" "$c/program.c"
-  for name in hoard burst; do
-    build $name "$c/$name.c" "$c/driver.c" "$c/driver_link.c" "$c/program.c" \
-      -Wl,--no-as-needed "$stage/build/libcuda.so.1" -Wl,--as-needed
-  done
-  # shellcheck disable=SC2046 # a list of files
-  build gpu_program -I"$root/vgpu-cuda/src/main/shm" $(program_sources)
-  cp "$samples/src/main/python/spin.py" "$root/vgpu-bench/src/main/python/"*.py "$stage/programs/"
-  rm -r "$stage/build"
+  "$here/programs.sh" "$arch" "$stage/programs"
+  cp "$root/samples/cuda-programs/src/main/python/spin.py" "$root/vgpu-bench/src/main/python/"*.py "$stage/programs/"
 }
 
 # Real PTX or not: the driver of a GPU compiles it, the emulator only reads names.
@@ -140,7 +170,7 @@ END
 }
 
 [ $# -eq 2 ] || die "usage: pack.sh CLASS_PATH OUT_FILE"
-[ "$(uname -m)" = x86_64 ] || die "the bundle is for x86-64; this machine is $(uname -m)"
+find_jdks
 work=$(mktemp -d "${TMPDIR:-/tmp}/vgpu-pack.XXXXXX")
 trap 'rm -rf --one-file-system "$work"' EXIT
 stage=$work/vgpu-gpu-check
@@ -154,5 +184,6 @@ mkdir -p "$(dirname "$2")"
 tar -C "$work" --owner=0 --group=0 -cf - vgpu-gpu-check | gzip -9 >"$2.new"
 mv "$2.new" "$2"
 bytes=$(wc -c <"$2")
+say "for Linux on $arch with glibc $(glibc_of_bundle) or newer"
 say "$2: $((bytes / 1048576)).$((bytes % 1048576 * 10 / 1048576)) MiB"
 [ "$bytes" -le $((MOST_MIB * 1048576)) ] || die "that is more than $MOST_MIB MiB"

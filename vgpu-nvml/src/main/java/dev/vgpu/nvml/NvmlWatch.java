@@ -23,9 +23,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Watches GPUs on its own thread. It waits for NVML's events (critical errors and memory errors),
- * and checks twice a second whether each GPU still answers. If one does not, it restarts NVML until
- * all are back: a reloaded driver does not answer a process that initialized NVML before.
+ * Watches GPUs on its own thread. It looks for NVML's events (critical errors and memory errors)
+ * ten times a second, and checks twice a second whether each GPU still answers. If one does not, it
+ * restarts NVML until all are back: a reloaded driver does not answer a process that initialized
+ * NVML before.
  *
  * <p>GPUs are identified by UUID, because their indices may change.
  */
@@ -33,8 +34,11 @@ final class NvmlWatch implements GpuPool.Listening {
   private static final Logger log = LoggerFactory.getLogger(NvmlWatch.class);
   private static final long WAIT_NS = 500_000_000L;
 
-  /** A wait for events cannot be interrupted, so {@link #close} takes up to this long. */
-  private static final int EVENT_WAIT_MS = 100;
+  /** A wait in NVML cannot be interrupted, so {@link #close} may take this long. */
+  private static final int EVENT_WAIT_MS = 1;
+
+  /** The pause between two such waits, which {@link #close} ends: an event is reported later. */
+  private static final long EVENT_PAUSE_NS = 100_000_000L;
 
   private static final int EVENT_WAITS = 5;
 
@@ -236,6 +240,9 @@ final class NvmlWatch implements GpuPool.Listening {
     int code = NvmlTypes.NVML_ERROR_TIMEOUT;
     for (int i = 0; i < EVENT_WAITS && code == NvmlTypes.NVML_ERROR_TIMEOUT && !closed; i++) {
       code = awaitEvent(session.state(), set);
+      if (code == NvmlTypes.NVML_ERROR_TIMEOUT && !closed) {
+        LockSupport.parkNanos(this, EVENT_PAUSE_NS);
+      }
     }
     if (code == Nvml.NVML_SUCCESS) {
       GpuId gpu = devices.get(event.getLong(NvmlTypes.EVENT_DEVICE));

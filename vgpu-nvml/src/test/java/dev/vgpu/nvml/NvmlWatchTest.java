@@ -93,6 +93,23 @@ class NvmlWatchTest implements GpuHealthListener {
     }
   }
 
+  /** A wait inside NVML cannot be ended, and a short command would wait for it when it closes. */
+  @Test
+  void theWatchWaitsWhereItsCloseCanWakeIt() throws Exception {
+    awaitWatching();
+    Thread thread =
+        Thread.getAllStackTraces().keySet().stream()
+            .filter(each -> each.getName().equals("vgpu-nvml-watch"))
+            .findFirst()
+            .orElseThrow();
+    boolean waits = false;
+    for (int tries = 0; tries < 1_000 && !waits; tries++) {
+      waits = thread.getState() == Thread.State.TIMED_WAITING;
+      LockSupport.parkNanos(this, 1_000_000);
+    }
+    assertThat(waits).isTrue();
+  }
+
   @Test
   void criticalErrorsAreTold() throws Exception {
     awaitWatching();
