@@ -30,6 +30,12 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
   /** Whether it carries out bindings, and then fails before it answers. */
   volatile boolean losesAnswers;
 
+  /** Runs at a write to a pod, see {@link #interruptAt}. */
+  private volatile Runnable interruption = () -> {};
+
+  private volatile int interruptedWrite;
+  private volatile boolean isAfter;
+
   /** How often all pods were listed. */
   final AtomicInteger lists = new AtomicInteger();
 
@@ -46,6 +52,28 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
 
   void comeBack() {
     back.countDown();
+  }
+
+  /** Runs this before or after it carries out the write of that number, from 1. */
+  void interruptAt(int write, boolean after, Runnable what) {
+    interruption = what;
+    isAfter = after;
+    interruptedWrite = writes.get() + write;
+  }
+
+  private int begin() {
+    int write = writes.incrementAndGet();
+    if (write == interruptedWrite && !isAfter) {
+      interruption.run();
+    }
+    return write;
+  }
+
+  private MockResponse end(int write, MockResponse response) {
+    if (write == interruptedWrite && isAfter) {
+      interruption.run();
+    }
+    return response;
   }
 
   @Override
@@ -69,7 +97,11 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
     if (!request.getPath().endsWith(BINDING)) {
       return super.handleCreate(request);
     }
-    writes.incrementAndGet();
+    int write = begin();
+    return end(write, bind(request));
+  }
+
+  private MockResponse bind(RecordedRequest request) {
     String path = request.getPath().substring(0, request.getPath().length() - BINDING.length());
     MockResponse found = handleGet(path);
     if (found.code() != 200) {
@@ -108,9 +140,10 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
 
   @Override
   public MockResponse handlePatch(RecordedRequest request) {
-    if (!request.getPath().contains("/leases/")) {
-      writes.incrementAndGet();
+    if (request.getPath().contains("/leases/")) {
+      return super.handlePatch(request);
     }
-    return super.handlePatch(request);
+    int write = begin();
+    return end(write, super.handlePatch(request));
   }
 }
