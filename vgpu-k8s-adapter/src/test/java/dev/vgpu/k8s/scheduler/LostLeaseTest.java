@@ -31,6 +31,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.DoubleAdder;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -49,7 +50,7 @@ class LostLeaseTest {
       new KubernetesMockServer(new Context(), new MockWebServer(), new HashMap<>(), api, false);
   private final HttpClient http = HttpClient.newHttpClient();
   private final List<AutoCloseable> opened = new ArrayList<>();
-  private volatile double nowS;
+  private final DoubleAdder nowS = new DoubleAdder();
   private KubernetesClient user;
   private Scheduler first;
   private Scheduler second;
@@ -100,7 +101,7 @@ class LostLeaseTest {
                 new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
                 Duration.ofSeconds(60),
                 Policies.OURS),
-            () -> nowS,
+            nowS::sum,
             NanoClock::wall);
     opened.add(scheduler);
     return scheduler;
@@ -217,7 +218,7 @@ class LostLeaseTest {
     api.goAway();
     List<CompletableFuture<String>> hanging = bindings.get();
     TestNode.await("a request hangs", () -> api.unserved.get() > 0);
-    nowS += 60;
+    nowS.add(60);
     assertThat(first.leads()).isFalse();
     assertThat(filter(first, any).statusCode()).isEqualTo(503);
     assertThat(first.elect()).as("it is not known who leads").isTrue();
@@ -269,7 +270,7 @@ class LostLeaseTest {
   @Test
   void whoeverWaitsToLeadReadsTheClusterOnlyThen() {
     assertThat(api.lists).hasValue(1);
-    nowS += 60;
+    nowS.add(60);
     assertThat(second.elect()).isTrue();
     assertThat(second.leads()).isTrue();
     assertThat(api.lists).hasValue(2);
@@ -307,7 +308,7 @@ class LostLeaseTest {
         binding(first, create(Pods.whole("x", 1, Pods.gang("half", 2))), "node-0");
     half.join();
     int writes = api.writes.get();
-    nowS += 60;
+    nowS.add(60);
     assertThat(second.elect()).isTrue();
     assertThat(second.leads()).isTrue();
     assertThat(bind(first, pod, place)).contains("another one leads");
