@@ -29,6 +29,9 @@ import org.jspecify.annotations.Nullable;
  * until the gang starts. If they were chosen anew each time, gangs that run longer than expected
  * could delay it without bound.
  *
+ * <p>A gang that would not fit even if nothing else ran gets no reservation, and evicts nobody: for
+ * the gangs behind it, it is as if it were not there. It stays in the queue, see {@link #obstacle}.
+ *
  * <p>If an online or nearline gang does not fit, offline gangs are evicted, provided that this
  * makes room. The eviction is first tried on the model. Gangs that are not in the way stay.
  */
@@ -42,6 +45,7 @@ public final class FleetQueue {
   private final Map<String, Gang> running = new LinkedHashMap<>();
   private final Map<String, Gang> known = new LinkedHashMap<>();
   private final Set<Object> refused = new HashSet<>();
+  private final Obstacles obstacles = new Obstacles();
   private @Nullable Reservation reservation;
   private long numbers;
   private boolean mayEvict = true;
@@ -97,6 +101,7 @@ public final class FleetQueue {
           "not of this gang: " + member.name() + " gang=" + gang.terms());
     }
     gang.members().add(member);
+    obstacles.forget(gang);
   }
 
   /**
@@ -109,15 +114,16 @@ public final class FleetQueue {
     if (gang == null) {
       return;
     }
+    obstacles.forget(gang);
     if (running.remove(name) != null) {
       gang.placements().forEach(fleet::release);
-      refused.clear();
+      placesChanged();
     } else {
       waiting.remove(gang);
     }
     if (reservation != null && reservation.gang().equals(name)) {
       reservation = null;
-      refused.clear();
+      placesChanged();
     }
   }
 
@@ -153,7 +159,7 @@ public final class FleetQueue {
     gang.start(placements, nowS);
     known.put(terms.name(), gang);
     running.put(terms.name(), gang);
-    refused.clear();
+    placesChanged();
   }
 
   /**
@@ -171,7 +177,7 @@ public final class FleetQueue {
     gang.stop();
     waiting.add(gang);
     waiting.sort(Gang.ORDER);
-    refused.clear();
+    placesChanged();
   }
 
   /**
@@ -183,11 +189,13 @@ public final class FleetQueue {
    */
   public void leave(String name, String member) {
     Gang gang = known.get(name);
-    if (gang == null || !gang.members().removeIf(one -> one.name().equals(member))) {
+    if (gang == null || gang.members().stream().noneMatch(one -> one.name().equals(member))) {
       return;
     }
+    obstacles.forget(gang);
+    gang.members().removeIf(one -> one.name().equals(member));
     gang.leave(member).ifPresent(fleet::release);
-    refused.clear();
+    placesChanged();
     if (gang.members().isEmpty()) {
       end(name);
     } else if (reservation != null && reservation.gang().equals(name)) {
@@ -222,7 +230,16 @@ public final class FleetQueue {
             && held.gang().equals(gang)
             && found.members().stream()
                 .anyMatch(one -> one.name().equals(member.name()) && isStale(held, one, member));
+    boolean isOther =
+        found.members().stream()
+            .anyMatch(one -> one.name().equals(member.name()) && !one.fitsLike(member));
+    if (isOther) {
+      obstacles.forget(found);
+    }
     found.members().replaceAll(one -> one.name().equals(member.name()) ? member : one);
+    if (isOther) {
+      obstacles.forget(found); // again: only now may it depend on another one
+    }
     if (isStale) {
       reservation = null;
     }
@@ -244,6 +261,22 @@ public final class FleetQueue {
   /** {@return the reservation for the first gang that does not fit} */
   public Optional<Reservation> reservation() {
     return Optional.ofNullable(reservation);
+  }
+
+  /**
+   * {@return why a waiting gang would not fit even if nothing else ran, as found by the last {@link
+   * #decide}; empty if it would, or is not complete}
+   *
+   * @param gang its name
+   */
+  public Optional<String> obstacle(String gang) {
+    return obstacles.of(gang);
+  }
+
+  /** Requests that did not fit may fit now. */
+  private void placesChanged() {
+    refused.clear();
+    obstacles.placesChanged();
   }
 
   /** {@return the names of the waiting gangs, in order} */
@@ -275,8 +308,7 @@ public final class FleetQueue {
         continue;
       }
       if (isFirst) {
-        isFirst = false;
-        hold(gang, bundle);
+        isFirst = !hold(gang, bundle);
       }
     }
     return decisions;
@@ -339,6 +371,7 @@ public final class FleetQueue {
     if (placed.isEmpty()
         && isFirst
         && mayEvict
+        && obstacles.of(gang.name()).isEmpty()
         && terms.preemptionClass().isMoreUrgentThan(PreemptionClass.OFFLINE)) {
       placed = evict(gang, members, decisions);
     }
@@ -368,12 +401,13 @@ public final class FleetQueue {
       List<Placement> own =
           placed.stream().filter(one -> names.contains(one.request().name())).toList();
       gang.start(own, nowS);
+      obstacles.forget(gang);
       waiting.remove(gang);
       running.put(gang.name(), gang);
       decisions.add(new Decision.Start(gang.name(), own));
       if (reservation != null && reservation.gang().equals(gang.name())) {
         reservation = null;
-        refused.clear();
+        placesChanged();
       }
     }
   }
@@ -391,18 +425,31 @@ public final class FleetQueue {
       decisions.add(new Decision.Evict(victim.name(), gang.name()));
     }
     waiting.sort(Gang.ORDER);
-    refused.clear();
+    placesChanged();
     return Optional.of(eviction.get().placed());
   }
 
-  /** Makes a reservation for the first gang that does not fit, unless it has one. */
-  private void hold(Gang gang, List<Gang> bundle) {
-    if (reservation == null || !reservation.gang().equals(gang.name())) {
-      reservation =
-          planner
-              .reserve(gang.name(), members(bundle), gang.terms(), running.values())
-              .orElse(null);
-      refused.clear();
+  /**
+   * Makes a reservation for the first gang that does not fit, unless it has one.
+   *
+   * @return whether it has one; not if it would not fit even if nothing else ran
+   */
+  private boolean hold(Gang gang, List<Gang> bundle) {
+    if (reservation != null && reservation.gang().equals(gang.name())) {
+      return true;
     }
+    if (obstacles.of(gang.name()).isPresent()) {
+      return false;
+    }
+    List<Request> members = members(bundle);
+    Optional<Reservation> found =
+        planner.reserve(gang.name(), members, gang.terms(), running.values());
+    if (found.isEmpty()) {
+      obstacles.found(gang, members, fleet.nodes());
+      return false;
+    }
+    reservation = found.get();
+    refused.clear();
+    return true;
   }
 }

@@ -26,12 +26,12 @@ final class Planner {
   }
 
   /**
-   * {@return the earliest time and place at which a gang fits if all running gangs end as expected;
-   * empty if it does not fit even on an empty fleet}
+   * {@return the earliest time and place at which a gang fits if all running gangs end as expected,
+   * except those whose node it must share; empty if it does not fit even then}
    */
   Optional<Reservation> reserve(
       String name, List<Request> members, Terms terms, Collection<Gang> running) {
-    List<Gang> order = new ArrayList<>(running);
+    List<Gang> order = othersThanTargets(members, running);
     order.sort(Comparator.comparingDouble(Gang::endS));
     int low = 0;
     int high = order.size();
@@ -52,6 +52,16 @@ final class Planner {
     }
     double start = high == 0 ? 0 : order.get(high - 1).endS();
     return Optional.of(new Reservation(name, start, found.orElseThrow()));
+  }
+
+  /** {@return the running gangs, without those whose node a member must share} */
+  private static List<Gang> othersThanTargets(List<Request> members, Collection<Gang> running) {
+    Set<String> targets = new HashSet<>();
+    members.forEach(member -> targets.add(member.sameNodeAs()));
+    List<Gang> others = new ArrayList<>(running);
+    others.removeIf(
+        gang -> gang.members().stream().anyMatch(member -> targets.contains(member.name())));
+    return others;
   }
 
   private Optional<Set<Integer>> nodesWithout(
@@ -86,7 +96,7 @@ final class Planner {
    * would not fit even without any of them, and then nothing has changed}
    */
   Optional<Eviction> evictFor(List<Request> members, Terms terms, Collection<Gang> running) {
-    List<Gang> offline = new ArrayList<>(running);
+    List<Gang> offline = othersThanTargets(members, running);
     offline.removeIf(gang -> gang.terms().preemptionClass() != PreemptionClass.OFFLINE);
     if (offline.isEmpty() || nodesWithout(offline, offline.size(), members, terms).isEmpty()) {
       return Optional.empty();

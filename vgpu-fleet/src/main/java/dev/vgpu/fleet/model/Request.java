@@ -103,6 +103,18 @@ public final class Request {
     return nodes.isEmpty() || nodes.contains(node);
   }
 
+  /**
+   * {@return whether another request fits where this one does, whatever their names}
+   *
+   * @param other the other request
+   */
+  public boolean fitsLike(Request other) {
+    return shape.equals(other.shape)
+        && sameNodeAs.equals(other.sameNodeAs)
+        && spread.equals(other.spread)
+        && nodes.equals(other.nodes);
+  }
+
   @Override
   public String toString() {
     return name + " " + shape;

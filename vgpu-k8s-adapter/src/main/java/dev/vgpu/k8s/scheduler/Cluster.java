@@ -14,6 +14,7 @@ import io.fabric8.kubernetes.client.dsl.base.ResourceDefinitionContext;
 import java.net.HttpURLConnection;
 import java.util.Map;
 import java.util.OptionalInt;
+import java.util.function.BooleanSupplier;
 
 /**
  * The scheduler's writes to and look-ups in the API. Safe for use by several threads; each call
@@ -21,9 +22,23 @@ import java.util.OptionalInt;
  */
 final class Cluster {
   private final KubernetesClient client;
+  private final BooleanSupplier mayWrite;
 
-  Cluster(KubernetesClient client) {
+  /**
+   * Creates it.
+   *
+   * @param client sends the requests
+   * @param mayWrite whether this process leads; otherwise, nothing is written
+   */
+  Cluster(KubernetesClient client, BooleanSupplier mayWrite) {
     this.client = client;
+    this.mayWrite = mayWrite;
+  }
+
+  private void requireLead() {
+    if (!mayWrite.getAsBoolean()) {
+      throw new KubernetesClientException("this process does not lead any more");
+    }
   }
 
   /**
@@ -32,6 +47,7 @@ final class Cluster {
    * @throws KubernetesClientException if the pod is gone, or another pod has its name
    */
   void annotate(Pod pod, Map<String, String> annotations) {
+    requireLead();
     Pod patch =
         new PodBuilder()
             .withNewMetadata()
@@ -53,6 +69,7 @@ final class Cluster {
    * write, and rejects the binding if the UID is another pod's.
    */
   void bind(String namespace, String name, String uid, String node, Map<String, String> notes) {
+    requireLead();
     Binding binding =
         new BindingBuilder()
             .withNewMetadata()
@@ -77,6 +94,7 @@ final class Cluster {
    * @throws KubernetesClientException if a budget forbids it
    */
   void evict(Pod pod) {
+    requireLead();
     boolean isDone =
         client
             .pods()

@@ -6,96 +6,116 @@ import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.informers.ResourceEventHandler;
 import io.fabric8.kubernetes.client.informers.SharedIndexInformer;
 import java.util.function.DoubleSupplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Feeds the API's nodes and pods to a line, from {@link #begin} on. If a watch expires, the
  * informer renews it and delivers the differences. Must be closed.
+ *
+ * <p>It reads nothing before it begins. A process that waited to lead may have been cut off from
+ * the API, and what it knew may be old. Events that arrive while it begins wait until it has.
  */
 final class ClusterWatch implements AutoCloseable {
   private final PodLine line;
   private final ExtenderService service;
   private final DoubleSupplier clockS;
-  private final SharedIndexInformer<Node> nodes;
-  private final SharedIndexInformer<Pod> pods;
-  private volatile boolean isOn;
+  private final KubernetesClient client;
+  private @Nullable SharedIndexInformer<Node> nodes;
+  private @Nullable SharedIndexInformer<Pod> pods;
+  private boolean isOn;
 
   ClusterWatch(
       KubernetesClient client, PodLine line, ExtenderService service, DoubleSupplier clockS) {
     this.line = line;
     this.service = service;
     this.clockS = clockS;
-    nodes = client.nodes().inform(new NodeEvents());
-    pods = client.pods().inAnyNamespace().inform(new PodEvents());
+    this.client = client;
   }
 
-  /** Forgets everything, reads the API's state, and follows it from now on. */
+  /**
+   * Forgets everything, reads the API's state, and follows it from now on.
+   *
+   * @throws io.fabric8.kubernetes.client.KubernetesClientException if the API cannot be read; then
+   *     it follows nothing
+   */
   synchronized void begin() {
-    line.begin(nodes.getStore().list(), pods.getStore().list(), clockS.getAsDouble());
+    close();
+    SharedIndexInformer<Node> allNodes = client.nodes().inform(new NodeEvents());
+    nodes = allNodes;
+    SharedIndexInformer<Pod> allPods = client.pods().inAnyNamespace().inform(new PodEvents());
+    pods = allPods;
+    line.begin(allNodes.getStore().list(), allPods.getStore().list(), clockS.getAsDouble());
     isOn = true;
-    // Includes changes that arrived between the two lines above.
-    line.nodes(nodes.getStore().list(), clockS.getAsDouble());
-    pods.getStore().list().forEach(pod -> line.see(pod, clockS.getAsDouble()));
     service.carryOut();
   }
 
-  /** Stops following. */
-  void end() {
+  @Override
+  public synchronized void close() {
     isOn = false;
+    if (nodes != null) {
+      nodes.close();
+      nodes = null;
+    }
+    if (pods != null) {
+      pods.close();
+      pods = null;
+    }
   }
 
-  @Override
-  public void close() {
-    end();
-    nodes.close();
-    pods.close();
+  private synchronized void nodesChanged() {
+    if (isOn && nodes != null) {
+      line.nodes(nodes.getStore().list(), clockS.getAsDouble());
+      service.carryOut();
+    }
+  }
+
+  private synchronized void see(Pod pod) {
+    if (isOn) {
+      line.see(pod, clockS.getAsDouble());
+      service.carryOut();
+    }
+  }
+
+  private synchronized void gone(Pod pod) {
+    if (isOn) {
+      line.gone(pod.getMetadata().getUid(), clockS.getAsDouble());
+      service.carryOut();
+    }
   }
 
   private final class NodeEvents implements ResourceEventHandler<Node> {
     @Override
     public void onAdd(Node node) {
-      changed();
+      nodesChanged();
     }
 
     @Override
     public void onUpdate(Node old, Node node) {
       if (!NodeGpus.of(old).equals(NodeGpus.of(node))) {
-        changed();
+        nodesChanged();
       }
     }
 
     @Override
     public void onDelete(Node node, boolean isStateUnknown) {
-      changed();
-    }
-
-    private void changed() {
-      if (isOn) {
-        line.nodes(nodes.getStore().list(), clockS.getAsDouble());
-        service.carryOut();
-      }
+      nodesChanged();
     }
   }
 
   private final class PodEvents implements ResourceEventHandler<Pod> {
     @Override
     public void onAdd(Pod pod) {
-      if (isOn) {
-        line.see(pod, clockS.getAsDouble());
-        service.carryOut();
-      }
+      see(pod);
     }
 
     @Override
     public void onUpdate(Pod old, Pod pod) {
-      onAdd(pod);
+      see(pod);
     }
 
     @Override
     public void onDelete(Pod pod, boolean isStateUnknown) {
-      if (isOn) {
-        line.gone(pod.getMetadata().getUid(), clockS.getAsDouble());
-        service.carryOut();
-      }
+      gone(pod);
     }
   }
 }

@@ -2,6 +2,7 @@ package dev.vgpu.k8s.scheduler;
 
 import dev.vgpu.fleet.gang.FleetQueue;
 import dev.vgpu.fleet.gang.Terms;
+import dev.vgpu.fleet.model.Fit;
 import dev.vgpu.fleet.model.Fleet;
 import dev.vgpu.fleet.model.NodeSpec;
 import dev.vgpu.fleet.model.NodeState;
@@ -77,6 +78,20 @@ final class FleetView {
 
   Fleet fleet() {
     return fleet;
+  }
+
+  /** {@return why a request fits none of its nodes even if they are empty; empty if it does} */
+  Optional<String> lack(Request request) {
+    try {
+      Fit.require(
+          request.nodes().isEmpty()
+              ? fleet.nodes()
+              : fleet.nodes().stream().filter(node -> request.allows(node.name())).toList(),
+          request);
+      return Optional.empty();
+    } catch (IllegalArgumentException e) {
+      return Optional.of(String.valueOf(e.getMessage()));
+    }
   }
 
   /** {@return the place of a request, with the cluster's names} */

@@ -6,7 +6,6 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.gang.Decision;
 import dev.vgpu.fleet.gang.Reservation;
 import dev.vgpu.fleet.gang.Terms;
-import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
@@ -59,20 +58,22 @@ final class PodLine {
   }
 
   /**
-   * Pods that a node serves now join the line. Nobody else wakes them: kube-scheduler may have
+   * Pods that a node can host now join the line. Nobody else wakes them: kube-scheduler may have
    * tried them before this line knew of the node.
    */
   private void joinServed() {
     for (Roll.Unserved one : List.copyOf(roll.unserved.values())) {
       Optional<PodRequest> request = Roll.requestOf(one.pod());
-      if (request.isEmpty() || roll.view.serving(request.get()).isEmpty()) {
+      if (request.isEmpty() || roll.lack(one.pod(), request.get()).isPresent()) {
         continue;
       }
       try {
         Entry ignored = enter(one.pod(), request, one.size());
       } catch (PodRefusedException | IllegalArgumentException e) {
         LOG.warn(
-            "{} is served now, and refused: {}", one.pod().getMetadata().getName(), e.getMessage());
+            "{} fits a node now, and is refused: {}",
+            one.pod().getMetadata().getName(),
+            e.getMessage());
       }
     }
   }
@@ -90,9 +91,11 @@ final class PodLine {
         return Answer.none("the size of its gang is not known: its group object is not there");
       }
       String uid = pod.getMetadata().getUid();
-      if (!roll.entries.containsKey(uid) && roll.view.serving(request.get()).isEmpty()) {
+      Optional<String> lack =
+          roll.entries.containsKey(uid) ? Optional.empty() : roll.lack(pod, request.get());
+      if (lack.isPresent()) {
         roll.unserved.put(uid, new Roll.Unserved(pod, size));
-        return Answer.none(unserved(request.get()));
+        return Answer.none(lack.get());
       }
       entry = enter(pod, request, size);
     } catch (PodRefusedException | IllegalArgumentException e) {
@@ -120,14 +123,6 @@ final class PodLine {
     decide(nowS, ownWrite);
     Place found = crew.isPlaced ? entry.place : null;
     return found == null ? Answer.none(reason(crew)) : Answer.node(found.node());
-  }
-
-  private static String unserved(PodRequest request) {
-    return "no node's device plugin serves it: asked="
-        + request.resources().stream().map(KubeletResource::resource).sorted().toList()
-        + "; ask for "
-        + KubeletResource.SLOT.resource()
-        + " as well, or start vgpu-k8s node with --resources";
   }
 
   private Crew crew(Entry entry) {
@@ -184,6 +179,10 @@ final class PodLine {
           + " of "
           + crew.terms().size()
           + " members are here";
+    }
+    Optional<String> obstacle = roll.view.queue().obstacle(crew.name());
+    if (obstacle.isPresent()) {
+      return name + " waits for other nodes: it " + obstacle.get();
     }
     List<String> waiting = roll.view.queue().waiting();
     Optional<Reservation> held = roll.view.queue().reservation();

@@ -4,6 +4,7 @@ import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.fleet.model.Request;
+import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
@@ -31,14 +32,14 @@ final class Roll {
   /** By name. */
   final Map<String, Crew> crews = new HashMap<>();
 
-  /** By UID: pods that no node serves, in the order of their arrival. They are not in line. */
+  /** By UID: pods that no node can host, in the order of their arrival. They are not in line. */
   final Map<String, Unserved> unserved = new LinkedHashMap<>();
 
   /** By name. */
   Map<String, NodeGpus> nodes = Map.of();
 
   /**
-   * A pod that no node serves.
+   * A pod that no node can host.
    *
    * @param pod the pod
    * @param size the size of its gang, or 1
@@ -124,10 +125,10 @@ final class Roll {
 
   /**
    * Puts a crew back in line if none of its pods runs; otherwise its other pods join singly. Pods
-   * that no node serves any more leave the line.
+   * that no node can host any more leave the line.
    */
   private void waitAgain(Crew crew) {
-    if (crew.members.stream().anyMatch(uid -> !isServed(entry(uid)))) {
+    if (crew.members.stream().anyMatch(uid -> isLacking(entry(uid)))) {
       for (String uid : crew.members) {
         unserved.put(uid, new Unserved(entry(uid).pod(), crew.terms().size()));
         entries.remove(uid);
@@ -150,8 +151,22 @@ final class Roll {
     }
   }
 
-  private boolean isServed(Entry entry) {
-    return entry.request().map(view::serving).map(names -> !names.isEmpty()).orElse(true);
+  private boolean isLacking(Entry entry) {
+    return entry.request().flatMap(asked -> lack(entry.pod(), asked)).isPresent();
+  }
+
+  /** {@return why no node can host a pod, even if nothing else ran; empty if one can} */
+  Optional<String> lack(Pod pod, PodRequest request) {
+    if (view.serving(request).isEmpty()) {
+      return Optional.of(
+          "no node's device plugin serves it: asked="
+              + request.resources().stream().map(KubeletResource::resource).sorted().toList()
+              + "; ask for "
+              + KubeletResource.SLOT.resource()
+              + " as well, or start vgpu-k8s node with --resources");
+    }
+    return view.lack(new Entry(pod, Optional.of(request)).onServing(view))
+        .map(why -> "refused by the nodes that there are: " + why);
   }
 
   Entry entry(String uid) {

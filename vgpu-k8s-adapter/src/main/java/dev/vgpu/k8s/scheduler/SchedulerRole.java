@@ -1,23 +1,21 @@
 package dev.vgpu.k8s.scheduler;
 
 import dev.vgpu.fleet.placement.Policies;
+import io.fabric8.kubernetes.client.Config;
+import io.fabric8.kubernetes.client.ConfigBuilder;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientBuilder;
-import io.fabric8.kubernetes.client.extended.leaderelection.LeaderCallbacks;
-import io.fabric8.kubernetes.client.extended.leaderelection.LeaderElectionConfigBuilder;
-import io.fabric8.kubernetes.client.extended.leaderelection.LeaderElector;
 import io.fabric8.kubernetes.client.extended.leaderelection.resourcelock.LeaseLock;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.UUID;
 import java.util.concurrent.Callable;
-import java.util.concurrent.ExecutorService;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.function.DoubleSupplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import picocli.CommandLine.Command;
@@ -27,7 +25,7 @@ import picocli.CommandLine.Option;
 @Command(name = "scheduler", description = "Decide which GPUs pods get, beside kube-scheduler.")
 public final class SchedulerRole implements Callable<Integer> {
   private static final Logger LOG = LoggerFactory.getLogger(SchedulerRole.class);
-  private static final int WRITERS = 16;
+  private static final int RETRY_S = 2;
   private static final String LEASE = "vgpu-scheduler";
 
   @Option(
@@ -61,73 +59,73 @@ public final class SchedulerRole implements Callable<Integer> {
   public SchedulerRole() {}
 
   @Override
-  public Integer call() throws IOException {
-    try (KubernetesClient client = new KubernetesClientBuilder().build()) {
-      return serve(client);
+  public Integer call() throws IOException, InterruptedException {
+    try (KubernetesClient reads = new KubernetesClientBuilder().build();
+        KubernetesClient writes =
+            new KubernetesClientBuilder().withConfig(ofWrites(reads.getConfiguration())).build()) {
+      return serve(reads, writes);
     }
   }
 
-  private int serve(KubernetesClient client) throws IOException {
-    DoubleSupplier clockS = NanoClock.seconds();
-    PodLine line = new PodLine(policy);
-    ExecutorService writers = Executors.newFixedThreadPool(WRITERS);
+  /**
+   * {@return a configuration whose requests end before another process may lead} So a leader that
+   * was cut off does not repeat a write when another one has decided already.
+   */
+  static Config ofWrites(Config reads) {
+    return new ConfigBuilder(reads)
+        .withRequestTimeout(1000 * (Election.LEASE_S - Election.RENEW_S - 1))
+        .withRequestRetryBackoffLimit(0)
+        .build();
+  }
+
+  private int serve(KubernetesClient reads, KubernetesClient writes)
+      throws IOException, InterruptedException {
+    ScheduledExecutorService elections = Executors.newSingleThreadScheduledExecutor();
     ScheduledExecutorService ticks = Executors.newSingleThreadScheduledExecutor();
-    ExtenderService service =
-        new ExtenderService(line, new Cluster(client), writers, clockS, Duration.ofSeconds(holdS));
-    AtomicBoolean leads = new AtomicBoolean();
-    try (ClusterWatch watch = new ClusterWatch(client, line, service, clockS);
-        ExtenderServer server =
-            new ExtenderServer(new InetSocketAddress(port), service, leads::get)) {
-      LOG.info("serves on port {}", server.port());
-      var ticking =
-          ticks.scheduleWithFixedDelay(
+    CountDownLatch lost = new CountDownLatch(1);
+    String identity = UUID.randomUUID().toString();
+    try (Scheduler scheduler =
+        new Scheduler(
+            reads,
+            writes,
+            new LeaseLock(namespace, LEASE, identity),
+            new Scheduler.Options(new InetSocketAddress(port), Duration.ofSeconds(holdS), policy),
+            NanoClock.seconds(),
+            NanoClock::wall)) {
+      LOG.info("serves on port {} as {}", scheduler.port(), identity);
+      Thread ending = new Thread(scheduler::close);
+      Runtime.getRuntime().addShutdownHook(ending);
+      ScheduledFuture<?> electing =
+          elections.scheduleWithFixedDelay(
               () -> {
-                if (leads.get()) {
-                  line.tick(clockS.getAsDouble());
-                  service.carryOut();
+                if (!isInOffice(scheduler)) {
+                  lost.countDown();
                 }
               },
-              1,
-              1,
+              0,
+              RETRY_S,
               TimeUnit.SECONDS);
-      elector(client, watch, leads).run(); // returns when the lease is lost; restarts without state
+      ScheduledFuture<?> ticking =
+          ticks.scheduleWithFixedDelay(scheduler::tick, 1, 1, TimeUnit.SECONDS);
+      lost.await(); // then it restarts without state
       LOG.warn("lost its lease, so this process ends: lease={}/{}", namespace, LEASE);
-      boolean ignored = ticking.cancel(true);
+      boolean ignored = electing.cancel(true);
+      ignored = ticking.cancel(true);
+      ignored = Runtime.getRuntime().removeShutdownHook(ending);
       return 1;
     } finally {
-      writers.shutdownNow();
+      elections.shutdownNow();
       ticks.shutdownNow();
     }
   }
 
-  private LeaderElector elector(KubernetesClient client, ClusterWatch watch, AtomicBoolean leads) {
-    return client
-        .leaderElector()
-        .withConfig(
-            new LeaderElectionConfigBuilder()
-                .withName(LEASE)
-                .withLock(
-                    new ObservedLock(
-                        new LeaseLock(namespace, LEASE, UUID.randomUUID().toString()),
-                        NanoClock.seconds(),
-                        NanoClock::wall))
-                .withLeaseDuration(Duration.ofSeconds(15))
-                .withRenewDeadline(Duration.ofSeconds(10))
-                .withRetryPeriod(Duration.ofSeconds(2))
-                .withReleaseOnCancel(true)
-                .withLeaderCallbacks(
-                    new LeaderCallbacks(
-                        () -> {
-                          watch.begin();
-                          leads.set(true);
-                          LOG.info("leads: lease={}/{}", namespace, LEASE);
-                        },
-                        () -> {
-                          leads.set(false);
-                          watch.end();
-                        },
-                        leader -> {}))
-                .build())
-        .build();
+  /** {@return whether it may go on; not if another one leads now, or it has failed} */
+  private static boolean isInOffice(Scheduler scheduler) {
+    try {
+      return scheduler.elect();
+    } catch (RuntimeException e) {
+      LOG.error("the election failed", e);
+      return false;
+    }
   }
 }

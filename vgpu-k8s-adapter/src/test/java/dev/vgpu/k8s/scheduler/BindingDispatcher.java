@@ -11,26 +11,97 @@ import io.fabric8.mockwebserver.http.MockResponse;
 import io.fabric8.mockwebserver.http.RecordedRequest;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * Handles bindings as the API server does: the pod gets its node and the binding's annotations in
- * one write, unless it is already bound or has another UID. Counts the writes.
+ * one write, unless it is already bound or has another UID. Counts the writes to pods.
  */
 final class BindingDispatcher extends KubernetesCrudDispatcher {
   private static final String BINDING = "/binding";
 
   final AtomicInteger writes = new AtomicInteger();
 
+  /** How often each pod was bound, by its path. */
+  final Map<String, Integer> bindings = new ConcurrentHashMap<>();
+
   /** Whether it carries out bindings, and then fails before it answers. */
   volatile boolean losesAnswers;
+
+  /** Runs at a write to a pod, see {@link #interruptAt}. */
+  private volatile Runnable interruption = () -> {};
+
+  private volatile int interruptedWrite;
+  private volatile boolean isAfter;
+
+  /** How often all pods were listed. */
+  final AtomicInteger lists = new AtomicInteger();
+
+  /** How many requests were not answered at once. */
+  final AtomicInteger unserved = new AtomicInteger();
+
+  /** Requests wait for it. */
+  private volatile CountDownLatch back = new CountDownLatch(0);
+
+  /** Keeps its state, and answers no request until it is back. */
+  void goAway() {
+    back = new CountDownLatch(1);
+  }
+
+  void comeBack() {
+    back.countDown();
+  }
+
+  /** Runs this before or after it carries out the write of that number, from 1. */
+  void interruptAt(int write, boolean after, Runnable what) {
+    interruption = what;
+    isAfter = after;
+    interruptedWrite = writes.get() + write;
+  }
+
+  private int begin() {
+    int write = writes.incrementAndGet();
+    if (write == interruptedWrite && !isAfter) {
+      interruption.run();
+    }
+    return write;
+  }
+
+  private MockResponse end(int write, MockResponse response) {
+    if (write == interruptedWrite && isAfter) {
+      interruption.run();
+    }
+    return response;
+  }
+
+  @Override
+  public MockResponse dispatch(RecordedRequest request) {
+    if (back.getCount() > 0) {
+      unserved.incrementAndGet();
+      try {
+        back.await();
+      } catch (InterruptedException e) {
+        return new MockResponse().setResponseCode(503);
+      }
+    }
+    if (request.getPath().startsWith("/api/v1/pods") && !request.getPath().contains("watch=true")) {
+      lists.incrementAndGet();
+    }
+    return super.dispatch(request);
+  }
 
   @Override
   public MockResponse handleCreate(RecordedRequest request) {
     if (!request.getPath().endsWith(BINDING)) {
       return super.handleCreate(request);
     }
-    writes.incrementAndGet();
+    int write = begin();
+    return end(write, bind(request));
+  }
+
+  private MockResponse bind(RecordedRequest request) {
     String path = request.getPath().substring(0, request.getPath().length() - BINDING.length());
     MockResponse found = handleGet(path);
     if (found.code() != 200) {
@@ -54,6 +125,9 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
         handleUpdate(
             new RecordedRequest(
                 "HTTP/1.1", HttpMethod.PUT, path, Headers.builder().build(), new Buffer(json)));
+    if (updated.code() == 200) {
+      bindings.merge(path, 1, Integer::sum);
+    }
     if (losesAnswers) {
       return new MockResponse().setResponseCode(500);
     }
@@ -66,7 +140,10 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
 
   @Override
   public MockResponse handlePatch(RecordedRequest request) {
-    writes.incrementAndGet();
-    return super.handlePatch(request);
+    if (request.getPath().contains("/leases/")) {
+      return super.handlePatch(request);
+    }
+    int write = begin();
+    return end(write, super.handlePatch(request));
   }
 }

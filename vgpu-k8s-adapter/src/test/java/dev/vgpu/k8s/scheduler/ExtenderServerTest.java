@@ -57,7 +57,11 @@ class ExtenderServerTest {
     PodLine line = new PodLine(Policies.OURS);
     ExtenderService service =
         new ExtenderService(
-            line, new Cluster(client), writers, NanoClock.seconds(), Duration.ofSeconds(40));
+            line,
+            new Cluster(client, () -> true),
+            writers,
+            NanoClock.seconds(),
+            Duration.ofSeconds(40));
     watch = new ClusterWatch(client, line, service, NanoClock.seconds());
     watch.begin();
     server =

@@ -1,0 +1,128 @@
+package dev.vgpu.k8s.scheduler;
+
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientException;
+import io.fabric8.kubernetes.client.extended.leaderelection.resourcelock.Lock;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.time.ZonedDateTime;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.function.DoubleSupplier;
+import java.util.function.Supplier;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The parts of the role {@code scheduler}. It has no thread that decides by itself: {@link #elect}
+ * and {@link #tick} are called from outside, again and again. Must be closed.
+ */
+final class Scheduler implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(Scheduler.class);
+  private static final int WRITERS = 16;
+
+  private final DoubleSupplier clockS;
+  private final Election election;
+  private final ExecutorService writers = Executors.newFixedThreadPool(WRITERS);
+  private final PodLine line;
+  private final ExtenderService service;
+  private final ClusterWatch watch;
+  private final ExtenderServer server;
+
+  /** The term of the election for which the state was read from the API; 0 before the first. */
+  private volatile int known;
+
+  /**
+   * Starts to listen; leads nobody yet.
+   *
+   * @param reads follows the API, and renews the lease
+   * @param writes writes to pods: no call of it may take longer than the rest of a lease that was
+   *     not renewed in time, {@link Election#LEASE_S} - {@link Election#RENEW_S}
+   * @param lock the lease
+   * @param options what a user may choose
+   * @param clockS seconds of a monotonic clock
+   * @param wall the time of day
+   * @throws IOException if it cannot listen
+   */
+  Scheduler(
+      KubernetesClient reads,
+      KubernetesClient writes,
+      Lock lock,
+      Options options,
+      DoubleSupplier clockS,
+      Supplier<ZonedDateTime> wall)
+      throws IOException {
+    this.clockS = clockS;
+    election = new Election(lock, reads, clockS, wall);
+    line = new PodLine(options.policy());
+    Cluster cluster = new Cluster(writes, election::leads);
+    service = new ExtenderService(line, cluster, writers, clockS, options.hold());
+    watch = new ClusterWatch(reads, line, service, clockS);
+    server = new ExtenderServer(options.address(), service, this::leads);
+  }
+
+  /**
+   * What a user may choose. Immutable.
+   *
+   * @param address where the extender listens
+   * @param hold how long a bind waits for the rest of its gang
+   * @param policy the placement policy's name
+   */
+  record Options(InetSocketAddress address, Duration hold, String policy) {}
+
+  /** {@return the port on which it listens} */
+  int port() {
+    return server.port();
+  }
+
+  /** {@return whether it leads, and knows the cluster's state} */
+  boolean leads() {
+    return known == election.term() && election.leads();
+  }
+
+  /**
+   * Tries once to get the lease or to keep it. Each time that it gets the lease, it reads the
+   * cluster's state. While the API server is away it does not lead, and keeps its state: if nobody
+   * else has got the lease by then, it goes on. Blocks until the API server answers.
+   *
+   * @return false if it led, and another one leads now: its state is of no use any more
+   */
+  boolean elect() {
+    try {
+      if (!election.step()) {
+        return known == 0;
+      }
+      int term = election.term();
+      if (known != term) {
+        watch.begin();
+        known = term;
+        LOG.info("leads");
+      }
+    } catch (KubernetesClientException e) {
+      LOG.warn("cannot get or renew its lease: {}", e.getMessage());
+    }
+    return true;
+  }
+
+  /** Decides again, because time has passed. */
+  void tick() {
+    if (leads()) {
+      line.tick(clockS.getAsDouble());
+      service.carryOut();
+    }
+  }
+
+  /** Stops answering, and gives the lease to others if the API server can be reached. */
+  @Override
+  public void close() {
+    server.close();
+    watch.close();
+    writers.shutdownNow();
+    try {
+      election.release();
+    } catch (KubernetesClientException e) {
+      LOG.warn("its lease ends by itself: {}", e.getMessage());
+    }
+  }
+}

@@ -1,0 +1,257 @@
+package dev.vgpu.k8s.scheduler;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.k8s.node.TestNode;
+import dev.vgpu.testing.TestSeed;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.StatusDetails;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.server.mock.KubernetesMockServer;
+import io.fabric8.mockwebserver.Context;
+import io.fabric8.mockwebserver.MockWebServer;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * Kills the scheduler's process with SIGKILL at the writes of filtering and binding, before or
+ * after the API server carries them out. No GPU is given twice, no gang runs in part, and nothing
+ * stays held.
+ */
+@Timeout(value = 2, unit = TimeUnit.HOURS)
+class SchedulerDeathIT {
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final int ROUNDS =
+      Integer.parseInt(System.getenv().getOrDefault("VGPU_POD_ROUNDS", "12"));
+  private static final int NODES = 3;
+  private static final int GPUS = 2;
+  private static final int MOST_PODS = 8;
+
+  /** It dies at one of so many writes. */
+  private static final int MOST_WRITES = 5;
+
+  private final Random random = new Random(TestSeed.seed());
+  private final BindingDispatcher api = new BindingDispatcher();
+  private final KubernetesMockServer apiServer =
+      new KubernetesMockServer(new Context(), new MockWebServer(), new HashMap<>(), api, false);
+  private final HttpClient http = HttpClient.newHttpClient();
+
+  /** The pods of each gang or single pod, by name. */
+  private final Map<String, List<Pod>> groups = new TreeMap<>();
+
+  private KubernetesClient user;
+  private Process process;
+  private int port;
+  private int deaths;
+
+  @BeforeEach
+  void open() throws IOException {
+    apiServer.init(InetAddress.getLoopbackAddress(), 0);
+    user = apiServer.createClient();
+    Pods.nodes(NODES, GPUS).forEach(node -> user.resource(node).create());
+    start();
+  }
+
+  @AfterEach
+  void close() throws InterruptedException {
+    process.destroyForcibly().waitFor();
+    user.close();
+    apiServer.destroy();
+  }
+
+  /** Starts a process, which leads at once: the lease of the one before has ended. */
+  private void start() throws IOException {
+    user.leases().inNamespace("default").withName("lease").delete();
+    process =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
+                "-cp",
+                System.getProperty("java.class.path"),
+                SchedulerProcess.class.getName(),
+                apiServer.url("/"))
+            .redirectError(ProcessBuilder.Redirect.DISCARD)
+            .start();
+    BufferedReader out = process.inputReader();
+    String line = out.readLine();
+    assertThat(line).as("it leads").startsWith("ready ");
+    port = Integer.parseInt(line.substring("ready ".length()));
+  }
+
+  private void kill() {
+    try {
+      process.destroyForcibly().waitFor();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** The answer; missing if the process has died. */
+  private JsonNode post(String path, ObjectNode args) {
+    try {
+      URI uri = URI.create("http://127.0.0.1:" + port + path);
+      HttpRequest.BodyPublisher body = HttpRequest.BodyPublishers.ofString(args.toString());
+      return JSON.readTree(
+          http.send(
+                  HttpRequest.newBuilder(uri).POST(body).build(),
+                  HttpResponse.BodyHandlers.ofString())
+              .body());
+    } catch (IOException e) {
+      return afterDeath(e);
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private JsonNode afterDeath(IOException e) {
+    try {
+      assertThat(process.waitFor(1, TimeUnit.MINUTES)).as("%s", e).isTrue();
+      return JsonNodeFactory.instance.missingNode();
+    } catch (InterruptedException interrupted) {
+      throw new AssertionError(interrupted);
+    }
+  }
+
+  private String filter(Pod pod) {
+    ObjectNode args = JsonNodeFactory.instance.objectNode();
+    args.set("Pod", JSON.valueToTree(pod));
+    ArrayNode names = args.putArray("NodeNames");
+    for (int i = 0; i < NODES; i++) {
+      names.add("node-" + i);
+    }
+    return post("/filter", args).path("NodeNames").path(0).asText("");
+  }
+
+  private JsonNode bind(Pod pod, String node) {
+    ObjectNode args = JsonNodeFactory.instance.objectNode();
+    args.put("PodName", pod.getMetadata().getName());
+    args.put("PodNamespace", pod.getMetadata().getNamespace());
+    args.put("PodUID", pod.getMetadata().getUid());
+    args.put("Node", node);
+    return post("/bind", args);
+  }
+
+  private List<Pod> pods() {
+    return user.pods().inNamespace("default").list().getItems();
+  }
+
+  private long bound() {
+    return pods().stream().filter(pod -> pod.getSpec().getNodeName() != null).count();
+  }
+
+  /** kube-scheduler tries each pod that has no node, three times. */
+  private void scheduleAll() {
+    Map<String, CompletableFuture<JsonNode>> binds = new HashMap<>();
+    for (int i = 0; i < 3; i++) {
+      for (Pod pod : pods()) {
+        String name = pod.getMetadata().getName();
+        if (pod.getSpec().getNodeName() == null && !binds.containsKey(name)) {
+          String node = filter(pod);
+          if (!node.isEmpty()) {
+            binds.put(name, CompletableFuture.supplyAsync(() -> bind(pod, node)));
+          }
+        }
+      }
+    }
+    binds.values().forEach(CompletableFuture::join);
+  }
+
+  private void add(String name) {
+    int size = 1 + random.nextInt(3);
+    List<Pod> members =
+        size == 1 ? List.of(Pods.whole(name, 1, Map.of())) : Pods.gangOfWholes(name, size);
+    List<Pod> created = new ArrayList<>();
+    members.forEach(pod -> created.add(user.resource(pod).create()));
+    groups.put(name, created);
+  }
+
+  private void delete(String name) {
+    for (Pod pod : groups.remove(name)) {
+      List<StatusDetails> ignored = user.resource(pod).delete();
+    }
+  }
+
+  private void check() {
+    Map<String, Integer> given = new HashMap<>();
+    Map<String, Boolean> isBound = new HashMap<>();
+    for (Pod pod : pods()) {
+      boolean is = pod.getSpec().getNodeName() != null;
+      isBound.put(pod.getMetadata().getName(), is);
+      if (is) {
+        Place.of(pod).orElseThrow().place().ids().forEach(id -> given.merge(id, 1, Integer::sum));
+      }
+    }
+    assertThat(given.values()).as("a GPU is given once").allMatch(count -> count == 1);
+    groups.forEach(
+        (name, members) ->
+            assertThat(
+                    members.stream()
+                        .map(pod -> isBound.get(pod.getMetadata().getName()))
+                        .distinct())
+                .as(name)
+                .hasSize(1));
+  }
+
+  private void round(int number) throws IOException {
+    while (groups.values().stream().mapToInt(List::size).sum() > MOST_PODS
+        || (!groups.isEmpty() && random.nextInt(3) == 0)) {
+      List<String> names = List.copyOf(groups.keySet());
+      delete(names.get(random.nextInt(names.size())));
+    }
+    add("g" + number);
+    add("h" + number);
+    int write = number == 0 ? 1 : 1 + random.nextInt(MOST_WRITES); // it dies in the first round
+    api.interruptAt(write, random.nextBoolean(), this::kill);
+    scheduleAll();
+    api.interruptAt(0, false, () -> {});
+    if (!process.isAlive()) {
+      deaths++;
+      start();
+    }
+    scheduleAll();
+    check();
+  }
+
+  @Test
+  void nothingIsGivenTwiceOrInPartOrKept() throws Exception {
+    for (int i = 0; i < ROUNDS; i++) {
+      round(i);
+    }
+    List.copyOf(groups.keySet()).forEach(this::delete);
+    for (int i = 0; i < NODES * GPUS; i++) {
+      user.resource(Pods.whole("last-" + i, 1, Map.of())).create();
+    }
+    TestNode.await(
+        "each GPU can be had again",
+        () -> {
+          scheduleAll();
+          return bound() == NODES * GPUS;
+        });
+    assertThat(deaths).isPositive();
+    System.out.println("SchedulerDeathIT: rounds=" + ROUNDS + " deaths=" + deaths);
+  }
+}
