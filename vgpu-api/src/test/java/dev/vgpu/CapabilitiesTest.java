@@ -49,7 +49,8 @@ class CapabilitiesTest {
             "faultIsolation ISOLATED (has NONE)",
             "worksFor PROCESS",
             "worksFor CONTAINER",
-            "worksFor VM");
+            "worksFor VM",
+            "worksFor OTHER_USERS");
     Capabilities exact = Capabilities.builder().memory(Memory.EXACT).build();
     assertThat(TURNS.missingFor(exact)).containsExactly("memory EXACT (has SOFT)");
   }
@@ -59,7 +60,7 @@ class CapabilitiesTest {
     Capabilities process = Capabilities.builder().worksFor(Scope.PROCESS).build();
     Capabilities vm = Capabilities.builder().worksFor(Scope.VM).build();
     assertThat(vm.missingFor(process)).containsExactly("worksFor PROCESS");
-    assertThat(process.missingFor(vm)).containsExactly("worksFor VM");
+    assertThat(process.missingFor(vm)).containsExactly("worksFor VM", "worksFor OTHER_USERS");
   }
 
   @Test
