@@ -60,7 +60,7 @@ class CapabilitiesTest {
     Capabilities process = Capabilities.builder().worksFor(Scope.PROCESS).build();
     Capabilities vm = Capabilities.builder().worksFor(Scope.VM).build();
     assertThat(vm.missingFor(process)).containsExactly("worksFor PROCESS");
-    assertThat(process.missingFor(vm)).containsExactly("worksFor VM", "worksFor OTHER_USERS");
+    assertThat(process.missingFor(vm)).containsExactly("worksFor VM");
   }
 
   @Test
