@@ -8,6 +8,7 @@ import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_SIZE;
 import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_TOLD;
 import static dev.vgpu.cuda.layout.ShmLayout.GRANT_OFFSET;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.vgpu.Capabilities;
 import dev.vgpu.ContainerSpec.Access;
@@ -21,6 +22,7 @@ import dev.vgpu.cuda.layout.ShmLayout.Slot;
 import dev.vgpu.cuda.pages.ExpressFiles;
 import dev.vgpu.cuda.pages.SharedPage;
 import dev.vgpu.cuda.process.NanoClock;
+import dev.vgpu.files.ProcessUser;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.IOException;
@@ -255,6 +257,8 @@ class ExpressLaneTest {
 
   @Test
   void theGroupMayReadThePageAndNotWriteIt() throws Exception {
+    assumeTrue(ProcessUser.id() == 0); // only root can open a directory to another group
+    Files.setAttribute(run, "unix:gid", 54_321);
     Files.setPosixFilePermissions(run, PosixFilePermissions.fromString("rwxr-x---"));
     prepare("on", PreemptionClass.ONLINE);
     assertThat(Files.getPosixFilePermissions(run.resolve("express").resolve(GPU)))

@@ -364,7 +364,7 @@ public final class FleetQueue {
               members,
               terms.closeness(),
               mayUseAll || held == null ? ANY : node -> !held.nodes().contains(node));
-      if (placed.isEmpty()) {
+      if (placed.isEmpty() && isPlain) {
         refused.add(key);
       }
     }

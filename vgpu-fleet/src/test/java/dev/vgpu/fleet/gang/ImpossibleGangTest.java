@@ -63,6 +63,23 @@ class ImpossibleGangTest {
     assertThat(queue.waiting()).containsExactly("impossible", "endless");
   }
 
+  /** Requests that must be on different nodes say nothing about equal ones that need not be. */
+  @Test
+  void anEqualOneThatMayShareANodeStarts() {
+    FleetQueue queue = queue(SmallFleets.alike(2, 2));
+    Terms apart = Terms.of("apart", 3, NEARLINE, 10);
+    Terms anywhere = Terms.of("anywhere", 3, NEARLINE, 10);
+    for (int i = 0; i < 3; i++) {
+      Request.Builder member = Request.builder("apart-" + i).preemptionClass(NEARLINE).share(10);
+      queue.add(apart, member.spread("apart").build());
+    }
+    for (int i = 0; i < 3; i++) {
+      queue.add(
+          anywhere, Request.builder("anywhere-" + i).preemptionClass(NEARLINE).share(10).build());
+    }
+    assertThat(started(queue.decide(0))).containsExactly("anywhere");
+  }
+
   @Test
   void theReservationOfALessUrgentOneIsKept() {
     FleetQueue queue = queue(SmallFleets.alike(2, 2));
