@@ -1,12 +1,9 @@
 package dev.vgpu.cli;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
-
 import dev.vgpu.GpuPool;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpuRequest;
-import java.io.ByteArrayOutputStream;
-import java.io.DataOutputStream;
+import dev.vgpu.testing.Frames;
 import java.io.IOException;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
@@ -16,8 +13,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
-/** A member that wants all connections and all leases, and keeps them until it is killed. */
+/**
+ * A member that wants more than is its own. It claims the lease that its arguments name, with its
+ * GPU. Without arguments, it takes all connections and leases that it gets, until it is killed.
+ */
 final class GreedyMember {
+  private static final String[] HELLO = {
+    "type", "hello", "version", "2", "number", "1", "pid", "1", "start", "1", "secret", "secret"
+  };
   private static final int WANTED = 300;
   private static final List<Object> kept = new ArrayList<>();
 
@@ -25,6 +28,14 @@ final class GreedyMember {
 
   public static void main(String[] arguments) throws Exception {
     Path socket = Path.of(System.getenv("VGPU_RUN_DIR"), "seat.sock");
+    if (arguments.length > 0) {
+      try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket))) {
+        String welcome = ask(channel, Frames.of(HELLO));
+        String claimed = ask(channel, Frames.wanting("claim", 2, arguments[0], arguments[1]));
+        System.out.println(welcome + claimed);
+      }
+      return;
+    }
     String refusal = "";
     while (refusal.isEmpty() && kept.size() < WANTED) {
       String answer = hello(socket);
@@ -61,23 +72,15 @@ final class GreedyMember {
 
   /** Says hello on a connection that stays open, and returns the answer. */
   private static String hello(Path socket) throws IOException {
-    ByteArrayOutputStream pairs = new ByteArrayOutputStream();
-    DataOutputStream out = new DataOutputStream(pairs);
-    List<String> values =
-        List.of("type", "hello", "version", "2", "pid", "1", "start", "1", "number", "1");
-    out.writeShort(values.size() / 2 + 1);
-    for (String value : values) {
-      out.writeUTF(value);
-    }
-    out.writeUTF("secret");
-    out.writeUTF("secret");
     SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket));
     kept.add(channel);
-    ByteBuffer frame = ByteBuffer.allocate(Integer.BYTES + pairs.size());
-    frame.putInt(pairs.size()).put(pairs.toByteArray()).flip();
-    channel.write(frame);
-    ByteBuffer answer = ByteBuffer.allocate(1 << 16);
-    int read = channel.read(answer);
-    return new String(answer.array(), 0, Math.max(0, read), UTF_8);
+    return ask(channel, Frames.of(HELLO));
+  }
+
+  private static String ask(SocketChannel channel, ByteBuffer frame) throws IOException {
+    while (frame.hasRemaining()) {
+      channel.write(frame);
+    }
+    return Frames.read(channel);
   }
 }

@@ -14,6 +14,8 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -236,6 +238,22 @@ class GroupSeatIT {
     assertThat(node.leases()).hasSize(26);
   }
 
+  /** It would see the use of the other member's virtual GPU. */
+  @Test
+  void aMemberCannotClaimTheEndedVirtualGpuOfAnother() throws Exception {
+    CommandNode.Command program = run(ALICE, "a", "--memory", "1GiB");
+    String id = idOf(ALICE);
+    String gpu = node.leases().path(0).path("gpu").asText();
+    program.signal("TERM");
+    int ignored = program.exitCode();
+    assertThat(leases(ALICE)).isEmpty();
+    List<String> claim = java("dev.vgpu.cli.GreedyMember", id, gpu);
+    assertThat(as(BOB, BOB, true, claim).succeeds().out())
+        .contains("settings.", "the virtual GPU has ended: id=" + id);
+    assertThat(as(ALICE, "usage", "--json").succeeds().out()).contains(id);
+    assertThat(as(BOB, "usage", "--json").succeeds().out()).doesNotContain(id);
+  }
+
   /** A group that several users have as their own may read the grant, and so the secret in it. */
   @Test
   void theSecretOfALeaseIsOfNoUseToAnotherUser() throws Exception {
@@ -270,18 +288,35 @@ class GroupSeatIT {
     }
   }
 
-  /** What is not in this list, only root may open. */
+  /** Whether a member without a virtual GPU can read a file of the run directory. */
+  private boolean canRead(Path file) throws IOException {
+    for (Path each = file; each.startsWith(node.runDirectory()); each = each.getParent()) {
+      String rights = PosixFilePermissions.toString(Files.getPosixFilePermissions(each));
+      boolean isOfGroup = Files.getAttribute(each, "unix:gid").equals(GROUP);
+      String needed = each.equals(file) ? "r" : "x";
+      if (!rights.substring(isOfGroup ? 3 : 6, isOfGroup ? 6 : 9).contains(needed)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** What is in neither list, only root may open. */
   @Test
   void membersOpenOnlyWhatTheyNeed() throws Exception {
     run(ALICE, "a", "--memory", "1GiB");
     Path lease = node.runDirectory().resolve("leases").resolve(idOf(ALICE));
     List<String> open = new ArrayList<>();
+    Set<String> readable = new TreeSet<>();
     try (Stream<Path> files = Files.walk(node.runDirectory())) {
       for (Path file : (Iterable<Path>) files.sorted()::iterator) {
         if (Files.isSymbolicLink(file)) {
           continue; // nothing can be written into it
         }
         String rights = PosixFilePermissions.toString(Files.getPosixFilePermissions(file));
+        if (Files.isRegularFile(file) && canRead(file)) {
+          readable.add("" + node.runDirectory().relativize(file));
+        }
         if (rights.substring(3).contains("w")
             || (file.startsWith(lease) && !Files.getAttribute(file, "unix:uid").equals(0))) {
           open.add(
@@ -301,6 +336,8 @@ class GroupSeatIT {
             "seat.sock rw-rw---- 0",
             inLease + "/hook.sock rw-rw---- 0",
             inLease + "/report rw------- " + ALICE);
+    readable.removeIf(file -> file.startsWith("lib/") || file.startsWith("express/"));
+    assertThat(readable).containsExactly("emulator/gpus", "leases/counter", "seat.holder");
     // Whoever may read a file can lock it.
     assertThat(Files.getPosixFilePermissions(node.runDirectory().resolve("seat.lock")))
         .isEqualTo(PosixFilePermissions.fromString("rw-------"));

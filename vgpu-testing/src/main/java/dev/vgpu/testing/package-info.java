@@ -1,6 +1,6 @@
 /**
  * Code that several modules' tests share: the seed of random tests, the reuse of a pid, cycles of
- * classes, and what a call costs.
+ * classes, the seat's messages, and what a call costs.
  */
 @NullMarked
 package dev.vgpu.testing;

@@ -19,8 +19,8 @@ public final class LeaseGrants {
   /** This many leases fit into one answer to a client that lists them. */
   public static final int MOST_LEASES = 1_000;
 
-  /** No member of the seat's group may hold more than this part of what all clients may hold. */
-  private static final int PARTS_FOR_MEMBERS = 4;
+  /** No member of the seat's group may have more than this part of what all clients may have. */
+  public static final int PARTS_FOR_MEMBERS = 4;
 
   private final int mostForClients = OpenFiles.part(MOST_LEASES); // each may have a file open
   private final NodeContext node;
@@ -73,10 +73,10 @@ public final class LeaseGrants {
   }
 
   /**
-   * Limits what other processes acquire, because this process keeps account for them. What this JVM
-   * acquires itself is its own concern.
+   * Limits what other processes acquire and claim, because this process keeps account for them.
+   * What this JVM acquires itself is its own concern.
    */
-  private void checkRoom(Asked asked) {
+  void checkRoom(Asked asked) {
     if (asked.by().isAnotherProcess() && table.bookings().size() >= mostForClients) {
       throw new GpuCapacityException(
           "too many virtual GPUs on this node: limit=" + mostForClients, List.of());

@@ -458,6 +458,21 @@ public final class LeaseTable {
 
   // ---- taking over
 
+  /**
+   * Books a lease as a process states it, whether or not it fits.
+   *
+   * @throws GpuCapacityException if there are too many leases
+   */
+  public Booking claim(LeaseRecord record, List<GpuSlot> on, Asked.Claimant by) {
+    lock.lock();
+    try {
+      grants.checkRoom(new Asked(record.request(), by));
+      return restore(record, on, by);
+    } finally {
+      lock.unlock();
+    }
+  }
+
   /** Books a lease that was granted before, whether or not it fits. */
   public Booking restore(LeaseRecord record, List<GpuSlot> on, Asked.Claimant by) {
     lock.lock();

@@ -394,11 +394,16 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   }
 
   private Asked asked(VirtualGpuRequest request) {
+    checkHasRoom();
+    return new Asked(user.demanding(request), this);
+  }
+
+  /** Throws if this process has as many leases as one process may have. */
+  void checkHasRoom() {
     int most = server.mostLeasesOfOne();
     if (leases.size() >= most) {
       throw new IllegalStateException("too many virtual GPUs in one process: limit=" + most);
     }
-    return new Asked(user.demanding(request), this);
   }
 
   private static Operation.Granted granted(Booking booking) {

@@ -46,7 +46,7 @@ record ClientUser(SeatUsers users, Optional<Member> member) {
     return member.isEmpty()
         || event instanceof GpuEvent.HealthChanged
         || event instanceof GpuEvent.GpuFault
-        || users.idsOf(member.get()).contains(event.virtualGpu());
+        || users.isOf(member.get(), event.virtualGpu());
   }
 
   /** {@return a request, so that no backend serves it that cannot serve this user} */

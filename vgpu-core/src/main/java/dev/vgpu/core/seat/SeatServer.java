@@ -36,6 +36,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -50,9 +51,6 @@ final class SeatServer implements AutoCloseable {
   private static final int BACKLOG = 512;
   private static final int MOST_SESSIONS = 512;
   private static final int MOST_UNGREETED = 64;
-
-  /** The processes of one member may have this part of the connections. */
-  private static final int PARTS_FOR_MEMBERS = 4;
 
   private static final long MILLI_NS = 1_000_000;
 
@@ -194,7 +192,7 @@ final class SeatServer implements AutoCloseable {
         sessions.stream()
             .filter(session -> session.member().filter(member::isSameUser).isPresent())
             .count();
-    return connected < mostSessions / PARTS_FOR_MEMBERS;
+    return connected < mostSessions / LeaseGrants.PARTS_FOR_MEMBERS;
   }
 
   /** Adds a client that listens for events. */
@@ -224,23 +222,29 @@ final class SeatServer implements AutoCloseable {
   }
 
   /**
-   * Books a lease of another process, which may return for it. Called before clients can connect,
-   * and for the claim of a lease that is not on disk.
+   * Books a lease on disk of another process, which may return for it. Called before clients can
+   * connect.
    */
   void restore(LeaseRecord record, List<GpuSlot> slots) {
+    restore(record, owner -> table().restore(record, slots, owner));
+  }
+
+  private void restore(LeaseRecord record, Function<Asked.Claimant, Booking> book) {
     RemoteLease[] made = new RemoteLease[1];
     Booking booking =
-        table()
-            .restore(
-                record,
-                slots,
-                new Owner(record) {
-                  @Override
-                  public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
-                    made[0] = remoteLease(id, on, request, record.owner());
-                    return made[0];
-                  }
-                });
+        book.apply(
+            new Owner(record) {
+              @Override
+              public boolean isAnotherProcess() {
+                return true;
+              }
+
+              @Override
+              public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
+                made[0] = remoteLease(id, on, request, record.owner());
+                return made[0];
+              }
+            });
     users.granted(record.id(), record.member());
     authority.takeOver(booking);
     booking.gate.adopt(null);
@@ -322,10 +326,16 @@ final class SeatServer implements AutoCloseable {
         && session.user().owns(booking);
   }
 
-  /** The lease is not on disk, so the process's own statement is accepted. */
+  /**
+   * The lease is not on disk, so the process's own statement is accepted, but not a member's: the
+   * id could be of another user's lease that has ended.
+   */
   private void restoreClaimed(String id, ClientSession session, Message message) {
-    VirtualGpuRequest request =
-        session.user().demanding(RequestValues.request(message.under(Protocol.REQUEST)));
+    if (session.member().isPresent()) {
+      throw new IllegalStateException("the virtual GPU has ended: id=" + id);
+    }
+    session.checkHasRoom();
+    VirtualGpuRequest request = RequestValues.request(message.under(Protocol.REQUEST));
     List<GpuId> gpus = RequestValues.gpus(message::find);
     List<GpuSlot> slots =
         table().slots(gpus).orElseThrow(() -> new IllegalStateException("no such GPU: " + gpus));
@@ -335,7 +345,7 @@ final class SeatServer implements AutoCloseable {
       throw new IllegalStateException(
           "the virtual GPU's capacity was granted to other tenants: id=" + id);
     }
-    restore(
+    LeaseRecord record =
         new LeaseRecord(
             id,
             gpus,
@@ -346,8 +356,8 @@ final class SeatServer implements AutoCloseable {
             Optional.empty(),
             Optional.empty(),
             session.ownerKey(),
-            session.member()),
-        slots);
+            Optional.empty());
+    restore(record, owner -> table().claim(record, slots, owner));
   }
 
   /** A process has claimed all the leases that it still has. On any thread. */

@@ -118,6 +118,24 @@ final class SeatUsers {
     return ids;
   }
 
+  /** {@return whether a virtual GPU is a member's, or was and has ended lately} */
+  boolean isOf(Member member, String id) {
+    lock.lock();
+    try {
+      Member of = granted.get(id);
+      if (of != null) {
+        return of.isSameUser(member);
+      }
+    } finally {
+      lock.unlock();
+    }
+    return table
+        .booking(id)
+        .flatMap(booking -> booking.member)
+        .filter(member::isSameUser)
+        .isPresent();
+  }
+
   /** {@return the booking with an id} */
   Optional<Booking> booking(String id) {
     return table.booking(id);

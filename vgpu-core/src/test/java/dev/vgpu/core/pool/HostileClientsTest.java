@@ -17,6 +17,7 @@ import dev.vgpu.core.turn.UsageReading;
 import dev.vgpu.core.wire.LeaseValues;
 import dev.vgpu.core.wire.Message;
 import dev.vgpu.core.wire.RequestValues;
+import dev.vgpu.testing.Frames;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.UnixDomainSocketAddress;
@@ -306,32 +307,32 @@ class HostileClientsTest extends TwoPools {
   @Test
   void leasesOfOneClientAreBoundedAndAllAreListed() throws Exception {
     SocketChannel channel = connect();
-    int granted = 0;
+    assertThat(ask(channel, "acquire")).contains("too many virtual GPUs in one process");
+    assertThat(client.leases()).hasSize(LeaseGrants.MOST_LEASES / 2);
+    System.out.println(
+        client.leases().size() + " leases: worst answer to others ms=" + worstAnswerMs());
+  }
+
+  /** A client may claim leases that are not on disk, since it may know more than the disk. */
+  @Test
+  void claimsAreBoundedAsRequestsAre() throws Exception {
+    assertThat(ask(connect(), "claim")).contains("too many virtual GPUs in one process");
+    assertThat(client.leases()).hasSize(LeaseGrants.MOST_LEASES / 2);
+    ask(connect(), "claim");
+    assertThat(ask(connect(), "claim")).contains("too many virtual GPUs on this node");
+    assertThat(client.leases()).hasSize(LeaseGrants.MOST_LEASES);
+  }
+
+  /** Acquires or claims virtual GPUs until that is refused, and returns the refusal. */
+  private String ask(SocketChannel channel, String what) throws IOException {
     String answer = "";
-    for (int i = 0; !answer.contains("so many") && i <= LeaseGrants.MOST_LEASES; i++) {
-      write(
-          channel,
-          Frames.of(
-              "type", "acquire",
-              "number", "" + (i + 2),
-              "request.name", "many",
-              "request.memory", "1",
-              "request.policy", "BEST_EFFORT",
-              "request.class", "OFFLINE",
-              "request.calls", "1",
-              "request.failure", "REFUSE",
-              "request.requires.memory", "NONE",
-              "request.requires.compute", "NONE",
-              "request.requires.preemption", "NONE",
-              "request.requires.isolation", "NONE",
-              "request.requires.worksFor", ""));
+    for (int i = 0; !answer.contains("too many"); i++) {
+      assertThat(i).as(answer).isLessThanOrEqualTo(LeaseGrants.MOST_LEASES);
+      String lease = "any-" + channels.size() + i;
+      write(channel, Frames.wanting(what, i + 2, lease, gpus.get(0).id().value()));
       answer = Frames.read(channel);
-      granted += answer.contains("many-") ? 1 : 0;
     }
-    assertThat(answer).contains("too many virtual GPUs in one process");
-    assertThat(granted).isEqualTo(LeaseGrants.MOST_LEASES / 2);
-    assertThat(client.leases()).hasSize(granted);
-    System.out.println(granted + " leases: worst answer to others ms=" + worstAnswerMs());
+    return answer;
   }
 
   @Test

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.pool.SeatProcesses.Child;
+import dev.vgpu.testing.Frames;
 import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.net.UnixDomainSocketAddress;

@@ -22,6 +22,7 @@ import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.disk.SeatLock;
+import dev.vgpu.testing.Frames;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
