@@ -2,13 +2,12 @@ package dev.vgpu.cli.machine;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import dev.vgpu.files.FileAccess;
+import dev.vgpu.files.RunPlace;
 import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
-import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -19,9 +18,6 @@ import java.util.regex.Pattern;
  * @param path the directory, which need not exist
  */
 public record RunDirectory(Path path) {
-  /** Root may open it to a group, which then uses no other. */
-  private static final Path OF_THE_MACHINE = Path.of("/run/vgpu");
-
   private static final Pattern HOLDER = Pattern.compile("pid=(\\d{1,18}) start=(\\d{1,18})\\s*");
   // The index of starttime, field 22 of /proc/PID/stat, among the fields after the name.
   private static final int STAT_START = 19;
@@ -29,15 +25,7 @@ public record RunDirectory(Path path) {
 
   /** {@return the directory that the environment names, or the default one} */
   public static RunDirectory of(Map<String, String> environment) {
-    return new RunDirectory(
-        set(environment, "VGPU_RUN_DIR")
-            .or(() -> Optional.of(OF_THE_MACHINE).filter(FileAccess::isForOurGroup))
-            .or(() -> set(environment, "XDG_RUNTIME_DIR").map(xdg -> xdg.resolve("vgpu")))
-            .orElse(OF_THE_MACHINE));
-  }
-
-  private static Optional<Path> set(Map<String, String> environment, String name) {
-    return Optional.ofNullable(environment.get(name)).filter(text -> !text.isBlank()).map(Path::of);
+    return new RunDirectory(RunPlace.of(environment).path());
   }
 
   /**
@@ -91,7 +79,7 @@ public record RunDirectory(Path path) {
 
   /** {@return whether only root's processes can hold the seat, and this is another user's} */
   public boolean isOfRoot() {
-    return FileAccess.isForGroup(path) && !Files.isWritable(path);
+    return RunPlace.isOfRoot(path);
   }
 
   private static String nameOf(long pid) {

@@ -2,7 +2,8 @@ package dev.vgpu.core.disk;
 
 import dev.vgpu.VgpuException;
 import dev.vgpu.files.FileAccess;
-import dev.vgpu.files.ProcessUser;
+import dev.vgpu.files.RunPlace;
+import dev.vgpu.files.RunPlace.Origin;
 import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.files.UntrustedFileException;
 import java.io.IOException;
@@ -27,24 +28,6 @@ import java.util.Set;
  * @param origin how it was chosen
  */
 public record RunDirectory(Path path, Origin origin) {
-  /** How a run directory was chosen. */
-  public enum Origin {
-    /**
-     * Set by the pool's options or by {@code VGPU_RUN_DIR}. It is an error if it cannot be used.
-     */
-    NAMED,
-    /**
-     * The machine's: root has opened it to a group that this process is in. It is an error if it
-     * cannot be used, because a second seat would manage the same GPUs.
-     */
-    MACHINE,
-    /** A default. If it cannot be used, the pool works for this JVM alone. */
-    DEFAULT
-  }
-
-  /** The machine's directory. Root may open it to a group, with mode 0750. */
-  private static final Path OF_THE_MACHINE = Path.of("/run/vgpu");
-
   /** The longest path of a Unix socket, in bytes. */
   public static final int MOST_SOCKET_PATH_BYTES = 107;
 
@@ -67,28 +50,8 @@ public record RunDirectory(Path path, Origin origin) {
    * @param environment the environment of this process
    */
   public static RunDirectory resolve(Optional<Path> option, Map<String, String> environment) {
-    return resolve(option, environment, OF_THE_MACHINE);
-  }
-
-  /** The same for another directory of the machine. */
-  static RunDirectory resolve(
-      Optional<Path> option, Map<String, String> environment, Path ofTheMachine) {
-    if (option.isPresent()) {
-      return new RunDirectory(option.get().toAbsolutePath().normalize(), Origin.NAMED);
-    }
-    String named = environment.getOrDefault("VGPU_RUN_DIR", "");
-    if (!named.isEmpty()) {
-      return new RunDirectory(Path.of(named).toAbsolutePath().normalize(), Origin.NAMED);
-    }
-    if (FileAccess.isForOurGroup(ofTheMachine)) {
-      return new RunDirectory(ofTheMachine, Origin.MACHINE);
-    }
-    String session = environment.getOrDefault("XDG_RUNTIME_DIR", "");
-    Path usual =
-        session.isEmpty()
-            ? ofTheMachine
-            : Path.of(session).toAbsolutePath().normalize().resolve("vgpu");
-    return new RunDirectory(usual, Origin.DEFAULT);
+    RunPlace place = option.map(RunPlace::named).orElseGet(() -> RunPlace.of(environment));
+    return new RunDirectory(place.path(), place.origin());
   }
 
   /** {@return the lock file of the seat} */
@@ -151,13 +114,7 @@ public record RunDirectory(Path path, Origin origin) {
    * can only be a client of the seat.
    */
   public boolean isOfRoot() {
-    try {
-      return ProcessUser.id() != 0
-          && Integer.valueOf(0)
-              .equals(Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS));
-    } catch (IOException e) {
-      return false;
-    }
+    return RunPlace.isOfRoot(path);
   }
 
   private void make() throws IOException {

@@ -20,6 +20,7 @@ import dev.vgpu.core.node.Node;
 import dev.vgpu.core.reclaim.Suspensions;
 import dev.vgpu.core.seat.GpuLocks;
 import dev.vgpu.core.seat.SeatKeeper;
+import dev.vgpu.files.RunPlace;
 import dev.vgpu.spi.EnforcementBackend;
 import java.io.IOException;
 import java.lang.ref.Cleaner;
@@ -144,7 +145,7 @@ final class NodeRegistry {
       directory.prepare();
       return add(new Entry(join(directory, options, discovery, clock), directory.path()));
     } catch (VgpuException e) {
-      if (directory.origin() != RunDirectory.Origin.DEFAULT
+      if (directory.origin() != RunPlace.Origin.DEFAULT
           || e instanceof GpuLocks.GpuTakenException
           || e instanceof ProtocolMismatchException) {
         throw e;

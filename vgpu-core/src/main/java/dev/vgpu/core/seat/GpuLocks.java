@@ -5,8 +5,8 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.discovery.HostGpu;
 import dev.vgpu.core.disk.ProcessIdentity;
-import dev.vgpu.core.disk.RunDirectory;
 import dev.vgpu.core.disk.SeatLock;
+import dev.vgpu.files.RunPlace;
 import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.files.UntrustedFileException;
 import java.io.IOException;
@@ -49,14 +49,14 @@ public final class GpuLocks implements AutoCloseable {
   private record Taken(Path file, SeatLock lock) {}
 
   /** Creates an instance that holds no lock. */
-  public GpuLocks(Map<String, String> environment, RunDirectory.Origin origin) {
+  public GpuLocks(Map<String, String> environment, RunPlace.Origin origin) {
     this(environment, origin, OF_THE_MACHINE);
   }
 
   /** The same for another directory of the machine. */
-  GpuLocks(Map<String, String> environment, RunDirectory.Origin origin, Path ofTheMachine) {
+  GpuLocks(Map<String, String> environment, RunPlace.Origin origin, Path ofTheMachine) {
     String session = environment.getOrDefault("XDG_RUNTIME_DIR", "");
-    boolean isOfTheMachine = session.isEmpty() || origin == RunDirectory.Origin.MACHINE;
+    boolean isOfTheMachine = session.isEmpty() || origin == RunPlace.Origin.MACHINE;
     this.ofTheMachine = ofTheMachine;
     this.place = isOfTheMachine ? ofTheMachine : Path.of(session).resolve("vgpu-gpus");
   }

@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.vgpu.VgpuException;
-import dev.vgpu.core.disk.RunDirectory.Origin;
 import dev.vgpu.files.ProcessUser;
+import dev.vgpu.files.RunPlace.Origin;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -33,23 +33,15 @@ class RunDirectoryTest {
 
   /** Only root can give a directory to another group. */
   @Test
-  void theMachinesDirectoryGoesBeforeTheSessionsIfItIsForOurGroup() throws Exception {
+  void leasesOfAGroupsDirectoryCanBePassedThrough() throws Exception {
     assumeTrue(ProcessUser.id() == 0);
-    Path machine = Files.createDirectory(temporary.resolve("machine"));
-    Map<String, String> session = Map.of("XDG_RUNTIME_DIR", "/c");
-    RunDirectory own = new RunDirectory(Path.of("/c/vgpu"), Origin.DEFAULT);
-    assertThat(RunDirectory.resolve(Optional.empty(), session, machine)).isEqualTo(own);
-    Files.setAttribute(machine, "unix:gid", 54_321);
-    Files.setPosixFilePermissions(machine, PosixFilePermissions.fromString("rwx------"));
-    assertThat(RunDirectory.resolve(Optional.empty(), session, machine)).isEqualTo(own);
-    Files.setPosixFilePermissions(machine, PosixFilePermissions.fromString("rwxr-x---"));
-    RunDirectory ofTheMachine = RunDirectory.resolve(Optional.empty(), session, machine);
-    assertThat(ofTheMachine).isEqualTo(new RunDirectory(machine, Origin.MACHINE));
-    assertThat(RunDirectory.resolve(Optional.empty(), Map.of("VGPU_RUN_DIR", "/b"), machine))
-        .isEqualTo(new RunDirectory(Path.of("/b"), Origin.NAMED));
-    ofTheMachine.prepare();
-    assertThat(ofTheMachine.isOfRoot()).isFalse();
-    assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(ofTheMachine.leases())))
+    Path path = Files.createDirectory(temporary.resolve("machine"));
+    Files.setAttribute(path, "unix:gid", 54_321);
+    Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rwxr-x---"));
+    RunDirectory directory = named(path);
+    directory.prepare();
+    assertThat(directory.isOfRoot()).isFalse();
+    assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(directory.leases())))
         .isEqualTo("rwx--x--x");
   }
 

@@ -7,7 +7,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.disk.ProcessIdentity;
-import dev.vgpu.core.disk.RunDirectory;
+import dev.vgpu.files.RunPlace;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -36,7 +36,7 @@ class GpuLocksTest {
     Mockito.when(gpu.provider()).thenReturn("nvml");
     Discovery discovery = new Discovery(List.of());
     try (GpuLocks locks =
-        new GpuLocks(Map.of("XDG_RUNTIME_DIR", session.toString()), RunDirectory.Origin.DEFAULT)) {
+        new GpuLocks(Map.of("XDG_RUNTIME_DIR", session.toString()), RunPlace.Origin.DEFAULT)) {
       locks.take(List.of(gpu), discovery, session, ProcessIdentity.current());
     }
     assertThat(victim).hasContent("kept");
@@ -50,7 +50,7 @@ class GpuLocksTest {
     return gpu;
   }
 
-  private static GpuLocks locks(Path session, Path machine, RunDirectory.Origin origin) {
+  private static GpuLocks locks(Path session, Path machine, RunPlace.Origin origin) {
     return new GpuLocks(Map.of("XDG_RUNTIME_DIR", session.toString()), origin, machine);
   }
 
@@ -61,7 +61,7 @@ class GpuLocksTest {
     Discovery discovery = new Discovery(List.of());
     ProcessIdentity parent =
         ProcessIdentity.of(ProcessHandle.current().parent().orElseThrow().pid());
-    GpuLocks machines = locks(session, machine, RunDirectory.Origin.MACHINE);
+    GpuLocks machines = locks(session, machine, RunPlace.Origin.MACHINE);
     machines.take(List.of(gpu()), discovery, session, parent);
     assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(machine)))
         .isEqualTo("rwxr-xr-x");
@@ -70,7 +70,7 @@ class GpuLocksTest {
                 Files.getPosixFilePermissions(machine.resolve("GPU-1.lock"))))
         .as("whoever may read a file can lock it")
         .isEqualTo("rw-------");
-    GpuLocks users = locks(session, machine, RunDirectory.Origin.DEFAULT);
+    GpuLocks users = locks(session, machine, RunPlace.Origin.DEFAULT);
     assertThatThrownBy(
             () -> users.take(List.of(gpu()), discovery, session, ProcessIdentity.current()))
         .isInstanceOf(GpuLocks.GpuTakenException.class)
