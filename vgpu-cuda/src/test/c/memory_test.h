@@ -64,6 +64,9 @@ void role_replay_graphs(void);
 void role_replay_workspaces(void);
 void role_replay_inference(void);
 
+/* roles_legacy.c */
+void role_replay_legacy(void);
+
 /* roles_ipc.c */
 void role_ipc(void);
 void role_ipc_other(void);

@@ -390,6 +390,7 @@ static const struct {
     {"replay-graphs", role_replay_graphs, REPLAYED},
     {"replay-workspaces", role_replay_workspaces, REPLAYED},
     {"replay-inference", role_replay_inference, REPLAYED},
+    {"replay-legacy", role_replay_legacy, REPLAYED},
     {"measured-not", role_measured_not, "VGPU_NVML=/nowhere/libnvidia-ml.so.1"},
 };
 enum { ROLES = sizeof roles / sizeof *roles };

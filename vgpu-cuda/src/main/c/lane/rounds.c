@@ -107,6 +107,6 @@ void vgpu__rounds_over(struct vgpu_lane *lane, uint64_t since) {
     struct vgpu_batch *batch = &lane->ring[(lane->head + i) % VGPU_RING];
     if ((int64_t)(batch->closed_ns - since) > 0) continue;
     batch->waited = lane->count == 1 && batch->idle && batch->only && batch->kind == PIECE_WORK;
-    if (batch->silent && batch->end == NULL) batch->over_ns = now;
+    if (batch->end == NULL) batch->over_ns = now;
   }
 }
