@@ -61,6 +61,7 @@ void role_replay_primary(void);
 void role_replay_threads(void);
 void role_replay_allocator(void);
 void role_replay_graphs(void);
+void role_replay_captures(void);
 void role_replay_workspaces(void);
 void role_replay_inference(void);
 

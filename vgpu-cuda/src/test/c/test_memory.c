@@ -388,6 +388,7 @@ static const struct {
     {"replay-threads", role_replay_threads, REPLAYED},
     {"replay-allocator", role_replay_allocator, REPLAYED},
     {"replay-graphs", role_replay_graphs, REPLAYED},
+    {"replay-captures", role_replay_captures, REPLAYED},
     {"replay-workspaces", role_replay_workspaces, REPLAYED},
     {"replay-inference", role_replay_inference, REPLAYED},
     {"replay-legacy", role_replay_legacy, REPLAYED},

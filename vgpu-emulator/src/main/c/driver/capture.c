@@ -23,7 +23,8 @@ bool emu_capture_blocks_legacy(CUcontext context) {
     return false;
 }
 
-CUresult emu_capture_begin(CUstream stream, int mode, CUgraph graph) {
+/* graph: NULL for a new one. */
+static CUresult begin(CUstream stream, int mode, CUgraph graph) {
     if (stream->is_legacy) {
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
@@ -39,6 +40,7 @@ CUresult emu_capture_begin(CUstream stream, int mode, CUgraph graph) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     capture->graph = target;
+    capture->is_to_graph = graph != NULL;
     capture->origin = stream;
     capture->mode = mode;
     capture->id = __atomic_add_fetch(&capture_count, 1, __ATOMIC_RELAXED);
@@ -46,6 +48,53 @@ CUresult emu_capture_begin(CUstream stream, int mode, CUgraph graph) {
     set_capture(stream, capture);
     __atomic_add_fetch(&active_count, 1, __ATOMIC_ACQ_REL);
     return CUDA_SUCCESS;
+}
+
+CUresult emu_capture_begin(CUstream stream, int mode) {
+    return begin(stream, mode, NULL);
+}
+
+/* Nodes that another graph has, or none, cannot be dependencies. */
+static bool are_of(CUgraph graph, const CUgraphNode *nodes, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!emu_is_node(nodes[i]) || nodes[i]->graph != graph) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static CUresult add_needs(CUstream stream, const CUgraphNode *needs, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        bool is_known = false;
+        for (size_t j = 0; j < stream->captured.count; j++) {
+            is_known |= stream->captured.items[j] == needs[i];
+        }
+        if (!is_known && !emu_nodes_add(&stream->captured, needs[i])) {
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult emu_capture_begin_to(CUstream stream, int mode, CUgraph graph, const CUgraphNode *needs,
+                              size_t count) {
+    CUresult result = are_of(graph, needs, count) ? begin(stream, mode, graph)
+                                                  : CUDA_ERROR_INVALID_VALUE;
+    return result == CUDA_SUCCESS ? add_needs(stream, needs, count) : result;
+}
+
+CUresult emu_capture_depend(CUstream stream, const CUgraphNode *needs, size_t count, bool replace) {
+    if (stream->capture == NULL) {
+        return CUDA_ERROR_ILLEGAL_STATE;
+    }
+    if (!are_of(stream->capture->graph, needs, count)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (replace) {
+        emu_nodes_clear(&stream->captured);
+    }
+    return add_needs(stream, needs, count);
 }
 
 CUresult emu_capture_fail(CUstream stream, CUresult error) {
@@ -100,7 +149,7 @@ CUresult emu_capture_end(CUstream stream, CUgraph *graph) {
     }
     if (result == CUDA_SUCCESS) {
         *graph = capture->graph;
-    } else {
+    } else if (!capture->is_to_graph) {
         emu_graph_close(capture->graph);
     }
     emu_pool_give(&captures, capture);
