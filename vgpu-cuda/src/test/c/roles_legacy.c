@@ -1,8 +1,4 @@
-/*
- * A program of test_memory.c that mixes the legacy stream with blocking streams, bare and under the hook. A blocking
- * stream waits for a word that another one writes later. A kernel in the legacy stream before both delays neither. An
- * event that the hook recorded there in between would: it would follow the wait, and the write would follow it.
- */
+/* Programs of test_memory.c that mix the legacy stream with blocking streams, bare and under the hook. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -39,6 +35,11 @@ static void prepare(void) {
   CHECK(CU(cuStreamCreate, &waits, 0u) == ABI_SUCCESS && CU(cuStreamCreate, &writes, 0u) == ABI_SUCCESS, "streams");
 }
 
+static void launch_in(CUstream stream, uint64_t ns) {
+  void *arguments[] = {&ns};
+  CHECK(CU(cuLaunchKernel, spin, 1u, 1u, 1u, 32u, 1u, 1u, 0u, stream, arguments, NULL) == ABI_SUCCESS, "launch");
+}
+
 static void await_idle(void) {
   uint64_t until = seat_now() + WAIT_MS * 1000000u;
   while (slot != NULL && GET(slot->busy) != 0 && seat_now() < until) usleep(100);
@@ -67,18 +68,23 @@ static void await_asleep(const int *tid) {
   while ((GET(*tid) == 0 || !sleeps(GET(*tid))) && seat_now() < until) usleep(100);
 }
 
+static void check_charge(double real) {
+  await_idle();
+  if (slot == NULL) return;
+  double charged = (double)GET(slot->gpu_ns);
+  fprintf(stderr, "  %.1f ms of kernels: charged %.1f ms\n", real / 1e6, charged / 1e6);
+  CHECK(charged > real * 0.7 && charged < real * 2, "charged %.3f", charged / real);
+}
+
 enum way { BY_ITSELF, BY_A_QUERY, BY_A_WAIT };
 static const char *const WAYS[] = {"left alone", "then a query", "then a wait in another thread"};
 
 static void play_round(enum way way) {
-  uint64_t ns = KERNEL_NS, until;
-  void *arguments[] = {&ns};
+  uint64_t until;
   pthread_t thread;
   int tid = 0;
   CHECK(CU(cuStreamWriteValue32_v2, NULL, word, 0u, 0u) == ABI_SUCCESS && CU(cuCtxSynchronize) == ABI_SUCCESS, "reset");
-  for (int i = 0; i < KERNELS; i++) {
-    CHECK(CU(cuLaunchKernel, spin, 1u, 1u, 1u, 32u, 1u, 1u, 0u, NULL, arguments, NULL) == ABI_SUCCESS, "launch");
-  }
+  for (int i = 0; i < KERNELS; i++) launch_in(NULL, KERNEL_NS);
   CHECK(CU(cuStreamWaitValue32_v2, waits, word, 1u, 0u) == ABI_SUCCESS, "wait");
   if (way == BY_ITSELF) await_idle();
   if (way == BY_A_QUERY) (void)CU(cuStreamQuery, waits);
@@ -98,14 +104,51 @@ static void play_round(enum way way) {
   CHECK(CU(cuCtxSynchronize) == ABI_SUCCESS, "sync");
 }
 
+/*
+ * A blocking stream waits for a word that another one writes later. A kernel in the legacy stream before both delays
+ * neither. An event that the hook recorded there in between would: it would follow the wait, and the write would follow
+ * it.
+ */
 void role_replay_legacy(void) {
   prepare();
   for (int way = BY_ITSELF; way <= BY_A_WAIT; way++) {
     for (int i = 0; i < ROUNDS; i++) play_round((enum way)way);
     printf("a wait and its write, beside the legacy stream, %s: over\n", WAYS[way]);
   }
-  await_idle();
-  double charged = slot == NULL ? 0 : (double)GET(slot->gpu_ns), real = 3.0 * ROUNDS * KERNELS * KERNEL_NS;
-  if (slot != NULL) fprintf(stderr, "  %.1f ms of kernels: charged %.1f ms\n", real / 1e6, charged / 1e6);
-  CHECK(slot == NULL || (charged > real * 0.7 && charged < real * 2), "charged %.3f", charged / real);
+  check_charge(3.0 * ROUNDS * KERNELS * KERNEL_NS);
+}
+
+enum { LOOP = 40, CAPTURES = 20, LONGER_NS = 20000000 };
+
+/* Rounds alike, then a longer one. */
+static void *loop_in_legacy(void *tid) {
+  CU(cuCtxSetCurrent, context);
+  for (int i = 0; i <= LOOP; i++) {
+    launch_in(NULL, i < LOOP ? KERNEL_NS : LONGER_NS);
+    if (i == LOOP) __atomic_store_n((int *)tid, (int)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+    CHECK(CU(cuStreamSynchronize, NULL) == ABI_SUCCESS, "sync");
+  }
+  return NULL;
+}
+
+/*
+ * A thread waits for each of its kernels in the legacy stream. During the last one, another thread captures a blocking
+ * stream. Querying the legacy stream meanwhile would make the capture fail.
+ */
+void role_replay_legacy_capture(void) {
+  void *graph = NULL;
+  pthread_t thread;
+  prepare();
+  for (int i = 0; i < CAPTURES; i++) {
+    int tid = 0;
+    CHECK(pthread_create(&thread, NULL, loop_in_legacy, &tid) == 0, "thread");
+    await_asleep(&tid);
+    CHECK(CU(cuStreamBeginCapture_v2, waits, 2) == ABI_SUCCESS, "begin");
+    launch_in(waits, KERNEL_NS);
+    pthread_join(thread, NULL);
+    printf("capture %d: %d\n", i, (int)CU(cuStreamEndCapture, waits, &graph));
+    CHECK(graph == NULL || CU(cuGraphDestroy, graph) == ABI_SUCCESS, "destroy");
+    CHECK(CU(cuCtxSynchronize) == ABI_SUCCESS, "sync");
+  }
+  check_charge((double)CAPTURES * (LOOP * KERNEL_NS + LONGER_NS));
 }

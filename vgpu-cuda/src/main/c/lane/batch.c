@@ -474,9 +474,10 @@ int vgpu__batch_runs(struct vgpu_lane *lane) {
   unsigned left = vgpu__batch_harvest(lane);
   CUevent first = left > 0 ? lane->ring[lane->head].start : lane->start;
   int silent = left > 0 ? lane->ring[lane->head].silent : lane->silent && (lane->ticket & 1) != 0;
+  uint64_t opened_ns = left > 0 ? lane->ring[lane->head].opened_ns : lane->opened_ns;
   if (first == NULL && !silent) return 0;
   int entered = vgpu__context_enter(lane->context);
-  int begun = silent ? REAL(cuStreamQuery)(lane->stream) == ABI_NOT_READY : REAL(cuEventQuery)(first) != ABI_NOT_READY;
+  int begun = silent ? vgpu__query_stream(lane, opened_ns) == ABI_NOT_READY : REAL(cuEventQuery)(first) != ABI_NOT_READY;
   vgpu__context_leave(entered);
   return begun;
 }

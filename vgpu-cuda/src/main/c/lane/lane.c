@@ -168,6 +168,21 @@ void vgpu__order_stream(CUstream stream) {
   vgpu__close_lane(lane, vgpu__batch_close);
 }
 
+/*
+ * Marks the stream as used, then locks each lane of the legacy stream: a query or an event by another thread is over,
+ * and the next one sees the mark.
+ */
+void vgpu__capture_stream(CUstream stream) {
+  if (!LOAD_ACQUIRE(vgpu__attached)) return;
+  const struct vgpu_context *context = vgpu__blocking_ordered(stream);
+  struct vgpu_lane *lane;
+  vgpu__close_stream(stream);
+  for (unsigned i = 0; context != NULL && (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || lane->context != context || !vgpu__is_legacy(LOAD(lane->stream))) continue;
+    vgpu__close_lane(lane, vgpu__batch_close_later);
+  }
+}
+
 uint64_t vgpu__wait_stream(CUstream stream) {
   struct vgpu_lane *lane = LOAD_ACQUIRE(vgpu__attached) ? vgpu__lane_for(stream, 0) : NULL;
   if (lane != NULL) vgpu__close_lane(lane, vgpu__batch_close_waiting);

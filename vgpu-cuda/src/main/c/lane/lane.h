@@ -115,6 +115,7 @@ void vgpu__slipped(struct vgpu_entry *entry);
 
 void vgpu__close_stream(CUstream stream); /* closes the open batch, in a call that puts something into the stream */
 void vgpu__order_stream(CUstream stream); /* the same in a call that makes the stream wait, signal, or call the host */
+void vgpu__capture_stream(CUstream stream); /* the same before the stream is captured */
 void vgpu__settle_stream(CUstream stream); /* closes the open batch after a call that waited for it, and harvests */
 void vgpu__close_thread(void);            /* closes those of the lanes that this thread used last */
 /* Before a wait: close the open batches too, and return when the wait begins. */
@@ -278,9 +279,13 @@ unsigned vgpu__batch_harvest(struct vgpu_lane *lane); /* returns the number of b
 /* legacy.c */
 int vgpu__is_blocking(CUstream stream); /* as the calling thread names it */
 void vgpu__blocking_used(struct vgpu_context *context); /* work enters a blocking stream */
-void vgpu__blocking_ordered(CUstream stream); /* the stream, if it is blocking, is used without a lane */
+/* The stream, if it is blocking, is used without a lane. Its context, or NULL. */
+struct vgpu_context *vgpu__blocking_ordered(CUstream stream);
+int vgpu__is_legacy(CUstream stream);
 /* Whether an event in this lane's stream could hold up blocking streams that were used since then. */
 int vgpu__holds_others_up(const struct vgpu_lane *lane, uint64_t since);
+/* Whether its work since then is over. If that cannot be asked without harm to a capture: not for a second. */
+abi_result vgpu__query_stream(const struct vgpu_lane *lane, uint64_t since);
 
 /* rounds.c; lane's lock held */
 /* Whether the batch about to be opened is a silent round. */

@@ -4,12 +4,16 @@
  * of a call that puts work into the legacy stream: that work does the same. Later it may not be: a blocking stream may
  * wait for another one meanwhile, which would then wait for the event. So a batch that is closed later has no end event
  * if a blocking stream was used since it was opened.
+ *
+ * While a blocking stream is being captured, the legacy stream must not even be queried: the capture would fail (CUDA
+ * programming guide, prohibited and unhandled operations).
  */
 #include "lane.h"
 
 enum { NON_BLOCKING = 1 };
+static const uint64_t UNKNOWN_NS = 1000u * (uint64_t)NS_PER_MS;
 
-static int vgpu__is_legacy(CUstream stream) { return stream == NULL || stream == ABI_STREAM_LEGACY; }
+int vgpu__is_legacy(CUstream stream) { return stream == NULL || stream == ABI_STREAM_LEGACY; }
 
 int vgpu__is_blocking(CUstream stream) {
   unsigned flags = 0;
@@ -19,13 +23,14 @@ int vgpu__is_blocking(CUstream stream) {
 
 void vgpu__blocking_used(struct vgpu_context *context) { STORE(context->blocking_ns, vgpu__now_ns()); }
 
-void vgpu__blocking_ordered(CUstream stream) {
+struct vgpu_context *vgpu__blocking_ordered(CUstream stream) {
   CUcontext handle = NULL;
-  if (!vgpu__is_blocking(stream)) return;
+  if (!vgpu__is_blocking(stream)) return NULL;
   if (!vgpu__is_special(stream)) REAL(cuStreamGetCtx)(stream, &handle);
   if (handle == NULL) REAL(cuCtxGetCurrent)(&handle);
   struct vgpu_context *context = handle == NULL ? NULL : vgpu__context_of(handle);
   if (context != NULL) vgpu__blocking_used(context);
+  return context;
 }
 
 /* Work that joins an open batch leaves no time of its own. */
@@ -37,6 +42,11 @@ static int vgpu__blocking_works(const struct vgpu_context *context) {
     }
   }
   return 0;
+}
+
+abi_result vgpu__query_stream(const struct vgpu_lane *lane, uint64_t since) {
+  if (!vgpu__holds_others_up(lane, since)) return REAL(cuStreamQuery)(lane->stream);
+  return vgpu__now_ns() - since < UNKNOWN_NS ? ABI_NOT_READY : ABI_SUCCESS;
 }
 
 int vgpu__holds_others_up(const struct vgpu_lane *lane, uint64_t since) {

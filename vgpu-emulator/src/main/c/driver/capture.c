@@ -23,6 +23,25 @@ bool emu_capture_blocks_legacy(CUcontext context) {
     return false;
 }
 
+static CUresult refuse(CUcontext context, unsigned int except, CUresult error) {
+    CUresult result = CUDA_SUCCESS;
+    for (CUstream stream = context->streams; stream != NULL; stream = stream->next) {
+        if (stream->capture != NULL && (stream->flags & except) == 0) {
+            stream->capture->failed = true;
+            result = error;
+        }
+    }
+    return result;
+}
+
+CUresult emu_capture_refuse_legacy(CUcontext context) {
+    return refuse(context, CU_STREAM_NON_BLOCKING, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+}
+
+CUresult emu_capture_refuse_context(CUcontext context) {
+    return refuse(context, 0, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
 /* graph: NULL for a new one. */
 static CUresult begin(CUstream stream, int mode, CUgraph graph) {
     if (stream->is_legacy) {
@@ -214,11 +233,8 @@ bool emu_capture_take(CUstream stream, const emu_operation *operation, CUresult 
     bool waits_for_captured =
         operation->kind == EMU_WAIT && operation->event.event->capture != NULL;
     if (stream->capture == NULL && !waits_for_captured) {
-        if (stream->is_legacy && emu_capture_blocks_legacy(stream->context)) {
-            *result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-            return true;
-        }
-        return false;
+        *result = stream->is_legacy ? emu_capture_refuse_legacy(stream->context) : CUDA_SUCCESS;
+        return *result != CUDA_SUCCESS;
     }
     if (stream->capture != NULL && stream->capture->failed) {
         *result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;

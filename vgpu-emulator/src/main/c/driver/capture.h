@@ -40,4 +40,12 @@ bool emu_captures_active(void);
 /* Whether a stream that the context's legacy stream would wait for is being captured. */
 bool emu_capture_blocks_legacy(CUcontext context);
 
+/*
+ * The legacy stream stands for all blocking streams, and a context for all its streams. Using, querying or awaiting
+ * either while one of these streams is being captured is an error, and the captures fail. CUDA_SUCCESS: none is. The
+ * caller holds the context's lock.
+ */
+CUresult emu_capture_refuse_legacy(CUcontext context);
+CUresult emu_capture_refuse_context(CUcontext context);
+
 #endif
