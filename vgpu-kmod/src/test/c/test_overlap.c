@@ -1,4 +1,4 @@
-/* The core on the model of the resource manager: in overlapping calls, the driver holds no more than the ledger says. */
+/* The core on the model of the resource manager: calls that overlap. The driver holds no more than the ledger says. */
 #include "test_core.h"
 
 static void nested(void (*meanwhile)(void)) { bed_meanwhile = meanwhile; }
