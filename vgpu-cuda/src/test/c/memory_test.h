@@ -79,6 +79,7 @@ void role_replay_inference(void);
 /* roles_legacy.c */
 void role_replay_legacy(void);
 void role_replay_legacy_capture(void);
+void role_replay_legacy_waits(void);
 
 /* roles_ipc.c */
 void role_ipc(void);

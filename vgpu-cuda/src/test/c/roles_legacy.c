@@ -152,3 +152,23 @@ void role_replay_legacy_capture(void) {
   }
   check_charge((double)CAPTURES * (LOOP * KERNEL_NS + LONGER_NS));
 }
+
+/*
+ * Work in a blocking stream that is not waited for, then the legacy stream waits for the host. The blocking stream
+ * waits too, which is not charged to the work before.
+ */
+void role_replay_legacy_waits(void) {
+  enum { WAIT_US = 30000 };
+  CUstream apart = NULL;
+  prepare();
+  CHECK(CU(cuStreamCreate, &apart, 1u) == ABI_SUCCESS, "stream");
+  for (int i = 0; i < ROUNDS; i++) {
+    CHECK(CU(cuStreamWriteValue32_v2, apart, word, 0u, 0u) == ABI_SUCCESS && CU(cuCtxSynchronize) == ABI_SUCCESS, "reset");
+    for (int k = 0; k < KERNELS; k++) launch_in(writes, KERNEL_NS);
+    CHECK(CU(cuStreamWaitValue32_v2, NULL, word, 1u, 0u) == ABI_SUCCESS, "wait");
+    usleep(WAIT_US); /* what the host does meanwhile */
+    CHECK(CU(cuStreamWriteValue32_v2, apart, word, 1u, 0u) == ABI_SUCCESS && CU(cuCtxSynchronize) == ABI_SUCCESS, "sync");
+    printf("round %d\n", i);
+  }
+  check_charge((double)ROUNDS * KERNELS * KERNEL_NS);
+}

@@ -135,6 +135,7 @@ static const struct {
     {"replay-inference", role_replay_inference, REPLAYED},
     {"replay-legacy", role_replay_legacy, REPLAYED},
     {"replay-legacy-capture", role_replay_legacy_capture, REPLAYED},
+    {"replay-legacy-waits", role_replay_legacy_waits, REPLAYED},
     {"measured-not", role_measured_not, "VGPU_NVML=/nowhere/libnvidia-ml.so.1"},
 };
 enum { ROLES = sizeof roles / sizeof *roles };

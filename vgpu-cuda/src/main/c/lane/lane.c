@@ -158,7 +158,22 @@ void vgpu__close_stream(CUstream stream) {
   if (lane != NULL) vgpu__close_lane(lane, vgpu__batch_close);
 }
 
+/*
+ * Blocking streams wait with the legacy stream, so their open batches end before its wait. An event in them holds
+ * nothing up that does not wait for the legacy stream anyway.
+ */
+static void vgpu__order_legacy(void) {
+  CUcontext handle = NULL;
+  struct vgpu_lane *lane;
+  REAL(cuCtxGetCurrent)(&handle);
+  for (unsigned i = 0; handle != NULL && (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || !LOAD(lane->blocking) || (vgpu__lane_ticket(lane) & 1) == 0) continue;
+    if (lane->context->handle == handle) vgpu__close_lane(lane, vgpu__batch_close_later);
+  }
+}
+
 void vgpu__order_stream(CUstream stream) {
+  if (vgpu__is_legacy(stream)) vgpu__order_legacy();
   struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
   if (lane == NULL) {
     vgpu__blocking_ordered(stream);
