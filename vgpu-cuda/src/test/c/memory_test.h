@@ -28,6 +28,17 @@ void open_driver(void);  /* the driver itself, after cuInit */
 void begin(void);         /* with a context that is charged exactly */
 void begin_inexact(void); /* with a context that is charged the set size */
 
+/* roles_memory.c */
+void role_plain(void);
+void role_graphs(void);
+void role_physical(void);
+void role_arrays(void);
+void role_managed(void);
+void role_shared(void);
+void role_errors(void);
+void role_errors_found(void);
+void role_errors_found_next(void);
+
 /* roles_pools.c */
 void role_pools(void);
 void role_pools_later(void);
@@ -61,8 +72,14 @@ void role_replay_primary(void);
 void role_replay_threads(void);
 void role_replay_allocator(void);
 void role_replay_graphs(void);
+void role_replay_captures(void);
 void role_replay_workspaces(void);
 void role_replay_inference(void);
+
+/* roles_legacy.c */
+void role_replay_legacy(void);
+void role_replay_legacy_capture(void);
+void role_replay_legacy_waits(void);
 
 /* roles_ipc.c */
 void role_ipc(void);

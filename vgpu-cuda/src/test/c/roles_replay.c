@@ -276,6 +276,53 @@ void role_replay_graphs(void) {
   }
 }
 
+/*
+ * A compiler of graphs captures step after step into one graph, with work in the same stream before: nothing but these
+ * steps may be in it.
+ */
+void role_replay_captures(void) {
+  enum { STEPS = 4 };
+  CUstream stream = NULL;
+  void *graph = NULL, *ended = NULL, *last = NULL;
+  CUgraphExec exec = NULL;
+  CUdeviceptr x = 0, y = 0;
+  start_program();
+  load_kernels();
+  uint64_t n = 1024;
+  float a = 1;
+  DO(cuStreamCreate, &stream, 1u);
+  DO(cuMemAlloc_v2, &x, (size_t)4096);
+  DO(cuMemAlloc_v2, &y, (size_t)4096);
+  CHECK(fill_with(x, 0x3f800000, n, NULL) == ABI_SUCCESS && fill_with(y, 0, n, NULL) == ABI_SUCCESS, "1.0 and 0.0");
+  DO(cuCtxSynchronize);
+  DO(cuGraphCreate, &graph, 0u);
+  for (int i = 0; i < STEPS; i++) {
+    CUdeviceptr scratch = 0;
+    size_t nodes = 0, before = 1;
+    for (int k = 0; k < 20; k++) CHECK(launch(saxpy, stream, (void *[]){&a, &x, &y, &n}) == ABI_SUCCESS, "before");
+    DO(cuStreamBeginCaptureToGraph, stream, graph, last == NULL ? NULL : &last, NULL, (size_t)(last != NULL), 0);
+    DO(cuMemAllocAsync, &scratch, (size_t)(3 * MIB), stream);
+    CHECK(launch(saxpy, stream, (void *[]){&a, &x, &y, &n}) == ABI_SUCCESS, "kernel");
+    DO(cuMemFreeAsync, scratch, stream);
+    DO(cuStreamUpdateCaptureDependencies, stream, NULL, (size_t)0, 0u);
+    CHECK(CU(cuStreamGetCaptureInfo_v2, stream, &(int){0}, NULL, NULL, (const void *const **)&ended, &before) == ABI_SUCCESS, "info");
+    CHECK(before == 1, "%zu", before);
+    last = *(void **)ended;
+    tell("end", CU(cuStreamEndCapture, stream, &ended));
+    CHECK(ended == graph && CU(cuGraphGetNodes, graph, NULL, &nodes) == ABI_SUCCESS, "its own graph");
+    tell("nodes", (long long)nodes);
+    DO(cuGraphInstantiateWithFlags, &exec, graph, 0ull);
+    for (int k = 0; k < 10; k++) CHECK(CU(cuGraphLaunch, exec, stream) == ABI_SUCCESS, "launch");
+    DO(cuStreamSynchronize, stream);
+    tell("word", word_at(y));
+    step("launched");
+    DO(cuGraphExecDestroy, exec);
+    tell("trim", CU(cuDeviceGraphMemTrim, 0));
+    step("trimmed");
+  }
+  DO(cuGraphDestroy, graph);
+}
+
 /* A linear algebra library: one workspace per stream, from a pool that keeps freed memory until it is trimmed. */
 void role_replay_workspaces(void) {
   struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};

@@ -49,6 +49,18 @@ int await_work(const struct fake_seat *seat, uint64_t before);
   seat_open(&seat, quota, context); \
   seat_start(&seat)
 
+/* test_gate.c */
+void test_gate(void);
+void test_waits_asleep(void);
+void test_bound(void);
+void test_messages(void);
+void test_resting(void);
+void test_revoked(void);
+void test_seat_killed(void);
+void test_seat_stopped(void);
+void test_seat_late(void);
+void test_seat_rests(void);
+
 /* test_express.c */
 void test_express_obeyed(void);
 void test_express_stale(void);
@@ -98,6 +110,11 @@ void test_tenants_drop(void);
 void test_tenants_fork(void);
 void test_tenants_churn(void);
 void test_tenants_killed(void);
+
+/* roles_churn.c */
+void role_churn(const char *ms);
+void role_fill(const char *ms);
+void role_churn_and_launch(const char *ms);
 
 /* roles_tenants.c */
 void role_tenants_memory(const char *argument);

@@ -1,4 +1,4 @@
-/* Child graphs and changes to graphs; words that streams write and wait for. */
+/* Child graphs, changes to graphs, captures into graphs; words that streams write and wait for. */
 #include "check.h"
 #include "cuda_api.h"
 
@@ -20,6 +20,11 @@ CUresult cuStreamWriteValue32_v2(CUstream, CUdeviceptr, uint32_t, unsigned int);
 CUresult cuStreamWaitValue64_v2(CUstream, CUdeviceptr, uint64_t, unsigned int);
 CUresult cuStreamWriteValue64_v2(CUstream, CUdeviceptr, uint64_t, unsigned int);
 CUresult cuStreamBatchMemOp_v2(CUstream, unsigned int, CUstreamBatchMemOpParams *, unsigned int);
+CUresult cuStreamBeginCaptureToGraph(CUstream, CUgraph, const CUgraphNode *,
+                                     const CUgraphEdgeData *, size_t, int);
+CUresult cuStreamUpdateCaptureDependencies(CUstream, CUgraphNode *, size_t, unsigned int);
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream, CUgraphNode *, const CUgraphEdgeData *, size_t,
+                                              unsigned int);
 
 static CUfunction spin;
 static CUcontext context;
@@ -178,6 +183,56 @@ static void streamsWaitForWords(void) {
     CHECK_OK(cuStreamDestroy_v2(stream));
 }
 
+static void submit(CUstream stream, uint64_t ns) {
+    CHECK_OK(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&ns}, NULL));
+}
+
+/* Two nodes of 3 ms and 1 ms are there before; what is captured comes after one of them, after both, or after none. */
+static void captureContinuesAGraph(void) {
+    CUgraph graph = NULL;
+    CUgraph ended = NULL;
+    CUgraphNode nodes[3];
+    CUstream stream = stream_of_its_own();
+    CHECK_OK(cuGraphCreate(&graph, 0));
+    nodes[0] = add(graph, NULL, 0, 3 * MS);
+    nodes[1] = add(graph, NULL, 0, MS);
+    CHECK_OK(cuStreamBeginCaptureToGraph(stream, graph, &nodes[1], NULL, 1, 1));
+    submit(stream, MS);
+    CHECK_OK(cuStreamEndCapture(stream, &ended));
+    CHECK(ended == graph);
+    CHECK_EQUAL(time_of(graph), 3000);
+    CHECK_OK(cuStreamBeginCaptureToGraph(stream, graph, nodes, NULL, 2, 1));
+    submit(stream, MS);
+    CHECK_OK(cuStreamUpdateCaptureDependencies(stream, NULL, 0, 1)); /* replaced by none */
+    submit(stream, 2 * MS);
+    CHECK_OK(cuStreamUpdateCaptureDependencies_v2(stream, nodes, NULL, 1, 0)); /* and one more */
+    submit(stream, 5 * MS);
+    CHECK_OK(cuStreamEndCapture(stream, &ended));
+    CHECK_EQUAL(time_of(graph), 8000); /* 3 before 5 */
+    /* A capture that fails leaves the graph to the program. */
+    CHECK_OK(cuStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0, 1));
+    submit(stream, 9 * MS);
+    CHECK_EQUAL(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_EQUAL(cuStreamEndCapture(stream, &ended), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    CHECK_EQUAL(time_of(graph), 9000);
+    CUgraph other = NULL;
+    CHECK_OK(cuGraphCreate(&other, 0));
+    nodes[2] = add(other, NULL, 0, MS);
+    CHECK_EQUAL(cuStreamBeginCaptureToGraph(stream, graph, &nodes[2], NULL, 1, 1),
+                CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuStreamBeginCaptureToGraph(stream, NULL, NULL, NULL, 0, 1),
+                CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuStreamUpdateCaptureDependencies(stream, nodes, 1, 0), CUDA_ERROR_ILLEGAL_STATE);
+    CHECK_OK(cuStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0, 1));
+    CHECK_EQUAL(cuStreamUpdateCaptureDependencies(stream, nodes, 1, 2), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuStreamUpdateCaptureDependencies(stream, &nodes[2], 1, 0),
+                CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuStreamEndCapture(stream, &ended));
+    CHECK_OK(cuGraphDestroy(other));
+    CHECK_OK(cuGraphDestroy(graph));
+    CHECK_OK(cuStreamDestroy_v2(stream));
+}
+
 int main(void) {
     CUmodule module = NULL;
     CHECK_OK(cuInit(0));
@@ -188,6 +243,7 @@ int main(void) {
     childrenAreSpreadOut();
     clonesAreGraphsOfTheirOwn();
     eventsInGraphs();
+    captureContinuesAGraph();
     streamsWaitForWords();
     CHECK_OK(cuDevicePrimaryCtxRelease_v2(0));
     return check_failures == 0 ? 0 : 1;

@@ -24,6 +24,13 @@ nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *
 nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *version, unsigned int size);
 nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int size, unsigned long *set);
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values);
+nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t other, int what, int *status);
+nvmlReturn_t nvmlDeviceGetSupportedClocksEventReasons(nvmlDevice_t device,
+                                                      unsigned long long *reasons);
+nvmlReturn_t nvmlDeviceGetSupportedClocksThrottleReasons(nvmlDevice_t device,
+                                                         unsigned long long *reasons);
+nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
+                                                    unsigned long long *reasons);
 
 /* nvtop 3 shows no GPU if one of these is missing, whatever they return. */
 static const char *const needed[] = {
@@ -81,6 +88,44 @@ static void readingsAreGiven(void) {
     CHECK((processors[0] & 1) != 0);
 }
 
+static void write_settings(const char *text) {
+    char path[300];
+    char fresh[310];
+    snprintf(path, sizeof path, "%s/nvml", getenv("VGPU_EMULATOR_DIR"));
+    snprintf(fresh, sizeof fresh, "%s.new", path);
+    FILE *file = fopen(fresh, "we");
+    CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0 && rename(fresh, path) == 0);
+}
+
+/* Programs that choose how to share work between GPUs ask whether NVLink connects each pair. */
+static void pairsTellWhatConnectsThem(void) {
+    nvmlDevice_t second = NULL;
+    int status = -1;
+    CHECK_OK(nvmlDeviceGetHandleByIndex_v2(1, &second));
+    for (int what = 0; what < 5; what++) {
+        CHECK_OK(nvmlDeviceGetP2PStatus(device, second, what, &status));
+        CHECK_EQUAL(status, 0);
+    }
+    write_settings("nvlinks.1=0\n");
+    CHECK_OK(nvmlDeviceGetP2PStatus(device, second, 0, &status));
+    CHECK_EQUAL(status, 0);
+    CHECK_OK(nvmlDeviceGetP2PStatus(device, second, 2, &status));
+    CHECK_EQUAL(status, 5);
+    CHECK_EQUAL(nvmlDeviceGetP2PStatus(device, second, 5, &status), NVML_ERROR_INVALID_ARGUMENT);
+    CHECK_EQUAL(nvmlDeviceGetP2PStatus(device, device, 0, &status), NVML_ERROR_INVALID_ARGUMENT);
+    CHECK_EQUAL(nvmlDeviceGetP2PStatus(device, NULL, 0, &status), NVML_ERROR_INVALID_ARGUMENT);
+}
+
+static void reasonsAreAmongTheSupportedOnes(void) {
+    unsigned long long now = 0;
+    unsigned long long supported = 0;
+    unsigned long long older = 0;
+    CHECK_OK(nvmlDeviceGetCurrentClocksEventReasons(device, &now));
+    CHECK_OK(nvmlDeviceGetSupportedClocksEventReasons(device, &supported));
+    CHECK_OK(nvmlDeviceGetSupportedClocksThrottleReasons(device, &older));
+    CHECK(supported == older && supported != 0 && (now & ~supported) == 0);
+}
+
 static void fieldsAnswerOneByOne(void) {
     nvmlFieldValue_t fields[2] = {{.fieldId = 83}, {.fieldId = 9999}};
     CHECK_OK(nvmlDeviceGetFieldValues(device, 2, fields));
@@ -129,8 +174,10 @@ int main(void) {
     CHECK_OK(nvmlDeviceGetHandleByIndex_v2(0, &device));
     monitorsFindTheirFunctions();
     readingsAreGiven();
+    reasonsAreAmongTheSupportedOnes();
     fieldsAnswerOneByOne();
     oldPlacesOnTheBusAreShorter();
     versionsAreThoseOfTheSettings();
+    pairsTellWhatConnectsThem();
     return check_failures != 0;
 }

@@ -1,4 +1,7 @@
-/* Textures and surfaces: bindings are checked and can be queried. Contexts that are attached several times. */
+/*
+ * Textures and surfaces: bindings are checked and can be queried. Copies to and from arrays. Contexts that are attached
+ * several times.
+ */
 #include "check.h"
 #include "cuda_api.h"
 
@@ -26,6 +29,15 @@ CUresult cuTexRefGetAddressMode(int *mode, CUtexref reference, int dimension);
 CUresult cuParamSetTexRef(CUfunction function, int unit, CUtexref reference);
 CUresult cuCtxAttach(CUcontext *context, unsigned int flags);
 CUresult cuCtxDetach(CUcontext context);
+CUresult cuMemcpyHtoA_v2(CUarray to, size_t offset, const void *from, size_t bytes);
+CUresult cuMemcpyHtoA_v2_ptds(CUarray to, size_t offset, const void *from, size_t bytes);
+CUresult cuMemcpyAtoH_v2(void *to, CUarray from, size_t offset, size_t bytes);
+CUresult cuMemcpyDtoA_v2(CUarray to, size_t offset, CUdeviceptr from, size_t bytes);
+CUresult cuMemcpyAtoD_v2(CUdeviceptr to, CUarray from, size_t offset, size_t bytes);
+CUresult cuMemcpyAtoA_v2(CUarray to, size_t offset, CUarray from, size_t from_offset, size_t bytes);
+CUresult cuMemcpyHtoAAsync_v2(CUarray to, size_t offset, const void *from, size_t bytes,
+                              CUstream stream);
+CUresult cuMemcpyAtoHAsync_v2(void *to, CUarray from, size_t offset, size_t bytes, CUstream stream);
 
 static const char ptx[] = ".version 6.0\n.global .texref picture;\n.entry draw() { ret; }\n";
 
@@ -34,6 +46,49 @@ static CUarray make_array(void) {
     CUDA_ARRAY_DESCRIPTOR shape = {.width = 16, .height = 8, .format = 0x08, .channels = 4};
     CHECK_OK(cuArrayCreate_v2(&array, &shape));
     return array;
+}
+
+static CUarray make_line(void) {
+    CUarray array = NULL;
+    CUDA_ARRAY_DESCRIPTOR shape = {.width = 64, .format = 0x01, .channels = 1};
+    CHECK_OK(cuArrayCreate_v2(&array, &shape));
+    return array;
+}
+
+static void bytesGoToArraysAndBack(void) {
+    static const char text[] = "a line of text";
+    char back[64] = "";
+    CUdeviceptr memory = 0;
+    CUarray line = make_line();
+    CUarray other = make_line();
+    CUarray picture = make_array();
+    CUstream stream = NULL;
+    CHECK_OK(cuMemAlloc_v2(&memory, 64));
+    CHECK_OK(cuStreamCreate(&stream, 0));
+    CHECK_OK(cuMemcpyHtoA_v2(line, 8, text, sizeof text));
+    CHECK_OK(cuMemcpyAtoA_v2(other, 0, line, 8, sizeof text));
+    CHECK_OK(cuMemcpyAtoD_v2(memory, other, 0, sizeof text));
+    CHECK_OK(cuMemcpyDtoA_v2(line, 32, memory, sizeof text));
+    CHECK_OK(cuMemcpyAtoH_v2(back, line, 32, sizeof text));
+    CHECK(strcmp(back, text) == 0);
+    CHECK_OK(cuMemcpyHtoAAsync_v2(other, 40, "later", 6, stream));
+    CHECK_OK(cuMemcpyAtoHAsync_v2(back, other, 40, 6, stream));
+    CHECK_OK(cuStreamSynchronize(stream));
+    CHECK(strcmp(back, "later") == 0);
+    CHECK_OK(cuMemcpyHtoA_v2_ptds(line, 63, text, 1));
+    CHECK_OK(cuMemcpyHtoA_v2(line, 99, text, 0)); /* nothing to copy */
+    CHECK_EQUAL(cuMemcpyHtoA_v2(line, 63, text, 2), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuMemcpyHtoA_v2(line, SIZE_MAX, text, 2), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuMemcpyHtoA_v2(picture, 0, text, 2), CUDA_ERROR_INVALID_VALUE); /* two dimensions */
+    CHECK_EQUAL(cuMemcpyHtoA_v2(NULL, 8, text, 2), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuMemcpyAtoH_v2(NULL, line, 0, 2), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuMemcpyAtoD_v2(memory + 63, line, 0, 2), CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuArrayDestroy(line));
+    CHECK_EQUAL(cuMemcpyAtoH_v2(back, line, 0, 2), CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuArrayDestroy(other));
+    CHECK_OK(cuArrayDestroy(picture));
+    CHECK_OK(cuStreamDestroy_v2(stream));
+    CHECK_OK(cuMemFree_v2(memory));
 }
 
 static void texturesTellWhatTheyAreOf(void) {
@@ -142,6 +197,7 @@ int main(void) {
     CHECK_OK(cuDevicePrimaryCtxRetain(&context, 0));
     CHECK_OK(cuCtxSetCurrent(context));
     texturesTellWhatTheyAreOf();
+    bytesGoToArraysAndBack();
     linearMemoryIsChecked();
     modulesHaveReferences();
     contextsEndWithTheirLastUse();

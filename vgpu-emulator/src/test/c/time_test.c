@@ -348,6 +348,8 @@ static void badCapturesAreRefused(void) {
     uint64_t ns = 1;
     CHECK_EQUAL(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&ns}, NULL),
                 CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    CHECK_OK(cuStreamBeginCapture_v2(stream, 0));
     CHECK_OK(cuEventRecord(fork, stream));
     CHECK_OK(cuStreamWaitEvent(side, fork, 0));
     run(side, 1); /* never joined back */
@@ -366,6 +368,20 @@ static void badCapturesAreRefused(void) {
                     CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
         CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
         CHECK(graph == NULL);
+    }
+    /* So does a call for the legacy stream, or for the context; both stand for this stream too. */
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(cuStreamBeginCapture_v2(stream, 2));
+        CHECK_EQUAL(i < 2 ? forbidden[i](NULL) : cuCtxSynchronize(),
+                    i < 2 ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+                          : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    }
+    for (int i = 0; i < 2; i++) { /* the legacy stream does not stand for this one */
+        CHECK_OK(cuStreamBeginCapture_v2(side, 2));
+        CHECK_OK(forbidden[i](NULL));
+        CHECK_OK(cuStreamEndCapture(side, &graph));
+        CHECK_OK(cuGraphDestroy(graph));
     }
     run(side, 1000);
     run(NULL, 1000);

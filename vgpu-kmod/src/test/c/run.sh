@@ -17,7 +17,8 @@ sources="$here/bed.c $here/../model/model_rm.c $here/../../main/c/core/*.c"
 export ASAN_OPTIONS=exitcode=99 TSAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=print_stacktrace=1
 if [ "$kind" != tsan ]; then
   # shellcheck disable=SC2086
-  $cc $flags $sanitize "$here/test_core.c" $sources -o "$work/test_core_$kind"
+  $cc $flags $sanitize "$here/test_core.c" "$here/test_charge.c" "$here/test_hostile.c" "$here/test_overlap.c" \
+    "$here/test_shares.c" $sources -o "$work/test_core_$kind"
   timeout 120 "$work/test_core_$kind" "$@"
 fi
 # shellcheck disable=SC2086

@@ -71,7 +71,7 @@ abi_result cuStreamDestroy_v2(CUstream stream) {
 
 /* Closes the open batch first: no batch can end in a stream that is being captured. */
 #define BEGIN_CAPTURE(which, call) \
-  vgpu__close_stream(which);       \
+  vgpu__capture_stream(which);     \
   return call
 
 abi_result cuStreamBeginCapture(CUstream stream) { BEGIN_CAPTURE(stream, REAL(cuStreamBeginCapture)(stream)); }

@@ -178,11 +178,6 @@ static inline __attribute__((always_inline)) int vgpu__ends_on_host(const char *
          __builtin_strstr(name, "cuMemset") == NULL;
 }
 
-static void vgpu__settle_copy(CUstream stream) {
-  vgpu__close_stream(stream);
-  vgpu__harvest_stream(stream);
-}
-
 /*
  * Where a copy runs. Copies between host and device, and between devices, run on copy engines, beside the kernels of
  * the tenant that has the GPU. Memsets, and copies within a device, run on its processors. If the name does not tell,
@@ -314,7 +309,7 @@ static uint64_t vgpu__small_ns(int ignored, ...) {
 #define HANDLED(name, class, symbol, since, thread, params)
 #define SYNC_WORK(name, symbol, since, thread, params, args)            \
   abi_result name params {                                              \
-    struct vgpu_piece piece = {.kind = KIND(#name, args)};              \
+    struct vgpu_piece piece = {.kind = KIND(#name, args), .waits = 1};  \
     if (piece.kind == PIECE_COPY) {                                     \
       ESTIMATE(piece, #name, args, 1);                                  \
       CUstream which = (thread) ? ABI_STREAM_PER_THREAD : NULL;         \
@@ -326,7 +321,7 @@ static uint64_t vgpu__small_ns(int ignored, ...) {
     ENTER((CUstream)NULL, thread)                                       \
     abi_result result = REAL(name) args;                                \
     LEAVE()                                                             \
-    if (vgpu__ends_on_host(#name)) vgpu__settle_copy(lane_stream);      \
+    if (vgpu__ends_on_host(#name)) vgpu__settle_stream(lane_stream);      \
     return result;                                                      \
   }
 #define ASYNC_WORK(name, symbol, since, thread, params, args)                                    \

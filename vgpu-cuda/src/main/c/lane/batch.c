@@ -149,25 +149,28 @@ static CUevent vgpu__record_end(struct vgpu_lane *lane) {
 
 /*
  * Another thread's default stream cannot be named from here. The legacy stream follows all of these streams; an event
- * there would delay them, and wait for work that may wait for them. So such a batch gets no end event: its length is
- * estimated from the moment when its start event has passed. Only its own thread knows how many of the planned launches
- * were made: on average, half.
+ * there would delay them, and wait for work that may wait for them. So such a batch gets no end event, nor does one in
+ * the legacy stream if the event would hold others up: its length is estimated from the moment when its start event has
+ * passed. Only its own thread knows how many of the planned launches were made: on average, half.
  */
-static uint32_t vgpu__estimate_launches(const struct vgpu_lane *lane) {
+static uint32_t vgpu__estimate_launches(const struct vgpu_lane *lane, int foreign) {
   uint32_t half = (lane->plan + 1) / 2, folded = LOAD(lane->folded);
-  return folded > half ? folded : half;
+  return folded > half || (folded > 0 && !foreign) ? folded : half;
 }
 
-static void vgpu__close(struct vgpu_lane *lane, int waits) {
+enum when { IN_CALL, LATER, BEFORE_WAIT };
+
+static void vgpu__close(struct vgpu_lane *lane, enum when when) {
   if ((lane->ticket & 1) == 0) return;
   int foreign = lane->owner != 0 && lane->owner != vgpu__thread_token();
-  int silent = waits && lane->silent && LOAD(lane->folded) == lane->rounds.launches;
-  CUevent end = foreign || silent ? NULL : vgpu__record_end(lane);
-  if (end == NULL && !foreign && !silent) {
+  int silent = when == BEFORE_WAIT && lane->silent && LOAD(lane->folded) == lane->rounds.launches;
+  int unended = foreign || (when != IN_CALL && vgpu__holds_others_up(lane, lane->opened_ns));
+  CUevent end = unended || silent ? NULL : vgpu__record_end(lane);
+  if (end == NULL && !unended && !silent) {
     vgpu__abandon(lane);
     return;
   }
-  uint32_t launches = foreign ? vgpu__estimate_launches(lane) : LOAD(lane->folded);
+  uint32_t launches = unended && !silent ? vgpu__estimate_launches(lane, foreign) : LOAD(lane->folded);
   uint64_t cost = lane->alone || lane->stalled || launches == 0 || lane->each_ns == 0 ? lane->cost_ns : lane->each_ns * launches;
   if (silent) cost = lane->rounds.took_ns;
   uint64_t now = vgpu__now_ns(), paused = vgpu__paused_ns(now) - lane->paused_ns;
@@ -199,12 +202,15 @@ static void vgpu__close(struct vgpu_lane *lane, int waits) {
   STORE_RELEASE(lane->ticket, lane->ticket + 1);
 }
 
-void vgpu__batch_close(struct vgpu_lane *lane) { vgpu__close(lane, 0); }
+void vgpu__batch_close(struct vgpu_lane *lane) { vgpu__close(lane, IN_CALL); }
 
-void vgpu__batch_close_waiting(struct vgpu_lane *lane) { vgpu__close(lane, 1); }
+void vgpu__batch_close_later(struct vgpu_lane *lane) { vgpu__close(lane, LATER); }
+
+void vgpu__batch_close_waiting(struct vgpu_lane *lane) { vgpu__close(lane, BEFORE_WAIT); }
 
 void vgpu__batch_end_late(struct vgpu_lane *lane, struct vgpu_batch *batch) {
   if (batch != &lane->ring[(lane->head + lane->count - 1) % VGPU_RING]) return;
+  if (vgpu__holds_others_up(lane, batch->opened_ns)) return;
   batch->end = vgpu__record_end(lane);
 }
 
@@ -383,6 +389,11 @@ static void vgpu__account_silent(struct vgpu_lane *lane, struct vgpu_batch *batc
 
 /* Whether a batch without an end event should be over. */
 static abi_result vgpu__query_unended(struct vgpu_batch *batch) {
+  uint64_t wall = batch->over_ns - batch->opened_ns;
+  if (batch->over_ns != 0) { /* a thread has waited for it */
+    batch->began_ns = batch->over_ns - (batch->cost_ns < wall ? batch->cost_ns : wall);
+    return ABI_SUCCESS;
+  }
   abi_result status = REAL(cuEventQuery)(batch->start);
   if (status != ABI_SUCCESS) return status;
   uint64_t now = vgpu__now_ns();
@@ -463,16 +474,17 @@ int vgpu__batch_runs(struct vgpu_lane *lane) {
   unsigned left = vgpu__batch_harvest(lane);
   CUevent first = left > 0 ? lane->ring[lane->head].start : lane->start;
   int silent = left > 0 ? lane->ring[lane->head].silent : lane->silent && (lane->ticket & 1) != 0;
+  uint64_t opened_ns = left > 0 ? lane->ring[lane->head].opened_ns : lane->opened_ns;
   if (first == NULL && !silent) return 0;
   int entered = vgpu__context_enter(lane->context);
-  int begun = silent ? REAL(cuStreamQuery)(lane->stream) == ABI_NOT_READY : REAL(cuEventQuery)(first) != ABI_NOT_READY;
+  int begun = silent ? vgpu__query_stream(lane, opened_ns) == ABI_NOT_READY : REAL(cuEventQuery)(first) != ABI_NOT_READY;
   vgpu__context_leave(entered);
   return begun;
 }
 
 /* The context is being destroyed, and with it the work in flight. */
 void vgpu__batch_drop(struct vgpu_lane *lane) {
-  vgpu__batch_close(lane);
+  vgpu__batch_close_later(lane);
   vgpu__batch_harvest(lane);
   if ((lane->ticket & 1) != 0) vgpu__abandon(lane);
   unsigned left = 0;
@@ -485,9 +497,4 @@ void vgpu__batch_drop(struct vgpu_lane *lane) {
     lane->head = (lane->head + 1) % VGPU_RING;
   }
   vgpu__busy_leave(lane->tenant, left);
-}
-
-uint64_t vgpu__inflight_scaled(const struct vgpu_tenant *tenant) {
-  uint64_t sum = LOAD(tenant->inflight_ns);
-  return (int64_t)sum <= 0 ? 0 : sum / 1024 * LOAD(tenant->overlap);
 }

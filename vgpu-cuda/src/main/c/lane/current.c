@@ -53,6 +53,7 @@ void vgpu__context_gone(CUcontext handle, struct vgpu_sums *sums) {
     context->spares = 0;
     context->base = NULL;
     STORE(context->based_ns, 0);
+    STORE(context->blocking_ns, 0);
     STORE(context->alias, 0);
     STORE(context->charged, 0);
     STORE_RELEASE(context->handle, NULL);

@@ -24,6 +24,11 @@ uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant) {
   return (us < MOST_LIMITED_US ? us : MOST_LIMITED_US) * NS_PER_US;
 }
 
+uint64_t vgpu__inflight_scaled(const struct vgpu_tenant *tenant) {
+  uint64_t sum = LOAD(tenant->inflight_ns);
+  return (int64_t)sum <= 0 ? 0 : sum / 1024 * LOAD(tenant->overlap);
+}
+
 /*
  * How long until there is room for one more launch; 0: now. Running work counts as having progressed since it began, so
  * that the next launch is queued in time: the GPU must not run dry, whatever the length of the kernels.
@@ -192,6 +197,7 @@ static abi_result vgpu__enter(struct vgpu_entry *entry, const struct vgpu_piece 
     uint64_t room_ns = 0;
     enum step step = vgpu__step(lane, entry, piece, forced || lane->stalled, &room_ns);
     int elsewhere = lane->count == 0;
+    if (lane->blocking && (step == STEP_IN || step == STEP_PASS)) vgpu__blocking_used(lane->context);
     vgpu__unlock(&lane->lock);
     if (step == STEP_IN) {
       *counted = 1;
@@ -258,7 +264,8 @@ void vgpu__leave_slow(struct vgpu_entry *entry, CUstream stream) {
   if (lane->ticket == entry->ticket) {
     vgpu__fold(entry);
     if (lane->count < VGPU_RING && !(lane->silent && lane->alone)) {
-      vgpu__batch_close(lane);
+      if (lane->alone && lane->piece.waits) vgpu__batch_close_later(lane);
+      else vgpu__batch_close(lane);
       lane->joins = 1;
     }
   }

@@ -60,6 +60,7 @@ static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream st
   STORE(lane->tenant, tenant);
   lane->context = context;
   lane->owner = owner;
+  STORE(lane->blocking, vgpu__is_blocking(stream));
   lane->plan = lane->planned = 0;
   lane->gap_ns = 0;
   lane->unmeasured = 0;
@@ -141,12 +142,11 @@ void vgpu__fold_lane(const struct vgpu_lane *lane) {
 }
 
 /* A waiting thread may never launch again, so its launches are folded even if another thread has closed their batch. */
-static void vgpu__close_lane(struct vgpu_lane *lane, int waits) {
+static void vgpu__close_lane(struct vgpu_lane *lane, void (*close)(struct vgpu_lane *lane)) {
   vgpu__lock(&lane->lock);
   vgpu__fold_lane(lane);
   if ((lane->ticket & 1) != 0 && lane->count < VGPU_RING) {
-    if (waits) vgpu__batch_close_waiting(lane);
-    else vgpu__batch_close(lane);
+    close(lane);
   }
   lane->joins = 0;
   vgpu__unlock(&lane->lock);
@@ -155,12 +155,52 @@ static void vgpu__close_lane(struct vgpu_lane *lane, int waits) {
 void vgpu__close_stream(CUstream stream) {
   if (!LOAD_ACQUIRE(vgpu__attached)) return;
   struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
-  if (lane != NULL) vgpu__close_lane(lane, 0);
+  if (lane != NULL) vgpu__close_lane(lane, vgpu__batch_close);
+}
+
+/*
+ * Blocking streams wait with the legacy stream, so their open batches end before its wait. An event in them holds
+ * nothing up that does not wait for the legacy stream anyway.
+ */
+static void vgpu__order_legacy(void) {
+  CUcontext handle = NULL;
+  struct vgpu_lane *lane;
+  REAL(cuCtxGetCurrent)(&handle);
+  for (unsigned i = 0; handle != NULL && (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || !LOAD(lane->blocking) || (vgpu__lane_ticket(lane) & 1) == 0) continue;
+    if (lane->context->handle == handle) vgpu__close_lane(lane, vgpu__batch_close_later);
+  }
+}
+
+void vgpu__order_stream(CUstream stream) {
+  if (vgpu__is_legacy(stream)) vgpu__order_legacy();
+  struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
+  if (lane == NULL) {
+    vgpu__blocking_ordered(stream);
+    return;
+  }
+  if (LOAD(lane->blocking)) vgpu__blocking_used(lane->context);
+  vgpu__close_lane(lane, vgpu__batch_close);
+}
+
+/*
+ * Marks the stream as used, then locks each lane of the legacy stream: a query or an event by another thread is over,
+ * and the next one sees the mark.
+ */
+void vgpu__capture_stream(CUstream stream) {
+  if (!LOAD_ACQUIRE(vgpu__attached)) return;
+  const struct vgpu_context *context = vgpu__blocking_ordered(stream);
+  struct vgpu_lane *lane;
+  vgpu__close_stream(stream);
+  for (unsigned i = 0; context != NULL && (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || lane->context != context || !vgpu__is_legacy(LOAD(lane->stream))) continue;
+    vgpu__close_lane(lane, vgpu__batch_close_later);
+  }
 }
 
 uint64_t vgpu__wait_stream(CUstream stream) {
   struct vgpu_lane *lane = LOAD_ACQUIRE(vgpu__attached) ? vgpu__lane_for(stream, 0) : NULL;
-  if (lane != NULL) vgpu__close_lane(lane, 1);
+  if (lane != NULL) vgpu__close_lane(lane, vgpu__batch_close_waiting);
   return vgpu__now_ns();
 }
 
@@ -186,7 +226,7 @@ void vgpu__close_thread(void) {
   for (int i = 0; i < VGPU_ENTRIES; i++) {
     struct vgpu_entry *entry = &vgpu__entries[i];
     if (entry->lane == NULL) continue;
-    if (vgpu__lane_ticket(entry->lane) == entry->ticket) vgpu__close_lane(entry->lane, 0);
+    if (vgpu__lane_ticket(entry->lane) == entry->ticket) vgpu__close_lane(entry->lane, vgpu__batch_close_later);
     else vgpu__fold(entry);
   }
 }
@@ -198,15 +238,17 @@ uint64_t vgpu__wait_context(CUcontext context) {
     if (lane != NULL && (context == NULL || lane->context->handle == context)) vgpu__fold(&vgpu__entries[i]);
   }
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if ((vgpu__lane_ticket(lane) & 1) != 0 && (context == NULL || lane->context->handle == context)) vgpu__close_lane(lane, 1);
+    if ((vgpu__lane_ticket(lane) & 1) == 0 || (context != NULL && lane->context->handle != context)) continue;
+    vgpu__close_lane(lane, vgpu__batch_close_waiting);
   }
   return vgpu__now_ns();
 }
 
-void vgpu__harvest_stream(CUstream stream) {
+void vgpu__settle_stream(CUstream stream) {
   if (!LOAD_ACQUIRE(vgpu__attached)) return;
   struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
   if (lane == NULL) return;
+  vgpu__close_lane(lane, vgpu__batch_close_later);
   vgpu__lock(&lane->lock);
   vgpu__batch_harvest(lane);
   vgpu__unlock(&lane->lock);
@@ -257,7 +299,7 @@ void vgpu__lanes_stalled(const struct vgpu_tenant *tenant, uint64_t since) {
 
 /* Work outlives its stream or tenant: the lane stays until its batches are measured, but cannot be found any more. */
 static void vgpu__drop_lane(struct vgpu_lane *lane) {
-  vgpu__close_lane(lane, 0);
+  vgpu__close_lane(lane, vgpu__batch_close_later);
   vgpu__lane_unlink(lane);
   vgpu__lock(&lane->lock);
   if ((lane->ticket & 1) != 0) vgpu__batch_drop(lane);
@@ -285,7 +327,7 @@ void vgpu__drop_tenant(const struct vgpu_tenant *tenant) {
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
     if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || LOAD(lane->tenant) != tenant) continue;
     if (vgpu__is_special(LOAD(lane->stream))) vgpu__drop_lane(lane);
-    else vgpu__close_lane(lane, 0);
+    else vgpu__close_lane(lane, vgpu__batch_close_later);
   }
 }
 
@@ -329,7 +371,7 @@ static void vgpu__tend(struct vgpu_lane *lane, uint64_t now, uint64_t shut_tenan
     uint64_t most = lane->owner != 0 ? CLOSE_FOREIGN_NS : CLOSE_AFTER_NS;
     /* If its first launch has not returned, the driver may be loading a function. */
     int silent = (int64_t)age > (int64_t)(LOAD(lane->called_ns) != 0 ? most : LOADING_NS);
-    if (silent || (shut && lane->owner == 0)) vgpu__batch_close(lane);
+    if (silent || (shut && lane->owner == 0)) vgpu__batch_close_later(lane);
     if (silent) lane->gap_ns = 0;
   }
   unsigned batches = vgpu__batch_harvest(lane) + (unsigned)(lane->ticket & 1);

@@ -74,6 +74,7 @@ struct vgpu_piece {
   uint32_t generation; /* of that graph's entry */
   uint64_t cost_ns;    /* expected time; 0: unknown */
   int guessed;         /* cost_ns is a guess: the graph was not measured yet */
+  int waits; /* the call may return long after its work was queued */
   /* of a copy: small ones are not measured; SMALL_LAST ends on the host, which may pause afterwards */
   enum { PIECE_LARGE, PIECE_SMALL, PIECE_SMALL_LAST } size;
 };
@@ -112,7 +113,10 @@ void vgpu__leave_slow(struct vgpu_entry *entry, CUstream stream);
 /* Another thread closed the batch during the driver's call. */
 void vgpu__slipped(struct vgpu_entry *entry);
 
-void vgpu__close_stream(CUstream stream); /* closes the open batch */
+void vgpu__close_stream(CUstream stream); /* closes the open batch, in a call that puts something into the stream */
+void vgpu__order_stream(CUstream stream); /* the same in a call that makes the stream wait, signal, or call the host */
+void vgpu__capture_stream(CUstream stream); /* the same before the stream is captured */
+void vgpu__settle_stream(CUstream stream); /* closes the open batch after a call that waited for it, and harvests */
 void vgpu__close_thread(void);            /* closes those of the lanes that this thread used last */
 /* Before a wait: close the open batches too, and return when the wait begins. */
 uint64_t vgpu__wait_stream(CUstream stream);
@@ -121,7 +125,6 @@ uint64_t vgpu__wait_context(CUcontext context);
 /* After a wait that began at `since`; 0: the wait failed. */
 void vgpu__waited_stream(CUstream stream, uint64_t since);
 void vgpu__waited_context(CUcontext context, uint64_t since);
-void vgpu__harvest_stream(CUstream stream);
 void vgpu__harvest_thread(void);
 void vgpu__harvest_all(void);
 void vgpu__stream_differs(CUstream stream); /* the next work in it differs from the work before */
@@ -169,6 +172,7 @@ enum { VGPU_RING = 64, VGPU_LANES = 1024 };
 
 struct vgpu_batch {
   CUevent start, end; /* end NULL: its time is estimated; start NULL: a silent round, see rounds.c */
+  uint64_t over_ns;   /* of a batch without an end event: when it was seen to be over; 0: not yet */
   uint64_t opened_ns, cost_ns;
   uint64_t began_ns; /* without an end event: when its start was seen to have passed */
   /* when its start was recorded, and when its first launch had returned; called_ns 0: not seen */
@@ -184,8 +188,7 @@ struct vgpu_batch {
   int waited;        /* its stream had nothing else, and its thread has waited for it */
   int silent;        /* a silent round: rounds.c */
   uint64_t closed_ns;
-  uint64_t over_ns;      /* of a silent round: when it was seen to be over; 0: not yet. So are these two: */
-  uint64_t beside_ns;    /* as in vgpu_rounds */
+  uint64_t beside_ns;    /* of a silent round, as is the next: as in vgpu_rounds */
   uint64_t paused_at_ns; /* vgpu__paused_ns when it was opened */
   CUgraphExec graph;
   uint32_t generation;
@@ -210,6 +213,7 @@ struct vgpu_lane {
   struct vgpu_tenant *tenant;
   struct vgpu_context *context;
   uintptr_t owner; /* the thread, of a stream that other threads cannot name; else 0 */
+  int blocking;    /* the legacy stream waits for it, and it for the legacy stream */
   struct vgpu_lane *next;
   uint32_t plan, folded; /* launches that the open batch may have; that it is known to have */
   /* the stream waits for its host: its work does not count against the bound, and other streams do not wait for it */
@@ -253,13 +257,15 @@ static inline int vgpu__is_special(CUstream stream) { return (uintptr_t)stream <
 
 /* enter.c */
 uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant); /* the bound on open and in-flight work */
+uint64_t vgpu__inflight_scaled(const struct vgpu_tenant *tenant); /* expected time in flight; overlaps count once */
 
 /* batch.c; lane's lock held, except where noted */
 /* expected time, at a guess */
 uint64_t vgpu__piece_cost(const struct vgpu_tenant *tenant, const struct vgpu_piece *piece);
 /* piece: NULL for a batch of many launches */
 int vgpu__batch_open(struct vgpu_lane *lane, const struct vgpu_piece *piece, uint64_t now);
-void vgpu__batch_close(struct vgpu_lane *lane);
+void vgpu__batch_close(struct vgpu_lane *lane); /* in a call that puts something into the stream */
+void vgpu__batch_close_later(struct vgpu_lane *lane);
 void vgpu__batch_close_waiting(struct vgpu_lane *lane); /* the same before its thread waits for it */
 void vgpu__batch_end_late(struct vgpu_lane *lane, struct vgpu_batch *batch); /* records the last batch's missing end */
 void vgpu__batch_drop(struct vgpu_lane *lane);
@@ -269,7 +275,17 @@ void vgpu__batch_called(struct vgpu_lane *lane); /* a launch into the open batch
 int vgpu__batch_runs(struct vgpu_lane *lane); /* whether some of its work has begun on the GPU and not ended */
 void vgpu__batch_stalled(struct vgpu_lane *lane); /* it counts as stalled until one of its batches ends */
 unsigned vgpu__batch_harvest(struct vgpu_lane *lane); /* returns the number of batches left */
-uint64_t vgpu__inflight_scaled(const struct vgpu_tenant *tenant); /* expected time in flight; overlaps count once */
+
+/* legacy.c */
+int vgpu__is_blocking(CUstream stream); /* as the calling thread names it */
+void vgpu__blocking_used(struct vgpu_context *context); /* work enters a blocking stream */
+/* The stream, if it is blocking, is used without a lane. Its context, or NULL. */
+struct vgpu_context *vgpu__blocking_ordered(CUstream stream);
+int vgpu__is_legacy(CUstream stream);
+/* Whether an event in this lane's stream could hold up blocking streams that were used since then. */
+int vgpu__holds_others_up(const struct vgpu_lane *lane, uint64_t since);
+/* Whether its work since then is over. If that cannot be asked without harm to a capture: not for a second. */
+abi_result vgpu__query_stream(const struct vgpu_lane *lane, uint64_t since);
 
 /* rounds.c; lane's lock held */
 /* Whether the batch about to be opened is a silent round. */

@@ -89,13 +89,14 @@ uint64_t vgpu__round_took(struct vgpu_lane *lane, const struct vgpu_batch *batch
   if (more <= unscheduled) return cost;
   rounds->alike = 0;
   more -= unscheduled;
+  if (vgpu__holds_others_up(lane, batch->opened_ns)) return cost + more; /* nobody could query it */
   return cost + (more < MOST_MORE_NS ? more : MOST_MORE_NS);
 }
 
 abi_result vgpu__round_query(struct vgpu_lane *lane, struct vgpu_batch *batch, uint64_t now) {
   if (batch->over_ns != 0) return ABI_SUCCESS;
   if (now - batch->opened_ns < batch->cost_ns + batch->beside_ns + GRACE_NS) return ABI_NOT_READY;
-  abi_result status = REAL(cuStreamQuery)(lane->stream);
+  abi_result status = vgpu__query_stream(lane, batch->opened_ns);
   if (status == ABI_SUCCESS) batch->over_ns = vgpu__now_ns();
   if (status == ABI_NOT_READY && (lane->ticket & 1) == 0) vgpu__batch_end_late(lane, batch);
   return status;
@@ -107,6 +108,6 @@ void vgpu__rounds_over(struct vgpu_lane *lane, uint64_t since) {
     struct vgpu_batch *batch = &lane->ring[(lane->head + i) % VGPU_RING];
     if ((int64_t)(batch->closed_ns - since) > 0) continue;
     batch->waited = lane->count == 1 && batch->idle && batch->only && batch->kind == PIECE_WORK;
-    if (batch->silent && batch->end == NULL) batch->over_ns = now;
+    if (batch->end == NULL) batch->over_ns = now;
   }
 }

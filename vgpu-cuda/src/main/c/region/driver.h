@@ -23,6 +23,7 @@
   OWN(cuDeviceGetUuid_v2, (unsigned char *uuid, CUdevice device))               \
   OWN(cuStreamIsCapturing, (CUstream stream, int *status))                      \
   OWN(cuStreamGetCtx, (CUstream stream, CUcontext *context))                    \
+  OWN(cuStreamGetFlags, (CUstream stream, unsigned *flags))                     \
   OWN(cuThreadExchangeStreamCaptureMode, (int *mode))                           \
   OWN(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device))               \
   OWN(cuMemPoolGetAttribute, (CUmemoryPool pool, int attribute, void *value))   \

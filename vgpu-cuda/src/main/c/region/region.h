@@ -246,6 +246,7 @@ struct vgpu_context {
   CUevent base;
   uint64_t base_ns, based_ns;
   unsigned corrections;
+  uint64_t blocking_ns; /* when a stream that the legacy stream waits for was last used; 0: never. lane/legacy.c */
 };
 extern struct vgpu_context vgpu__contexts[VGPU_CONTEXTS] VGPU_INTERNAL;
 

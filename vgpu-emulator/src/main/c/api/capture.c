@@ -12,30 +12,84 @@
         } \
     } while (0)
 
-static CUresult begin(CUstream handle, int mode, CUgraph graph, bool per_thread) {
+static CUresult begin(CUstream handle, int mode, bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(mode >= 0 && mode <= 2);
     pthread_mutex_lock(&stream->context->lock);
-    CUresult result = emu_capture_begin(stream, mode, graph);
+    CUresult result = emu_capture_begin(stream, mode);
     pthread_mutex_unlock(&stream->context->lock);
     return result;
 }
 
 EMU_API CUresult cuStreamBeginCapture(CUstream stream) {
-    return begin(stream, 0, NULL, false);
+    return begin(stream, 0, false);
 }
 
 EMU_API CUresult cuStreamBeginCapture_ptsz(CUstream stream) {
-    return begin(stream, 0, NULL, true);
+    return begin(stream, 0, true);
 }
 
 EMU_API CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
-    return begin(stream, mode, NULL, false);
+    return begin(stream, mode, false);
 }
 
 EMU_API CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, int mode) {
-    return begin(stream, mode, NULL, true);
+    return begin(stream, mode, true);
 }
+
+static CUresult begin_to(CUstream handle, CUgraph graph, const CUgraphNode *needs, size_t count,
+                         int mode, bool per_thread) {
+    STREAM(handle, per_thread);
+    EMU_REQUIRE(mode >= 0 && mode <= 2 && emu_is_graph(graph) && (needs != NULL || count == 0));
+    pthread_mutex_lock(&stream->context->lock);
+    CUresult result = emu_capture_begin_to(stream, mode, graph, needs, count);
+    pthread_mutex_unlock(&stream->context->lock);
+    return result;
+}
+
+/* Edges carry no data here. */
+EMU_API CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
+                                             const CUgraphNode *needs, const CUgraphEdgeData *edges,
+                                             size_t count, int mode) {
+    (void)edges;
+    return begin_to(stream, graph, needs, count, mode, false);
+}
+
+EMU_API CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
+                                                  const CUgraphNode *needs,
+                                                  const CUgraphEdgeData *edges, size_t count,
+                                                  int mode) {
+    (void)edges;
+    return begin_to(stream, graph, needs, count, mode, true);
+}
+
+enum { ADD, REPLACE }; /* CUstreamUpdateCaptureDependencies_flags */
+
+static CUresult depend(CUstream handle, const CUgraphNode *needs, size_t count, unsigned int flags,
+                       bool per_thread) {
+    STREAM(handle, per_thread);
+    EMU_REQUIRE(flags <= REPLACE && (needs != NULL || count == 0));
+    pthread_mutex_lock(&stream->context->lock);
+    CUresult result = emu_capture_depend(stream, needs, count, flags == REPLACE);
+    pthread_mutex_unlock(&stream->context->lock);
+    return result;
+}
+
+#define DEPEND(name, per_thread) \
+    EMU_API CUresult name(CUstream stream, CUgraphNode *needs, size_t count, unsigned int flags) { \
+        return depend(stream, needs, count, flags, per_thread); \
+    }
+#define DEPEND_WITH_EDGES(name, per_thread) \
+    EMU_API CUresult name(CUstream stream, CUgraphNode *needs, const CUgraphEdgeData *edges, \
+                          size_t count, unsigned int flags) { \
+        (void)edges; \
+        return depend(stream, needs, count, flags, per_thread); \
+    }
+
+DEPEND(cuStreamUpdateCaptureDependencies, false)
+DEPEND(cuStreamUpdateCaptureDependencies_ptsz, true)
+DEPEND_WITH_EDGES(cuStreamUpdateCaptureDependencies_v2, false)
+DEPEND_WITH_EDGES(cuStreamUpdateCaptureDependencies_v2_ptsz, true)
 
 static CUresult end(CUstream handle, CUgraph *graph, bool per_thread) {
     STREAM(handle, per_thread);

@@ -1,5 +1,6 @@
 /* Contexts, and each thread's context stack. */
 #include "base/log.h"
+#include "driver/capture.h"
 #include "driver/driver.h"
 #include "driver/memory.h"
 #include "driver/operation.h"
@@ -185,9 +186,19 @@ EMU_API CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context) {
     return CUDA_SUCCESS;
 }
 
+static CUresult synchronize(CUcontext context) {
+    CUresult refused = CUDA_SUCCESS;
+    if (emu_captures_active()) {
+        pthread_mutex_lock(&context->lock);
+        refused = emu_capture_refuse_context(context);
+        pthread_mutex_unlock(&context->lock);
+    }
+    return refused != CUDA_SUCCESS ? refused : emu_context_drain(context);
+}
+
 EMU_API CUresult cuCtxSynchronize(void) {
     EMU_CONTEXT(context);
-    return emu_context_drain(context);
+    return synchronize(context);
 }
 
 EMU_API CUresult cuCtxSynchronize_v2(CUcontext context) {
@@ -195,7 +206,7 @@ EMU_API CUresult cuCtxSynchronize_v2(CUcontext context) {
     if (context == NULL) {
         return cuCtxSynchronize();
     }
-    return known(context) ? emu_context_drain(context) : CUDA_ERROR_INVALID_CONTEXT;
+    return known(context) ? synchronize(context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 EMU_API CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version) {

@@ -68,17 +68,33 @@ static CUresult refuse_captured(CUstream stream) {
     return result;
 }
 
+/* Whether a stream may be queried or awaited: neither it nor a stream that it stands for is being captured. */
+static CUresult check_captures(CUstream stream) {
+    CUresult result = CUDA_SUCCESS;
+    if (emu_stream_is_captured(stream)) {
+        return refuse_captured(stream);
+    }
+    if (stream->is_legacy && emu_captures_active()) {
+        pthread_mutex_lock(&stream->context->lock);
+        result = emu_capture_refuse_legacy(stream->context);
+        pthread_mutex_unlock(&stream->context->lock);
+    }
+    return result;
+}
+
 static CUresult cuStreamSynchronize_in(CUstream handle, bool per_thread) {
     STREAM(handle, per_thread);
-    return emu_stream_is_captured(stream) ? refuse_captured(stream) : emu_stream_drain(stream);
+    CUresult refused = check_captures(stream);
+    return refused != CUDA_SUCCESS ? refused : emu_stream_drain(stream);
 }
 BOTH(cuStreamSynchronize, _ptsz, (CUstream stream), stream)
 
 static CUresult cuStreamQuery_in(CUstream handle, bool per_thread) {
     STREAM(handle, per_thread);
     emu_cost(emu_driver.state.times.query_cost_ns);
-    if (emu_stream_is_captured(stream)) {
-        return refuse_captured(stream);
+    CUresult refused = check_captures(stream);
+    if (refused != CUDA_SUCCESS) {
+        return refused;
     }
     pthread_mutex_lock(&stream->context->lock);
     bool idle = emu_stream_is_idle(stream);

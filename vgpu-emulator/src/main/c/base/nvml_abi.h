@@ -51,6 +51,7 @@ typedef int nvmlClockId_t;
 typedef int nvmlPerfPolicyType_t;
 typedef int nvmlPageRetirementCause_t;
 typedef int nvmlGpuP2PCapsIndex_t;
+typedef int nvmlGpuP2PStatus_t;
 typedef int nvmlMemoryLocation_t;
 typedef int nvmlValueType_t;
 typedef struct emu_nvml_device *nvmlDevice_t;

@@ -23,7 +23,27 @@ bool emu_capture_blocks_legacy(CUcontext context) {
     return false;
 }
 
-CUresult emu_capture_begin(CUstream stream, int mode, CUgraph graph) {
+static CUresult refuse(CUcontext context, unsigned int except, CUresult error) {
+    CUresult result = CUDA_SUCCESS;
+    for (CUstream stream = context->streams; stream != NULL; stream = stream->next) {
+        if (stream->capture != NULL && (stream->flags & except) == 0) {
+            stream->capture->failed = true;
+            result = error;
+        }
+    }
+    return result;
+}
+
+CUresult emu_capture_refuse_legacy(CUcontext context) {
+    return refuse(context, CU_STREAM_NON_BLOCKING, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+}
+
+CUresult emu_capture_refuse_context(CUcontext context) {
+    return refuse(context, 0, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+/* graph: NULL for a new one. */
+static CUresult begin(CUstream stream, int mode, CUgraph graph) {
     if (stream->is_legacy) {
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
@@ -39,6 +59,7 @@ CUresult emu_capture_begin(CUstream stream, int mode, CUgraph graph) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     capture->graph = target;
+    capture->is_to_graph = graph != NULL;
     capture->origin = stream;
     capture->mode = mode;
     capture->id = __atomic_add_fetch(&capture_count, 1, __ATOMIC_RELAXED);
@@ -46,6 +67,53 @@ CUresult emu_capture_begin(CUstream stream, int mode, CUgraph graph) {
     set_capture(stream, capture);
     __atomic_add_fetch(&active_count, 1, __ATOMIC_ACQ_REL);
     return CUDA_SUCCESS;
+}
+
+CUresult emu_capture_begin(CUstream stream, int mode) {
+    return begin(stream, mode, NULL);
+}
+
+/* Nodes that another graph has, or none, cannot be dependencies. */
+static bool are_of(CUgraph graph, const CUgraphNode *nodes, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!emu_is_node(nodes[i]) || nodes[i]->graph != graph) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static CUresult add_needs(CUstream stream, const CUgraphNode *needs, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        bool is_known = false;
+        for (size_t j = 0; j < stream->captured.count; j++) {
+            is_known |= stream->captured.items[j] == needs[i];
+        }
+        if (!is_known && !emu_nodes_add(&stream->captured, needs[i])) {
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult emu_capture_begin_to(CUstream stream, int mode, CUgraph graph, const CUgraphNode *needs,
+                              size_t count) {
+    CUresult result = are_of(graph, needs, count) ? begin(stream, mode, graph)
+                                                  : CUDA_ERROR_INVALID_VALUE;
+    return result == CUDA_SUCCESS ? add_needs(stream, needs, count) : result;
+}
+
+CUresult emu_capture_depend(CUstream stream, const CUgraphNode *needs, size_t count, bool replace) {
+    if (stream->capture == NULL) {
+        return CUDA_ERROR_ILLEGAL_STATE;
+    }
+    if (!are_of(stream->capture->graph, needs, count)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (replace) {
+        emu_nodes_clear(&stream->captured);
+    }
+    return add_needs(stream, needs, count);
 }
 
 CUresult emu_capture_fail(CUstream stream, CUresult error) {
@@ -100,7 +168,7 @@ CUresult emu_capture_end(CUstream stream, CUgraph *graph) {
     }
     if (result == CUDA_SUCCESS) {
         *graph = capture->graph;
-    } else {
+    } else if (!capture->is_to_graph) {
         emu_graph_close(capture->graph);
     }
     emu_pool_give(&captures, capture);
@@ -165,11 +233,8 @@ bool emu_capture_take(CUstream stream, const emu_operation *operation, CUresult 
     bool waits_for_captured =
         operation->kind == EMU_WAIT && operation->event.event->capture != NULL;
     if (stream->capture == NULL && !waits_for_captured) {
-        if (stream->is_legacy && emu_capture_blocks_legacy(stream->context)) {
-            *result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-            return true;
-        }
-        return false;
+        *result = stream->is_legacy ? emu_capture_refuse_legacy(stream->context) : CUDA_SUCCESS;
+        return *result != CUDA_SUCCESS;
     }
     if (stream->capture != NULL && stream->capture->failed) {
         *result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;

@@ -188,6 +188,20 @@ EMU_API nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, nv
     return NVML_SUCCESS;
 }
 
+/* Every reason that nvml.h of CUDA 13 names. */
+EMU_API nvmlReturn_t nvmlDeviceGetSupportedClocksEventReasons(nvmlDevice_t device,
+                                                              unsigned long long *reasons) {
+    EMU_NVML_GPU(device, reasons != NULL);
+    (void)gpu;
+    *reasons = 0x1ff;
+    return NVML_SUCCESS;
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetSupportedClocksThrottleReasons(nvmlDevice_t device,
+                                                                 unsigned long long *reasons) {
+    return nvmlDeviceGetSupportedClocksEventReasons(device, reasons);
+}
+
 /* Links connect to all other GPUs in turn. A single GPU has no links. */
 static nvmlReturn_t check_link(const emu_gpu *gpu, unsigned int link) {
     uint64_t links = emu_nvml_devices() > 1 ? LINKS : 0;
@@ -196,6 +210,22 @@ static nvmlReturn_t check_link(const emu_gpu *gpu, unsigned int link) {
         return NVML_ERROR_NOT_SUPPORTED;
     }
     return link >= links || link >= MOST_LINKS ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
+}
+
+/* What two GPUs can do with each other's memory: read, write, by NVLink, atomics, by PCI. */
+EMU_API nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t other,
+                                            nvmlGpuP2PCapsIndex_t what,
+                                            nvmlGpuP2PStatus_t *status) {
+    enum { BY_NVLINK = 2, MOST = 4, FINE = 0, NOT_SUPPORTED = 5 };
+    EMU_NVML_GPU(device, status != NULL && (int)what >= 0 && (int)what <= MOST);
+    const emu_gpu *one = gpu;
+    nvmlReturn_t result = emu_nvml_gpu(__func__, other, &gpu);
+    if (result != NVML_SUCCESS || one == gpu) {
+        return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
+    }
+    bool is_linked = check_link(one, 0) == NVML_SUCCESS && check_link(gpu, 0) == NVML_SUCCESS;
+    *status = (int)what != BY_NVLINK || is_linked ? FINE : NOT_SUPPORTED;
+    return NVML_SUCCESS;
 }
 
 static uint32_t peer(const emu_gpu *gpu, unsigned int link) {

@@ -1,0 +1,250 @@
+/* Tests of the gate: a seat that opens and shuts it, that rests, that is late, and that is gone. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake_seat.h"
+#include "test.h"
+
+/* Prints the page's state for a failure's message. */
+static void tell(const struct fake_seat *seat) {
+  const struct shm_slot *slot = &seat->slots[1];
+  uint64_t now = seat_now();
+  fprintf(stderr, "  busy %u waiting %u autonomous %u launches %llu gpu %llu us, monitor seen %lld us ago, seat %lld us ago, busy until %lld us ago\n",
+          slot->busy, slot->waiting, slot->autonomous, (unsigned long long)slot->launches, (unsigned long long)slot->gpu_ns / 1000,
+          (long long)(now - slot->heartbeat_ns) / 1000, (long long)(now - seat->grant_header->heartbeat_ns) / 1000,
+          (long long)(now - seat->ledger->busy_until_ns) / 1000);
+}
+
+static uint64_t own_start_time(void) {
+  unsigned long long start = 0;
+  FILE *file = fopen("/proc/self/stat", "r");
+  CHECK(file != NULL && fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                              &start) == 1, "/proc/self/stat");
+  if (file != NULL) fclose(file);
+  return start;
+}
+
+int stop_launching(const struct fake_seat *seat, pid_t pid) {
+  char path[128];
+  snprintf(path, sizeof path, "%s/stop", seat->dir);
+  close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  return finish(pid);
+}
+
+int await_work(const struct fake_seat *seat, uint64_t before) {
+  uint64_t since = seat_now();
+  while (seat_gpu_ns(seat) <= before && seat_now() - since < 5000000000u) usleep(200);
+  return seat_gpu_ns(seat) > before;
+}
+
+/*
+ * One round. It counts only if this seat's heartbeat had no gap on a busy machine: otherwise the process may rightly go
+ * on.
+ */
+static int gate_round(struct fake_seat *seat) {
+  seat_gate(seat, 0);
+  uint64_t since = seat_now();
+  while (seat_busy(seat) != 0 && seat_now() - since < 5000000000u) usleep(50);
+  CHECK(seat_busy(seat) == 0, "not drained");
+  if (seat_busy(seat) != 0) tell(seat);
+  uint64_t before = seat_gpu_ns(seat);
+  usleep(8000);
+  /*
+   * A thread that found the gate open before it shut may count itself only now. It then looks again and leaves. Real
+   * work would take GPU time.
+   */
+  for (since = seat_now(); seat_busy(seat) != 0 && seat_now() - since < 5000000000u;) usleep(50);
+  int worked = seat_busy(seat) != 0 || seat_gpu_ns(seat) != before;
+  uint64_t gap = seat_now() - GET(seat->grant_header->heartbeat_ns); /* the current, unfinished gap */
+  int counts = GET(seat->longest_gap_ns) < 10000000u && gap < 10000000u && !GET(seat->slots[1].autonomous);
+  __atomic_store_n(&seat->longest_gap_ns, 0, __ATOMIC_SEQ_CST);
+  CHECK(!worked || !counts, "work while the gate is shut");
+  if (worked && counts) tell(seat);
+  seat_gate(seat, (uint32_t)SHM_GRANT_OPEN);
+  CHECK(await_work(seat, before), "no work while the gate is open");
+  return counts;
+}
+
+void test_gate(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
+  seat.grant_header->seat_pid = (uint64_t)getpid();
+  seat.grant_header->seat_start = own_start_time();
+  pid_t pid = start(&seat, "launch", "");
+  CHECK(await_work(&seat, 0), "no work");
+  for (int counted = 0, rounds = 0; counted < 10 && rounds < 100; rounds++) counted += gate_round(&seat);
+  CHECK(GET(seat.wants) > 0 && GET(seat.idles) >= 10, "%u wants, %u idles", GET(seat.wants), GET(seat.idles));
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
+/* How often the threads of a process went to sleep. */
+static uint64_t sleeps(pid_t pid) {
+  char path[64], line[256];
+  uint64_t sum = 0;
+  snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+  DIR *tasks = opendir(path);
+  CHECK(tasks != NULL, "%s", path);
+  for (struct dirent *task; tasks != NULL && (task = readdir(tasks)) != NULL;) {
+    unsigned long long count;
+    char status[sizeof path + 272];
+    snprintf(status, sizeof status, "%s/%s/status", path, task->d_name);
+    FILE *file = task->d_name[0] == '.' ? NULL : fopen(status, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+      if (sscanf(line, "voluntary_ctxt_switches: %llu", &count) == 1) sum += count;
+    }
+    if (file != NULL) fclose(file);
+  }
+  if (tasks != NULL) closedir(tasks);
+  return sum;
+}
+
+/* Whoever waits for its turn sleeps: the work of others must not get slower by the number of those who wait. */
+void test_waits_asleep(void) {
+  enum { MS = 400, MOST = MS / 2 };
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
+  seat.grant_header->seat_pid = (uint64_t)getpid();
+  seat.grant_header->seat_start = own_start_time();
+  pid_t pid = start(&seat, "launch", "");
+  CHECK(await_work(&seat, 0), "no work");
+  seat_gate(&seat, 0);
+  uint64_t since = seat_now();
+  while ((seat_busy(&seat) != 0 || GET(seat.slots[1].waiting) == 0) && seat_now() - since < 5000000000u) usleep(50);
+  uint64_t before = sleeps(pid);
+  usleep(MS * 1000);
+  uint64_t count = sleeps(pid) - before;
+  printf("  %llu sleeps in %d ms\n", (unsigned long long)count, (int)MS);
+  CHECK(count < MOST, "%llu sleeps in %d ms at a shut gate", (unsigned long long)count, (int)MS);
+  seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
+  CHECK(await_work(&seat, seat_gpu_ns(&seat)), "no work while the gate is open");
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
+void test_bound(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  play_role(&seat, "bound", "300000");
+  play_role(&seat, "bound", "20000");
+  seat_close(&seat);
+}
+
+/* Idleness that lasts is reported; pauses of microseconds are not. */
+void test_messages(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
+  uint32_t idles = 0, wants = 0;
+  /* On a busy machine the monitor may be late: some pauses are over before it reports them. */
+  for (int tries = 0; tries < 5 && idles < 15; tries++) {
+    uint32_t idles_before = GET(seat.idles), wants_before = GET(seat.wants);
+    play_role(&seat, "small-kernels", "");
+    idles = GET(seat.idles) - idles_before;
+    wants = GET(seat.wants) - wants_before;
+    printf("  2,020 kernels: %u wants, %u idles\n", wants, idles);
+  }
+  CHECK(idles >= 15, "%u idles", idles);
+  /* Not for each kernel. The number depends on how often the machine prolongs a pause. */
+  CHECK(wants + idles < 2020 / 2, "%u wants, %u idles", wants, idles);
+  seat_close(&seat);
+}
+
+/* A resting seat is told when work begins. A seat that looks often is told nothing while the gate is open. */
+void test_resting(void) {
+  SEATED(64u << 20, 1 << 20);
+  play_role(&seat, "small-kernels", "");
+  CHECK(GET(seat.wants) == 0, "%u wants", GET(seat.wants));
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_RESTING;
+  play_role(&seat, "small-kernels", "");
+  CHECK(GET(seat.wants) > 0 && GET(seat.idles) == 0, "%u wants, %u idles", GET(seat.wants), GET(seat.idles));
+  seat_close(&seat);
+}
+
+void test_revoked(void) {
+  SEATED(64u << 20, 1 << 20);
+  pid_t pid = start(&seat, "revoked", "");
+  while (seat_gpu_ns(&seat) == 0 && waitpid(pid, NULL, WNOHANG) == 0) usleep(1000);
+  seat_gate(&seat, (uint32_t)SHM_GRANT_REVOKED);
+  CHECK(finish(pid) == 0, "role");
+  seat_close(&seat);
+}
+
+/*
+ * The seat falls silent while the gate is shut. After 15 ms the process goes on at its pace; afterwards it obeys again.
+ */
+static void test_autonomous(int stop_it) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  seat.grant->entitled_permille = 300;
+  pid_t pid = start(&seat, "launch", "");
+  CHECK(await_work(&seat, 0), "no work");
+  seat_gate(&seat, 0);
+  if (stop_it) __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
+  else seat_stop(&seat);
+  usleep(60000);
+  uint64_t before = seat_gpu_ns(&seat), since = seat_now();
+  usleep(300000);
+  double share = (double)(seat_gpu_ns(&seat) - before) / (double)(seat_now() - since);
+  CHECK(share > 0.10 && share < 0.36, "share %.3f without a seat, not 0.300", share);
+  if (stop_it) __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  else seat_start(&seat);
+  usleep(60000);
+  for (int counted = 0, rounds = 0; counted < 2 && rounds < 50; rounds++) counted += gate_round(&seat);
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
+void test_seat_killed(void) { test_autonomous(0); }
+
+void test_seat_stopped(void) { test_autonomous(1); }
+
+/* A seat that is only late, and whose process runs, is waited for: for a time its gate stays shut. */
+void test_seat_late(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  seat.grant_header->seat_pid = (uint64_t)getpid();
+  seat.grant_header->seat_start = own_start_time();
+  pid_t pid = start(&seat, "launch", "");
+  CHECK(await_work(&seat, 0), "no work");
+  seat_gate(&seat, 0);
+  usleep(20000);
+  uint64_t before = seat_gpu_ns(&seat);
+  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
+  usleep(100000);
+  CHECK(seat_gpu_ns(&seat) == before, "work at a shut gate while the seat is only late");
+  usleep(350000);
+  CHECK(seat_gpu_ns(&seat) > before, "no work without a seat");
+  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
+/*
+ * A resting seat beats seldom, and its process may be invisible from a container. It does not count as silent in
+ * between.
+ */
+void test_seat_rests(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_RESTING);
+  pid_t pid = start(&seat, "launch", "");
+  CHECK(await_work(&seat, 0), "no work");
+  seat_gate(&seat, 0);
+  usleep(20000);
+  uint64_t before = seat_gpu_ns(&seat);
+  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
+  usleep(100000);
+  CHECK(seat_gpu_ns(&seat) == before, "work at a shut gate while the seat rests");
+  usleep(350000);
+  CHECK(seat_gpu_ns(&seat) > before, "no work without a seat");
+  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}

@@ -1,0 +1,71 @@
+/* What the tests of the core share: test_core.c. */
+#ifndef VGPU_TEST_CORE_H
+#define VGPU_TEST_CORE_H
+
+#include "bed.h"
+
+#include "calls.h"
+
+#include "../../main/c/core/rm_turn.h"
+
+extern struct bed_process one, other, nobody;
+extern int fd; /* of `one` */
+extern uint32_t client;
+extern int failures;
+
+#define CHECK(fine)                                                      \
+  do {                                                                   \
+    if (!(fine)) {                                                       \
+      failures++;                                                        \
+      fprintf(stderr, "FAIL %s:%d: %s\n", __FILE__, __LINE__, #fine);    \
+    }                                                                    \
+  } while (0)
+
+uint64_t used(int tenant);
+void begin(uint64_t limit);
+void end(void);
+struct alloc a_group(uint32_t root, uint32_t handle); /* a channel group */
+void keep_and(void (*then)(void)); /* a call within a call, whose arguments it keeps */
+
+/* test_charge.c */
+void test_charged(void);
+void test_both_forms(void);
+void test_rounding_undone(void);
+void test_limits(void);
+void test_trees(void);
+void test_duplicates(void);
+void test_tied_files(void);
+void test_tenant_removed(void);
+void test_params_size_is_not_believed(void);
+void test_freeing_what_is_not_there(void);
+void test_other_bits_of_the_word(void);
+void test_behind_another_call(void);
+void test_files_never_seen(void);
+
+/* test_hostile.c */
+void test_answer_cannot_be_written(void);
+void test_size_of_a_lost_answer(void);
+void test_number_taken_over_unseen(void);
+void test_number_claimed_unseen(void);
+void test_arguments_over_one_another(void);
+void test_arguments_that_change(void);
+void test_old_forms_of_memory(void);
+void test_handles_of_others(void);
+void test_passed_file(void);
+void test_tenant_replaced(void);
+
+/* test_overlap.c */
+void test_overlapping_calls(void);
+
+/* test_shares.c */
+void test_filters(void);
+void test_weights(void);
+void test_reports(void);
+void test_turns(void);
+void test_engine(void);
+void test_weights_of_tenants(void);
+void test_weights_later(void);
+void test_sizes_shown(void);
+void test_versions(void);
+
+#endif

@@ -1,0 +1,205 @@
+/* The core on the model of the resource manager: calls made to deceive it, and the handles and files of others. */
+#include "test_core.h"
+
+void test_answer_cannot_be_written(void) {
+  begin(10 * MIB);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = 8, .class_number = 0x40, .bytes = 4 * MIB,
+                       .call = 64};
+  CHECK(do_alloc(&one, fd, what, NULL) == UINT32_MAX); /* EFAULT, although it is done */
+  CHECK(rm.held[1] == 8 * MIB && used(1) == 8 * MIB);
+  what.handle = 7; /* the driver rejects this one; the existing object must not be considered gone */
+  what.bytes = 4096;
+  CHECK(do_alloc(&one, fd, what, NULL) == UINT32_MAX && used(1) >= rm.held[1]);
+  CHECK(do_alloc(&one, fd, (struct alloc){.handle = client, .class_number = 0x41, .call = 64}, NULL) == UINT32_MAX);
+  CHECK(used(1) >= rm.held[1] && used(1) <= 10 * MIB);
+  end();
+}
+
+/* RM_HEAP carries the size in its answer: if that cannot be written, the rounded size is lost. */
+void test_size_of_a_lost_answer(void) {
+  begin(10 * MIB);
+  const uint64_t bytes = 1024;
+  const uint32_t fields[4] = {client, DEVICE, RM_HEAP_ALLOC_SIZE, 0}, handle = 7;
+  memset(arena, 0, RM_HEAP_SIZE);
+  memcpy(arena, fields, sizeof fields);
+  memcpy(arena + 44, &handle, sizeof handle);
+  memcpy(arena + 88, &bytes, sizeof bytes);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_HEAP, RM_HEAP_SIZE), bed_at(0)) == VGPU_RM_FAULT);
+  CHECK(rm.held[1] == 4096 && used(1) >= rm.held[1]);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && rm.held[1] == 0 && used(1) == 0);
+  end();
+}
+
+/* One tenant frees its client and another creates one with the same handle, with both answers lost. */
+void test_number_taken_over_unseen(void) {
+  begin(20 * MIB);
+  uint32_t mine = new_client(&one, fd);
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK);
+  const uint32_t freed[4] = {client, 0, client, UINT32_MAX};
+  memcpy(arena + 64, freed, sizeof freed);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_FREE, RM_FREE_SIZE), bed_at(64)) == VGPU_RM_FAULT && rm.held[1] == 0);
+  int theirs = bed_open(&other, 1);
+  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64},
+                 NULL) == UINT32_MAX);
+  CHECK(do_alloc(&other, theirs,
+                 (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80},
+                 NULL) == RM_OK);
+  CHECK(take(&other, theirs, client, 7, 8 * MIB) == RM_OK);
+  /* The first one's charge stays until its file is closed. */
+  CHECK(rm.held[2] == 8 * MIB && used(2) == 8 * MIB && used(1) == MIB);
+  CHECK(take(&other, theirs, client, 8, 13 * MIB) == RM_NO_MEMORY && tenants[2]->refused == 1);
+  one.number = other.number; /* as if the driver considered them one process */
+  CHECK(do_dup(&one, fd, mine, DEVICE, 9, client, 7) == RM_INVALID_CLIENT); /* the owner is ambiguous */
+  CHECK(do_free(&other, theirs, client, 7) == RM_OK && used(2) == 0 && used(1) == MIB);
+  CHECK(do_free(&other, theirs, client, client) == RM_OK && used(1) == MIB);
+  CHECK(take(&one, fd, mine, 7, 20 * MIB) == RM_NO_MEMORY);
+  bed_close(&one, fd);
+  CHECK(used(1) == 0);
+  end();
+}
+
+/* A call whose answer is lost does not take a handle from its owner. */
+void test_number_claimed_unseen(void) {
+  begin(20 * MIB);
+  uint32_t mine = new_client(&one, fd);
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK);
+  int theirs = bed_open(&other, 1);
+  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64},
+                 NULL) == UINT32_MAX);
+  CHECK(do_dup(&one, fd, mine, DEVICE, 9, client, 7) == RM_OK && used(1) == MIB);
+  other.number = one.number;
+  uint32_t second = new_client(&other, theirs);
+  CHECK(do_dup(&other, theirs, second, DEVICE, 9, client, 7) == RM_INVALID_CLIENT && used(2) == 0);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && do_free(&one, fd, mine, 9) == RM_OK && used(1) == 0);
+  end();
+}
+
+void test_arguments_over_one_another(void) {
+  begin(10 * MIB);
+  for (size_t params = CALL - 96; params <= CALL + 8; params += 8) {
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4096,
+                         .params = params};
+    uint32_t status = do_alloc(&one, fd, what, NULL);
+    int over = params + 64 < CALL + 32 && CALL < params + 72;
+    CHECK(status == (over ? RM_INSUFFICIENT_PERMISSIONS : RM_OK));
+    CHECK(rm.held[1] <= used(1));
+    if (status == RM_OK) CHECK(do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
+  }
+  end();
+}
+
+static void ask_for_more(void) { put64(PARAMS + 64, 20 * MIB); }
+static void ask_for_some_more(void) { put64(PARAMS + 64, 6 * MIB); }
+static void ask_for_less(void) { put64(PARAMS + 64, MIB); }
+static void ask_for_memory(void) { put32(CALL + 12, 0x40); }
+
+/* Another thread changes arguments between the check and the driver: sizes are enforced, another class is only
+ * detected. */
+void test_arguments_that_change(void) {
+  begin(10 * MIB);
+  bed_between = ask_for_more;
+  CHECK(take(&one, fd, client, 7, MIB) == RM_NO_MEMORY && rm.held[1] == 0 && used(1) == 0 && tenants[1]->undone == 1);
+  bed_between = ask_for_some_more;
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK && rm.held[1] == 6 * MIB && used(1) == 6 * MIB);
+  bed_between = ask_for_less;
+  /* Too high, not too low. */
+  CHECK(take(&one, fd, client, 8, 4 * MIB) == RM_OK && rm.held[1] == 7 * MIB && used(1) == 10 * MIB);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && do_free(&one, fd, client, 8) == RM_OK && used(1) == 0);
+  bed_between = ask_for_memory;
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x50a0, .bytes = 4 * MIB};
+  CHECK(do_alloc(&one, fd, what, NULL) == RM_OK && tenants[1]->changed == 1);
+  end();
+}
+
+void test_old_forms_of_memory(void) {
+  begin(10 * MIB);
+  const uint32_t object[5] = {client, DEVICE, 7, 0x40, UINT32_MAX};
+  memcpy(arena + CALL, object, sizeof object);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_ALLOC_OBJECT, 20), bed_at(CALL)) == 0 &&
+        get32(CALL + 16) == RM_INSUFFICIENT_PERMISSIONS);
+  memset(arena + CALL, 0, 56);
+  memcpy(arena + CALL, object, 16);
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_ALLOC_MEMORY, 56), bed_at(CALL)) == 0 &&
+        get32(CALL + 40) == RM_INSUFFICIENT_PERMISSIONS);
+  for (uint32_t function = 0; function < 64; function++) {
+    uint32_t status = do_heap(&one, fd, client, DEVICE, function, 7, MIB);
+    int known = function == RM_HEAP_ALLOC_SIZE || function == RM_HEAP_FREE || function == RM_HEAP_INFO;
+    CHECK(status == (known ? (uint32_t)RM_OK : (uint32_t)RM_NOT_SUPPORTED));
+  }
+  CHECK(used(1) == 0 && rm.held[1] == 0);
+  static const uint32_t DENIED_CLASSES[] = {0x82, 0xc2, 0xf8};
+  for (int i = 0; i < 3; i++) {
+    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = DENIED_CLASSES[i],
+                         .bytes = 4096};
+    CHECK(do_alloc(&one, fd, what, NULL) == RM_INSUFFICIENT_PERMISSIONS);
+  }
+  end();
+}
+
+/* Handles of other tenants. The driver rejects most of them, but does not check the list of channels. */
+void test_handles_of_others(void) {
+  begin(10 * MIB);
+  int theirs = bed_open(&other, 1);
+  uint32_t second = new_client(&other, theirs);
+  CHECK(take(&other, theirs, second, 7, MIB) == RM_OK);
+  CHECK(take(&one, fd, second, 8, MIB) == RM_INVALID_CLIENT && used(1) == 0 && used(2) == MIB);
+  CHECK(do_free(&one, fd, second, 7) == RM_INVALID_CLIENT && used(2) == MIB);
+  one.number = other.number; /* as if the driver considered them one process */
+  CHECK(do_dup(&one, fd, client, DEVICE, 9, second, 7) == RM_INVALID_CLIENT);
+  memset(arena + PARAMS, 0, 536);
+  put32(PARAMS, 1);
+  put32(PARAMS + 4, 2);
+  put32(PARAMS + 24, client);
+  put32(PARAMS + 28, client);
+  CHECK(do_control(&one, fd, client, SUBDEVICE, RM_DISABLE_CHANNELS, 536) == RM_OK);
+  put32(PARAMS + 28, second);
+  uint64_t calls = rm.calls;
+  CHECK(do_control(&one, fd, client, SUBDEVICE, RM_DISABLE_CHANNELS, 536) == RM_INVALID_CLIENT && rm.calls == calls);
+  int outside = bed_open(&nobody, 1);
+  uint32_t third = new_client(&nobody, outside);
+  put32(PARAMS + 24, third);
+  CHECK(do_control(&nobody, outside, third, SUBDEVICE, RM_DISABLE_CHANNELS, 536) == RM_INVALID_CLIENT);
+  end();
+}
+
+/* A file that a process of another tenant was passed, or has taken: it gets nothing in the client that is there, and
+ * pays for a client of its own. */
+void test_passed_file(void) {
+  begin(10 * MIB);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
+  other.files[5] = nobody.files[5] = one.files[fd];
+  one.files[fd]->refs += 2;
+  uint64_t calls = rm.calls;
+  CHECK(take(&other, 5, client, 8, MIB) == RM_INVALID_CLIENT);
+  CHECK(do_heap(&other, 5, client, DEVICE, RM_HEAP_ALLOC_SIZE, 8, MIB) == RM_INVALID_CLIENT);
+  CHECK(do_dup(&other, 5, client, DEVICE, 8, client, 7) == RM_INVALID_CLIENT);
+  CHECK(do_alloc(&other, 5, a_group(client, 8), NULL) == RM_INVALID_CLIENT);
+  CHECK(rm.calls == calls && tenants[2]->filtered == 4 && used(1) == 4 * MIB && used(2) == 0);
+  uint32_t own = new_client(&other, 5);
+  CHECK(take(&other, 5, own, 8, 10 * MIB) == RM_OK && used(2) == 10 * MIB && used(1) == 4 * MIB);
+  CHECK(take(&other, 5, own, 9, 1) == RM_NO_MEMORY);
+  CHECK(take(&one, fd, own, 9, 1) == RM_INVALID_CLIENT); /* and the other way round */
+  CHECK(take(&nobody, 5, client, 8, 6 * MIB) == RM_OK && used(1) == 10 * MIB); /* without a tenant: the client's pays */
+  CHECK(take(&nobody, 5, client, 9, 1) == RM_NO_MEMORY);
+  bed_close(&one, fd);
+  bed_close(&nobody, 5);
+  CHECK(used(1) == 10 * MIB);
+  CHECK(do_free(&other, 5, client, 7) == RM_OK && used(1) == 6 * MIB); /* it may free */
+  vgpu__tenant_remove(&book, tenants[1]);
+  bed_close(&other, 5);
+  CHECK(used(2) == 0);
+  end();
+}
+
+/* A client whose tenant is gone, or has another cgroup now, stays with it. */
+void test_tenant_replaced(void) {
+  begin(10 * MIB);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
+  struct vgpu_rm_tenant *gone = tenants[1];
+  vgpu__tenant_remove(&book, gone);
+  one.key = 2; /* its cgroup has another tenant */
+  CHECK(take(&one, fd, client, 8, 6 * MIB) == RM_OK && gone->used == 10 * MIB && used(2) == 0);
+  CHECK(take(&one, fd, client, 9, 1) == RM_NO_MEMORY);
+  end();
+}
