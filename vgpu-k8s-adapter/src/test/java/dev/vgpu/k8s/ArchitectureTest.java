@@ -4,12 +4,15 @@ import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.sun.net.httpserver.HttpServer;
 import com.tngtech.archunit.base.DescribedPredicate;
 import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
+import dev.vgpu.k8s.http.HttpServers;
 import dev.vgpu.testing.ClassCycles;
+import java.net.InetSocketAddress;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 
@@ -42,6 +45,19 @@ class ArchitectureTest {
         && !ALLOWED.contains(name)
         && !name.startsWith("dev.vgpu.k8s")
         && !name.startsWith("dev.vgpu.fleet");
+  }
+
+  /** The JDK would read its setting before {@link HttpServers} has made it. */
+  @Test
+  void httpServersAreOpenedInOnePlace() {
+    noClasses()
+        .that()
+        .doNotBelongToAnyOf(HttpServers.class)
+        .should()
+        .callMethod(HttpServer.class, "create", InetSocketAddress.class, int.class)
+        .orShould()
+        .callMethod(HttpServer.class, "create")
+        .check(ADAPTER);
   }
 
   @Test

@@ -39,6 +39,7 @@ public final class FleetQueue {
   static final IntPredicate ANY = node -> true;
 
   private final Fleet fleet;
+  private final PlacementPolicy policy;
   private final Trial trial;
   private final Planner planner;
   private final List<Gang> waiting = new ArrayList<>();
@@ -58,6 +59,7 @@ public final class FleetQueue {
    */
   public FleetQueue(Fleet fleet, PlacementPolicy policy) {
     this.fleet = fleet;
+    this.policy = policy;
     this.trial = new Trial(fleet, policy);
     this.planner = new Planner(fleet, trial);
   }
@@ -296,6 +298,7 @@ public final class FleetQueue {
    * @return the decisions, in order
    */
   public List<Decision> decide(double nowS) {
+    policy.settle(fleet);
     List<Decision> decisions = new ArrayList<>();
     boolean isFirst = true;
     List<Gang> dependents = waiting.stream().filter(Gang::isDependent).toList();

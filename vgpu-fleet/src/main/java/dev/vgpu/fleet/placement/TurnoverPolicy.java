@@ -8,7 +8,7 @@ import java.util.function.IntPredicate;
 
 /**
  * Uses one policy while a fleet fills, and another once requests end more than half as often as
- * they are placed. Both rates are decaying sums over about 2,000 decisions.
+ * they are placed. Both rates are decaying sums over about 2,000 settled changes.
  *
  * <p>Stranded GPU time is the right measure for a node on which no work ends. Where work ends,
  * stranded capacity is freed together with its neighbours', and fragmentation is the better
@@ -37,19 +37,29 @@ final class TurnoverPolicy implements PlacementPolicy {
 
   @Override
   public Optional<Spot> choose(Fleet fleet, Request request) {
-    return now(fleet).choose(fleet, request);
+    return now().choose(fleet, request);
   }
 
   @Override
   public Optional<Spot> choose(Fleet fleet, Request request, IntPredicate allowed) {
-    return now(fleet).choose(fleet, request, allowed);
+    return now().choose(fleet, request, allowed);
   }
 
-  private PlacementPolicy now(Fleet fleet) {
-    comings = MEMORY * comings + (fleet.placedCount() - placed);
-    goings = MEMORY * goings + (fleet.releasedCount() - released);
+  @Override
+  public void settle(Fleet fleet) {
+    long came = fleet.placedCount() - placed;
+    long went = fleet.releasedCount() - released;
+    if (came == 0 && went == 0) {
+      return;
+    }
+    // Less than zero came if more was evicted, or given back, than placed.
+    comings = Math.max(0, MEMORY * comings + came);
+    goings = MEMORY * goings + went;
     placed = fleet.placedCount();
     released = fleet.releasedCount();
+  }
+
+  private PlacementPolicy now() {
     return goings > OFTEN * comings ? turning : filling;
   }
 }

@@ -87,6 +87,7 @@ public final class Churn {
       tally.decide(
           request,
           () -> {
+            policy.settle(fleet);
             Optional<Spot> spot = policy.choose(fleet, request);
             spot.ifPresent(at -> ends.add(new End(end, fleet.place(request, at))));
             return spot.isPresent();

@@ -55,6 +55,7 @@ public final class Inflation {
       tally.decide(
           request,
           () -> {
+            policy.settle(fleet);
             Optional<Spot> spot = policy.choose(fleet, request);
             spot.ifPresent(at -> fleet.place(request, at));
             return spot.isPresent();

@@ -85,6 +85,7 @@ public final class Scale {
       Fleet fleet, PlacementPolicy policy, List<Request> usual, int number, DecisionTimes times) {
     Request request = usual.get(random.nextInt(usual.size())).named("r" + number);
     long begin = clock.getAsLong();
+    policy.settle(fleet);
     Optional<Spot> spot = policy.choose(fleet, request);
     spot.ifPresent(at -> placed.add(fleet.place(request, at)));
     times.add(clock.getAsLong() - begin);

@@ -51,6 +51,7 @@ class PlacementProperties {
       PreemptionClass[] classes = PreemptionClass.values();
       Request request =
           RandomRequests.draw("r" + i, random, classes[random.nextInt(classes.length)]);
+      policy.settle(fleet);
       Optional<Spot> spot = policy.choose(fleet, request);
       boolean fitsSomewhere =
           IntStream.range(0, fleet.nodes().size())

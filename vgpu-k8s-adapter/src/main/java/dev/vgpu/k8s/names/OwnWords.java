@@ -4,15 +4,11 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.k8s.Driver;
 import java.util.List;
 import java.util.Optional;
-import java.util.Set;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
 
-/** vgpu's own vocabulary. {@link PodRequests} reads class and policy for every system. */
+/** vgpu's own vocabulary. {@link PodRequests} reads class, policy and models for every system. */
 final class OwnWords implements Vocabulary {
   static final String SHARE = Driver.NAME + "/" + Driver.SHARE;
   static final String MEMORY = Driver.NAME + "/" + Driver.MEMORY;
-  static final String MODEL = Driver.NAME + "/model";
 
   @Override
   public Optional<GpuPart> read(PodView pod) {
@@ -38,18 +34,10 @@ final class OwnWords implements Vocabulary {
               + ", 1 to 100 percent of one GPU");
     }
     String container = pod.asker(List.of(Driver.SLOT, SHARE, MEMORY));
-    GpuPart part = GpuPart.shared("vgpu", container, slots, share, memory, 0);
-    return Optional.of(pod.annotation(MODEL).map(text -> part.withModels(list(text))).orElse(part));
+    return Optional.of(GpuPart.shared("vgpu", container, slots, share, memory, 0));
   }
 
   private static boolean speaks(Vocabulary other, PodView pod) {
     return other.read(pod).isPresent();
-  }
-
-  static Set<String> list(String text) {
-    return Stream.of(text.split(",", -1))
-        .map(String::strip)
-        .filter(one -> !one.isEmpty())
-        .collect(Collectors.toSet());
   }
 }

@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -22,6 +23,9 @@ public final class PodRequests {
 
   /** The annotation that names the group whose pods must be on different nodes. */
   public static final String SPREAD = Driver.NAME + "/spread";
+
+  /** The annotation that names the acceptable GPU models. */
+  static final String MODEL = Driver.NAME + "/model";
 
   private PodRequests() {}
 
@@ -80,7 +84,7 @@ public final class PodRequests {
         part.memoryPercent(),
         policy,
         preemptionClass,
-        part.models(),
+        models(view, part),
         view.annotation(SPREAD)
             .map(group -> pod.getMetadata().getNamespace() + "/" + group)
             .orElse(""),
@@ -89,6 +93,30 @@ public final class PodRequests {
         Stream.of(KubeletResource.values())
             .filter(one -> view.asker(one.resource()).equals(part.container()))
             .collect(Collectors.toSet()));
+  }
+
+  private static Set<String> models(PodView view, GpuPart part) {
+    Set<String> said = view.annotation(MODEL).map(PodRequests::list).orElse(Set.of());
+    if (!said.isEmpty() && !part.models().isEmpty() && !said.equals(part.models())) {
+      throw new PodRefusedException(
+          MODEL
+              + " is "
+              + said.stream().sorted().toList()
+              + " and "
+              + part.system()
+              + "'s words say "
+              + part.models().stream().sorted().toList()
+              + ": leave out one");
+    }
+    return said.isEmpty() ? part.models() : said;
+  }
+
+  /** {@return the names of a list with commas} */
+  static Set<String> list(String text) {
+    return Stream.of(text.split(",", -1))
+        .map(String::strip)
+        .filter(one -> !one.isEmpty())
+        .collect(Collectors.toSet());
   }
 
   private static <T extends Enum<T>> Optional<T> agreed(

@@ -60,7 +60,7 @@ final class VgpuCountWords implements Vocabulary {
     int gpus =
         pod.amount(count).map(one -> pod.whole(count, one, 1, 64, "a number of GPUs")).orElse(1);
     if (!isShared) {
-      return Optional.of(GpuPart.whole(system, container, gpus));
+      return Optional.of(extras(pod, GpuPart.whole(system, container, gpus)));
     }
     MemorySize size = pod.memory(memory, MemorySize.ofMebibytes(1));
     int part =
@@ -103,7 +103,8 @@ final class VgpuCountWords implements Vocabulary {
       throw new PodRefusedException(
           NOT_TYPES + " is not read: name the models that will do in " + TYPES);
     }
-    GpuPart part = pod.annotation(TYPES).map(OwnWords::list).map(asked::withModels).orElse(asked);
+    GpuPart part =
+        pod.annotation(TYPES).map(PodRequests::list).map(asked::withModels).orElse(asked);
     BigDecimal priority = pod.amount(PRIORITY).orElse(null);
     if (priority == null) {
       return part;

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import dev.vgpu.k8s.http.HttpServers;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.net.HttpURLConnection;
@@ -39,7 +40,7 @@ final class ExtenderServer implements AutoCloseable {
   ExtenderServer(InetSocketAddress address, ExtenderService service, BooleanSupplier leads)
       throws IOException {
     this.leads = leads;
-    server = HttpServer.create(address, 0);
+    server = HttpServers.open(address);
     server.setExecutor(threads);
     serve("/filter", service::filter);
     serve("/prioritize", service::prioritize);

@@ -199,6 +199,33 @@ class PodRequestsTest {
     assertThat(asked.preemptionClass()).isEqualTo(PreemptionClass.OFFLINE);
   }
 
+  /** With NVIDIA's resource alone too, which HAMi's users write for whole GPUs. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "nvidia.com/gpu=1 | nvidia.com/use-gputype | A100",
+        "nvidia.com/gpu=1 | vgpu.dev/model | A100",
+        "nvidia.com/gpu=1,nvidia.com/gpumem=3000 | vgpu.dev/model | A100",
+        "volcano.sh/vgpu-number=1 | vgpu.dev/model | A100",
+        "aliyun.com/gpu-mem=3 | vgpu.dev/model | A100",
+        "koordinator.sh/gpu=100 | vgpu.dev/model | A100",
+        "vgpu.dev/slot=1,vgpu.dev/memory=8Gi | vgpu.dev/model | A100",
+      })
+  void aModelThatAPodNamesIsAsked(String limits, String note, String model) {
+    PodRequest asked = of(map(limits), Map.of(note, " " + model + ", V100"));
+    assertThat(asked.models()).containsExactlyInAnyOrder(model, "V100");
+    Set<String> present = Set.of("NVIDIA A100-SXM4-80GB", "Tesla T4");
+    assertThat(asked.onFleet("p", 0, MemorySize.ZERO, Set.of(), present).shape().models())
+        .containsExactlyInAnyOrder("NVIDIA A100-SXM4-80GB", "V100");
+  }
+
+  @Test
+  void thePriorityOfWholeGpusIsTheirClass() {
+    Map<String, String> limits = Map.of("nvidia.com/gpu", "1", "nvidia.com/priority", "1");
+    assertThat(of(limits, Map.of()).preemptionClass()).isEqualTo(PreemptionClass.OFFLINE);
+  }
+
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
@@ -225,6 +252,9 @@ class PodRequestsTest {
             + "tke.cloud.tencent.com/app-class=offline | contradicts",
         "aliyun.com/gpu-mem=3,volcano.sh/vgpu-memory=3000 | | use those of one",
         "koordinator.sh/gpu=50,koordinator.sh/gpu-core=50 | | say one form",
+        "nvidia.com/gpu=1 | nvidia.com/nouse-gputype=T4 | name the models that will do",
+        "nvidia.com/gpu=1 | nvidia.com/use-gputype=A100,vgpu.dev/model=V100 | leave out one",
+        "nvidia.com/gpu=1,nvidia.com/priority=2 | | 0 for high or 1 for low",
         "koordinator.sh/gpu=150 | | 100 or 200 would fit",
         "cpu=1 | gpu-fraction=1.5 | 0.01 to 0.99",
         "nvidia.com/gpu=1,nvidia.com/gpumem=3000,nvidia.com/priority=1 | "

@@ -10,6 +10,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Pods and gangs for which the cluster is too small, or has no GPU of the right model. */
 class ImpossiblePodsTest {
@@ -87,6 +89,18 @@ class ImpossiblePodsTest {
     assertThat(cluster.actions).as("they are woken").hasSize(2);
     cluster.settle();
     assertThat(bound(cluster, "ring")).isEqualTo(2);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"nvidia.com/use-gputype", "vgpu.dev/model"})
+  void wholeGpusOfAModelThatIsNotThereAreNotReplacedByOthers(String annotation) {
+    SmallCluster cluster = new SmallCluster(Pods.nodes(2, 2));
+    cluster.create(Pods.whole("picky", 1, Map.of(annotation, "H100")));
+    assertThat(cluster.schedule("uid-picky")).isFalse();
+    assertThat(cluster.lastReason).contains("models=[H100]", "the fleet has the models [A100]");
+    cluster.nodes(withModel(Pods.nodes(2, 2), "NVIDIA H100 PCIe"));
+    cluster.settle();
+    assertThat(cluster.isBound("uid-picky")).isTrue();
   }
 
   /** The gang waits in line; then its nodes are replaced, and later they are back. */

@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import dev.vgpu.k8s.http.HttpServers;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.util.concurrent.Executor;
@@ -31,7 +32,7 @@ public final class HttpEndpoint implements AutoCloseable {
    */
   public static HttpEndpoint open(int port, Executor executor, Supplier<String> metrics)
       throws IOException {
-    HttpServer server = HttpServer.create(new InetSocketAddress(port), 0);
+    HttpServer server = HttpServers.open(new InetSocketAddress(port));
     server.createContext("/metrics", exchange -> answer(exchange, metrics));
     server.createContext("/healthz", exchange -> answer(exchange, () -> "ok\n"));
     server.setExecutor(executor);
