@@ -73,7 +73,7 @@ class PageCommandsIT {
         }
         Optional<String> missing = missing(shell, line);
         if (missing.isPresent()) {
-          System.err.printf("%s: no %s here, NOT run: %s%n", section, missing.get(), line);
+          System.err.println(section + ": no " + missing.get() + " here, NOT run: " + line);
         } else {
           shell.run(line);
         }
