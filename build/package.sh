@@ -5,9 +5,11 @@
 RUNTIME_MODULES=java.base,java.logging,java.management,java.net.http,jdk.httpserver,jdk.management,jdk.net
 RUNTIME_MODULES=$RUNTIME_MODULES,jdk.unsupported
 
-# Builds target/package.
+# Builds target/package: for this machine's architecture, and for that of the JDK that VGPU_PACK_JDK names.
 command_package() {
-  local version jars out=$ROOT/target/package
+  local version jars arch other='' out=$ROOT/target/package
+  arch=$(uname -m)
+  [ -z "${VGPU_PACK_JDK-}" ] || other=$(architecture_of_other_jdk) || exit 69
   prepare_command
   cd "$ROOT" || exit 1
   require_package_tools
@@ -20,16 +22,45 @@ command_package() {
   rm -rf "$out"
   mkdir -p "$out/vgpu/bin" "$out/vgpu/lib"
   fill_installation "$out/vgpu" "${jars[@]}" || die 1 "the installation could not be put together"
-  make_tarball "$out" "$version" || die 1 "the tarball could not be made"
-  if command -v dpkg-deb >/dev/null 2>&1; then
-    make_deb "$out" "$version" || die 1 "the Debian package could not be made"
-  else
-    say "no dpkg-deb: the Debian package was NOT made"
+  make_packages "$out" "$version" "$arch"
+  if [ -n "$other" ]; then
+    change_architecture "$out/vgpu" "$other" || die 1 "the installation for $other could not be put together"
+    make_packages "$out" "$version" "$other"
   fi
   [ -e vgpu-cuda/target/classes/META-INF/native/linux-aarch64 ] ||
     say "no aarch64-linux-gnu-gcc: the jars have no libraries for aarch64"
-  say "the Java runtime in it is this machine's: it is for $(uname -m)"
+  say "a package contains a Java runtime. These are for: $arch $other"
   (cd "$out" && ls -s -h ./*.tar.gz ./*.deb 2>/dev/null | sed "s|\./|target/package/|")
+}
+
+# The architecture of VGPU_PACK_JDK, whose modules this machine's jlink can link if the feature version is the same.
+architecture_of_other_jdk() {
+  local jdk=$VGPU_PACK_JDK arch
+  arch=$(sed -n 's/^OS_ARCH="\(.*\)"$/\1/p' "$jdk/release" 2>/dev/null)
+  [ "$arch" = aarch64 ] && [ "$(uname -m)" != aarch64 ] && [ -d "$jdk/jmods" ] ||
+    die 69 "VGPU_PACK_JDK=$jdk is no JDK for another architecture that vgpu supports (aarch64), with jmods"
+  command -v aarch64-linux-gnu-gcc >/dev/null ||
+    die 69 "no aarch64-linux-gnu-gcc (Debian: gcc-aarch64-linux-gnu libc6-dev-arm64-cross), which a package for aarch64 needs"
+  printf '%s\n' "$arch"
+}
+
+# make_packages <directory> <version> <architecture>
+make_packages() {
+  make_tarball "$@" || die 1 "the tarball could not be made"
+  if command -v dpkg-deb >/dev/null 2>&1; then
+    make_deb "$@" || die 1 "the Debian package could not be made"
+  else
+    say "no dpkg-deb: the Debian package was NOT made"
+  fi
+}
+
+# change_architecture <installation> <architecture>: replaces what is not the same for all.
+change_architecture() {
+  rm -rf "$1/runtime"
+  link_runtime "$1" --module-path "$VGPU_PACK_JDK/jmods" || return 1
+  "$ROOT/build/gpu-check/programs.sh" "$2" "$1.programs" >/dev/null || return 1
+  install -m 0755 "$1.programs/spin" "$1/examples/spin"
+  rm -rf "$1.programs"
 }
 
 require_package_tools() {
@@ -49,8 +80,7 @@ fill_installation() {
   shift
   cp "$@" "$home/lib/" && cp "$ROOT/build/package/vgpu" "$ROOT/build/package/vgpu-archive" "$home/bin/" &&
     cp LICENSE NOTICE CHANGELOG.md "$home/" &&
-    "$JDK/bin/jlink" --add-modules "$RUNTIME_MODULES" --strip-java-debug-attributes --no-header-files --no-man-pages \
-      --output "$home/runtime" || return 1
+    link_runtime "$home" || return 1
   chmod -R go=u,go-w "$home/lib"
   add_examples "$home" || return 1
   # The classes of the commands that are to start soon.
@@ -62,6 +92,14 @@ fill_installation() {
     "$home/bin/vgpu" completion bash >"$home/completion/vgpu.bash" &&
     "$home/bin/vgpu" completion fish >"$home/completion/vgpu.fish" || return 1
   rm -rf "$run"
+}
+
+# link_runtime <installation> <option...>
+link_runtime() {
+  local home=$1
+  shift
+  "$JDK/bin/jlink" "$@" --add-modules "$RUNTIME_MODULES" --strip-java-debug-attributes --no-header-files \
+    --no-man-pages --output "$home/runtime"
 }
 
 # What the page site/start/five-minutes.md runs: a CUDA program, and the Java program of README.md with its source.
@@ -85,19 +123,18 @@ same_tar() {
   tar -C "$1" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu -cf - "$2"
 }
 
-# make_tarball <directory> <version>
+# make_tarball <directory> <version> <architecture>
 make_tarball() {
-  local name
-  name=vgpu-$2-linux-$(uname -m)
+  local name=vgpu-$2-linux-$3
   mv "$1/vgpu" "$1/$name" && same_tar "$1" "$name" | gzip -n -9 >"$1/$name.tar.gz"
   mv "$1/$name" "$1/vgpu"
 }
 
-# make_deb <directory> <version>
+# make_deb <directory> <version> <architecture>
 make_deb() {
   local root=$1/root files=$ROOT/build/package/deb version arch
   version=${2/-SNAPSHOT/\~snapshot}
-  arch=$(dpkg --print-architecture)
+  case $3 in x86_64) arch=amd64 ;; *) arch=arm64 ;; esac
   install -d "$root/DEBIAN" "$root/usr/bin" "$root/usr/lib/systemd/system" "$root/usr/lib/sysusers.d" \
     "$root/usr/lib/tmpfiles.d" "$root/usr/share/man" "$root/usr/share/bash-completion/completions" \
     "$root/usr/share/zsh/vendor-completions" "$root/usr/share/fish/vendor_completions.d" \
