@@ -5,7 +5,8 @@
 RUNTIME_MODULES=java.base,java.logging,java.management,java.net.http,jdk.httpserver,jdk.management,jdk.net
 RUNTIME_MODULES=$RUNTIME_MODULES,jdk.unsupported
 
-# Builds target/package: for this machine's architecture, and for that of the JDK that VGPU_PACK_JDK names.
+# Builds target/package: for this machine's architecture, and in target/package/ARCHITECTURE for that of the JDK that
+# VGPU_PACK_JDK names.
 command_package() {
   local version jars arch other='' out=$ROOT/target/package
   arch=$(uname -m)
@@ -24,13 +25,14 @@ command_package() {
   fill_installation "$out/vgpu" "${jars[@]}" || die 1 "the installation could not be put together"
   make_packages "$out" "$version" "$arch"
   if [ -n "$other" ]; then
-    change_architecture "$out/vgpu" "$other" || die 1 "the installation for $other could not be put together"
-    make_packages "$out" "$version" "$other"
+    mkdir "$out/$other" && cp -a "$out/vgpu" "$out/$other/" && change_architecture "$out/$other/vgpu" "$other" ||
+      die 1 "the installation for $other could not be put together"
+    make_packages "$out/$other" "$version" "$other"
   fi
   [ -e vgpu-cuda/target/classes/META-INF/native/linux-aarch64 ] ||
     say "no aarch64-linux-gnu-gcc: the jars have no libraries for aarch64"
   say "a package contains a Java runtime. These are for: $arch $other"
-  (cd "$out" && ls -s -h ./*.tar.gz ./*.deb 2>/dev/null | sed "s|\./|target/package/|")
+  (cd "$out" && find . -maxdepth 2 -name '*.tar.gz' -o -maxdepth 2 -name '*.deb' | sort | xargs ls -s -h | sed "s|\./|target/package/|")
 }
 
 # The architecture of VGPU_PACK_JDK, whose modules this machine's jlink can link if the feature version is the same.
@@ -162,19 +164,26 @@ make_deb() {
   install -m 0644 "$files/sysusers.conf" "$root/usr/lib/sysusers.d/vgpu.conf"
   install -m 0644 "$files/tmpfiles.conf" "$root/usr/lib/tmpfiles.d/vgpu.conf"
   install -m 0755 "$files/postinst" "$files/prerm" "$files/postrm" "$root/DEBIAN/"
-  control "$version" "$arch" "$(du -k -s --apparent-size "$root/usr" | cut -f 1)" >"$root/DEBIAN/control"
+  control "$version" "$arch" "$(newest_glibc "$1/vgpu" "$3")" "$(du -k -s --apparent-size "$root/usr" | cut -f 1)" \
+    >"$root/DEBIAN/control"
   dpkg-deb --root-owner-group -Zxz --build "$root" "$1/vgpu_${version}_$arch.deb" >/dev/null && rm -rf "$root"
 }
 
-# control <version> <architecture> <size in KiB>
+# newest_glibc <installation> <architecture>: the version that its files need, and the natives in its jars.
+newest_glibc() {
+  LC_ALL=C grep -r -h -a -o -E 'GLIBC_2\.[0-9]+' "$1/runtime" "$1/examples" \
+    "$ROOT"/vgpu-*/target/classes/META-INF/native/"linux-$2" | sed 's/GLIBC_//' | sort -u -V | tail -n 1
+}
+
+# control <version> <architecture> <glibc> <size in KiB>
 control() {
   cat <<EOF
 Package: vgpu
 Version: $1
 Architecture: $2
 Maintainer: ${VGPU_MAINTAINER:-vgpu <root@localhost>}
-Installed-Size: $3
-Depends: libc6 (>= $(getconf GNU_LIBC_VERSION | sed 's/glibc //')), libgcc-s1, libstdc++6, zlib1g, passwd
+Installed-Size: $4
+Depends: libc6 (>= $3), libgcc-s1, libstdc++6, zlib1g, passwd
 Section: admin
 Priority: optional
 Description: virtual GPUs with a share of the time and a quota of the memory
