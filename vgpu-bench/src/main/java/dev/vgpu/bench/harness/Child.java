@@ -208,7 +208,8 @@ public final class Child implements AutoCloseable {
     if (!process.waitFor(1, TimeUnit.SECONDS)) {
       Wait wait = new Wait();
       while (!process.waitFor(1, TimeUnit.SECONDS)) {
-        if (wait.isOver() && process.isAlive()) {
+        // On a busy machine, this JVM notices the end late.
+        if (wait.isOver() && !RunDelays.states(pid()).isEmpty()) {
           throw new IllegalStateException(name + " does not end: " + threads());
         }
       }
