@@ -223,10 +223,10 @@ require_kernel() {
   return $EX_UNAVAILABLE
 }
 
-# A program of the virtual machine.
+# A program of the virtual machine: the sources whose names begin with its own, and what all such programs share.
 compile_tenant() {
   "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE=1 -O1 -Wall -Wextra -Werror -static -pthread -o "$KMOD_WORK/root/$1" \
-    "$KMOD_SOURCES/test/vm/$1.c" >>"$LOG" 2>&1
+    "$KMOD_SOURCES/test/vm/$1"*.c "$KMOD_SOURCES/test/vm/tenant.c" >>"$LOG" 2>&1
 }
 
 # Compiles the programs that try the backend in the virtual machine. Makes a runtime for them and for the command, which

@@ -204,47 +204,35 @@ void test_seat_killed(void) { test_autonomous(0); }
 
 void test_seat_stopped(void) { test_autonomous(1); }
 
-/* A seat that is only late, and whose process runs, is waited for: for a time its gate stays shut. */
-void test_seat_late(void) {
+/*
+ * A seat that sends no heartbeat for a good reason is waited for: its gate stays shut for a quarter of a second, and no
+ * longer. `pid`: the seat's process, or 0 if it is invisible.
+ */
+static void test_waits_for_seat(uint64_t turn_flags, uint64_t pid, const char *state) {
   SEATED(64u << 20, 1 << 20);
-  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
-  seat.grant_header->seat_pid = (uint64_t)getpid();
-  seat.grant_header->seat_start = own_start_time();
-  pid_t pid = start(&seat, "launch", "");
+  seat.grant->turn_flags = (uint32_t)turn_flags;
+  if (pid != 0) {
+    seat.grant_header->seat_pid = pid;
+    seat.grant_header->seat_start = own_start_time();
+  }
+  pid_t program = start(&seat, "launch", "");
   CHECK(await_work(&seat, 0), "no work");
   seat_gate(&seat, 0);
   usleep(20000);
   uint64_t before = seat_gpu_ns(&seat);
   __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
   usleep(100000);
-  CHECK(seat_gpu_ns(&seat) == before, "work at a shut gate while the seat is only late");
+  CHECK(seat_gpu_ns(&seat) == before, "work at a shut gate while the seat %s", state);
   usleep(350000);
   CHECK(seat_gpu_ns(&seat) > before, "no work without a seat");
   __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
   seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
-  CHECK(stop_launching(&seat, pid) == 0, "role");
+  CHECK(stop_launching(&seat, program) == 0, "role");
   seat_close(&seat);
 }
 
-/*
- * A resting seat beats seldom, and its process may be invisible from a container. It does not count as silent in
- * between.
- */
-void test_seat_rests(void) {
-  SEATED(64u << 20, 1 << 20);
-  seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_RESTING);
-  pid_t pid = start(&seat, "launch", "");
-  CHECK(await_work(&seat, 0), "no work");
-  seat_gate(&seat, 0);
-  usleep(20000);
-  uint64_t before = seat_gpu_ns(&seat);
-  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
-  usleep(100000);
-  CHECK(seat_gpu_ns(&seat) == before, "work at a shut gate while the seat rests");
-  usleep(350000);
-  CHECK(seat_gpu_ns(&seat) > before, "no work without a seat");
-  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
-  seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
-  CHECK(stop_launching(&seat, pid) == 0, "role");
-  seat_close(&seat);
-}
+/* A seat that is only late, and whose process runs. */
+void test_seat_late(void) { test_waits_for_seat(SHM_TURN_LIMITED, (uint64_t)getpid(), "is only late"); }
+
+/* A resting seat beats seldom, and its process may be invisible from a container. */
+void test_seat_rests(void) { test_waits_for_seat(SHM_TURN_LIMITED | SHM_TURN_RESTING, 0, "rests"); }

@@ -5,6 +5,7 @@
 #include "bed.h"
 
 #include "calls.h"
+#include "check.h"
 
 #include "../../main/c/core/rm_turn.h"
 
@@ -12,14 +13,6 @@ extern struct bed_process one, other, nobody;
 extern int fd; /* of `one` */
 extern uint32_t client;
 extern int failures;
-
-#define CHECK(fine)                                                      \
-  do {                                                                   \
-    if (!(fine)) {                                                       \
-      failures++;                                                        \
-      fprintf(stderr, "FAIL %s:%d: %s\n", __FILE__, __LINE__, #fine);    \
-    }                                                                    \
-  } while (0)
 
 uint64_t used(int tenant);
 void begin(uint64_t limit);

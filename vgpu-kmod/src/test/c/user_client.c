@@ -31,17 +31,11 @@ static void bed_fail(const char *what) {
 }
 
 #include "calls.h"
+#include "check.h"
 
 static struct bed_process self;
 static uint64_t (*held)(void);
 static int failures;
-#define CHECK(fine)                                                   \
-  do {                                                                \
-    if (!(fine)) {                                                    \
-      failures++;                                                     \
-      fprintf(stderr, "FAIL %s:%d: %s\n", __FILE__, __LINE__, #fine); \
-    }                                                                 \
-  } while (0)
 
 /* A number in the report. */
 static uint64_t told(const char *name) {

@@ -1,6 +1,6 @@
 /*
- * Shared code of the tenants' programs in the virtual machine. They are linked statically, so no preloaded library
- * affects them.
+ * Shared code of the tenants' programs in the virtual machine (tenant.c). They are linked statically, so no preloaded
+ * library affects them.
  */
 #ifndef VGPU_TENANT_H
 #define VGPU_TENANT_H
@@ -28,31 +28,17 @@ enum { ARENA = 1 << 20 }; /* with a part for each thread: `place` in calls.h */
 struct bed_process {
   int compat; /* use 32-bit system calls */
 };
-static unsigned char *arena; /* below 4 GiB, for 32-bit system calls */
-static struct bed_process plainly;
+extern unsigned char *arena; /* below 4 GiB, for 32-bit system calls */
+extern struct bed_process plainly;
 
-static uint64_t bed_at(size_t offset) { return (uint64_t)(uintptr_t)arena + offset; }
+static inline uint64_t bed_at(size_t offset) { return (uint64_t)(uintptr_t)arena + offset; }
 
-static long int80(long number, long one, long two, long three) {
-  long result;
-  __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(one), "c"(two), "d"(three) : "memory", "r8", "r9",
-                   "r10", "r11");
-  return (int)result;
-}
-
-static inline long bed_ioctl(struct bed_process *process, int fd, uint32_t word, uint64_t argument) {
-  enum { IOCTL_OF_32_BIT = 54 };
-  return process->compat ? int80(IOCTL_OF_32_BIT, fd, (long)word, (long)argument) : ioctl(fd, word, argument);
-}
-
-static void bed_fail(const char *what) {
-  printf("FAIL %s: %s\n", what, strerror(errno));
-  exit(1);
-}
+long bed_ioctl(struct bed_process *process, int fd, uint32_t word, uint64_t argument);
+void bed_fail(const char *what); /* ends the program */
 
 #include "../c/calls.h"
 
-static int failures;
+extern int failures;
 #define CHECK(fine)                                     \
   do {                                                  \
     if (!(fine)) {                                      \
@@ -61,7 +47,7 @@ static int failures;
     }                                                   \
   } while (0)
 
-static const char *directory; /* the tenant's directory */
+extern const char *directory; /* the tenant's directory */
 
 /* The number at the start of a file, or after the first occurrence of `line` in it. */
 static inline uint64_t number_in(const char *path, const char *line) {
@@ -107,9 +93,6 @@ static inline uint32_t memory(struct bed_process *process, int fd, uint32_t clie
   return do_alloc(process, fd, what, NULL);
 }
 
-static inline void begin_arena(void) {
-  arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-  if (arena == MAP_FAILED) bed_fail("mmap");
-}
+void begin_arena(void);
 
 #endif

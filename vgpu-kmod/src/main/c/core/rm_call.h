@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The sequence of one ioctl: decode, reserve or refuse, forward, then commit, release or scale. This file alone defines
- * the order; the kernel module and the tests supply the host's functions.
+ * The sequence of one ioctl: decode, reserve or refuse, forward, then commit, release or scale. rm_call.c alone defines
+ * the order; the kernel module and the tests supply the host's functions. rm_request.h has the steps.
  */
 #ifndef VGPU_RM_CALL_H
 #define VGPU_RM_CALL_H

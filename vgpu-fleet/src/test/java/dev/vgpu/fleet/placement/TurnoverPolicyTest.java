@@ -62,19 +62,26 @@ class TurnoverPolicyTest {
     placed.add(fleet.place(request, policy.choose(fleet, request).orElseThrow()));
   }
 
+  private void place(int count) {
+    for (int i = 0; i < count; i++) {
+      place();
+    }
+  }
+
   private void release() {
     fleet.release(placed.remove(0));
   }
 
-  @Test
-  void theChoiceChangesOnceMoreThanHalfHasEnded() {
-    for (int i = 0; i < 20; i++) {
-      place();
-    }
-    for (int i = 0; i < 9; i++) {
+  /** Releases the oldest requests, and lets the policy take note after each of them. */
+  private void releaseOneByOne(int count) {
+    for (int i = 0; i < count; i++) {
       release();
       policy.settle(fleet);
     }
+  }
+
+  /** The policy still fills. After two more releases, it chooses for a fleet in which work ends. */
+  private void assertTwoMoreChangeTheChoice() {
     assertThat(chosen()).isEqualTo(FILLING);
     release();
     release();
@@ -82,12 +89,17 @@ class TurnoverPolicyTest {
     assertThat(chosen()).isEqualTo(TURNING);
   }
 
+  @Test
+  void theChoiceChangesOnceMoreThanHalfHasEnded() {
+    place(20);
+    releaseOneByOne(9);
+    assertTwoMoreChangeTheChoice();
+  }
+
   /** What would fit without the running work is found out by taking it away for a while. */
   @Test
   void aTrialChangesNoLaterChoice() {
-    for (int i = 0; i < 20; i++) {
-      place();
-    }
+    place(20);
     for (int i = 0; i < 5; i++) {
       release();
     }
@@ -100,22 +112,13 @@ class TurnoverPolicyTest {
     assertThat(chosen()).isEqualTo(FILLING);
     policy.settle(fleet);
     assertThat(chosen()).isEqualTo(FILLING);
-    for (int i = 0; i < 4; i++) {
-      release();
-      policy.settle(fleet);
-    }
-    assertThat(chosen()).isEqualTo(FILLING);
-    release();
-    release();
-    policy.settle(fleet);
-    assertThat(chosen()).isEqualTo(TURNING);
+    releaseOneByOne(4);
+    assertTwoMoreChangeTheChoice();
   }
 
   @Test
   void whatIsEvictedHasNotEnded() {
-    for (int i = 0; i < 700; i++) {
-      place();
-    }
+    place(700);
     placed.forEach(fleet::undo);
     policy.settle(fleet);
     assertThat(chosen()).isEqualTo(FILLING);
