@@ -92,6 +92,7 @@ public final class PodRequests {
         GangName.of(view, nativeGroup(pod)),
         Stream.of(KubeletResource.values())
             .filter(one -> view.asker(one.resource()).equals(part.container()))
+            .filter(one -> view.amount(one.resource()).map(one::gives).orElse(true))
             .collect(Collectors.toSet()));
   }
 
