@@ -54,8 +54,11 @@ final class Reservations {
     Map<String, Quantity> limits = limits(found);
     List<String> asked =
         offered.stream()
-            .filter(one -> limits.containsKey(one.resource()))
-            .filter(one -> one.gives(limits.get(one.resource()).getNumericalAmount()))
+            .filter(
+                one -> {
+                  Quantity amount = limits.get(one.resource());
+                  return amount != null && one.gives(amount.getNumericalAmount());
+                })
             .map(KubeletResource::resource)
             .toList();
     if (asked.size() != 1) {
