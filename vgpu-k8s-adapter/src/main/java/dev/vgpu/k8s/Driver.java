@@ -36,5 +36,11 @@ public final class Driver {
    */
   public static final String RESOURCES = NAME + "/resources";
 
+  /** The condition of an allocated device for which kube-scheduler waits before it binds a pod. */
+  public static final String GANG_COMPLETE = NAME + "/gang-complete";
+
+  /** The condition of an allocated device by which kube-scheduler gives it back. */
+  public static final String GANG_FAILED = NAME + "/gang-failed";
+
   private Driver() {}
 }

@@ -12,7 +12,7 @@ final class GpuManagerWords implements Vocabulary {
   static final String CORE = "tencent.com/vcuda-core";
   private static final String MEMORY = "tencent.com/vcuda-memory";
   private static final String LIMIT = "tencent.com/vcuda-core-limit";
-  private static final int MOST = 6400;
+  static final int MOST = 6400;
 
   @Override
   public Optional<GpuPart> read(PodView pod) {

@@ -2,6 +2,7 @@ package dev.vgpu.k8s.names;
 
 import dev.vgpu.MemorySize;
 import dev.vgpu.k8s.Driver;
+import java.math.BigDecimal;
 import java.util.Collection;
 
 /**
@@ -18,6 +19,8 @@ public enum KubeletResource {
   GPU_MANAGER(GpuManagerWords.CORE, Unit.PERCENT),
   /** qGPU: GiB. */
   QGPU(QgpuWords.MEMORY, Unit.GIBIBYTE),
+  /** qGPU: percent of a GPU, for whole GPUs. Smaller parts come with their memory. */
+  QGPU_CORE(QgpuWords.CORE, Unit.PERCENT),
   /** HAMi, and NVIDIA's own name: GPUs. */
   HAMI(VgpuCountWords.HAMI_COUNT, Unit.CONTAINER),
   /** Volcano: GPUs. */
@@ -38,6 +41,7 @@ public enum KubeletResource {
    */
   private static final int PERCENT_OF_A_GPU = 200;
 
+  private static final BigDecimal WHOLE_GPU = BigDecimal.valueOf(GpuManagerWords.WHOLE);
   private static final long GIBIBYTE = 1L << 30;
 
   private final String resource;
@@ -46,6 +50,17 @@ public enum KubeletResource {
   KubeletResource(String resource, Unit unit) {
     this.resource = resource;
     this.unit = unit;
+  }
+
+  /**
+   * {@return whether a container that requests this amount gets its virtual GPU by this resource}
+   * All resources but one give a virtual GPU for any amount. qGPU's cores alone are whole GPUs; a
+   * part of one comes with memory, which gives the virtual GPU.
+   *
+   * @param amount the requested amount
+   */
+  public boolean gives(BigDecimal amount) {
+    return this != QGPU_CORE || amount.remainder(WHOLE_GPU).signum() == 0;
   }
 
   /** {@return its name in a container's limits} */

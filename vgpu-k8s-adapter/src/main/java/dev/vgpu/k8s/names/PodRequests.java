@@ -50,6 +50,16 @@ public final class PodRequests {
     return parts.stream().findFirst().map(part -> request(pod, view, part));
   }
 
+  /**
+   * {@return the gang that a pod names, whether or not it requests GPUs in a vocabulary}
+   *
+   * @param pod the pod
+   * @throws PodRefusedException if it names two gangs
+   */
+  public static Optional<GangName> gang(Pod pod) {
+    return GangName.of(new PodView(pod), nativeGroup(pod));
+  }
+
   private static PodRequest request(Pod pod, PodView view, GpuPart part) {
     Optional<SharePolicy> said =
         view.annotation(POLICY).map(text -> word(SharePolicy.class, POLICY, text));
@@ -92,6 +102,7 @@ public final class PodRequests {
         GangName.of(view, nativeGroup(pod)),
         Stream.of(KubeletResource.values())
             .filter(one -> view.asker(one.resource()).equals(part.container()))
+            .filter(one -> view.amount(one.resource()).map(one::gives).orElse(true))
             .collect(Collectors.toSet()));
   }
 

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.stream.Stream;
 
 /** The names and values of a pod's manifest. Every number is checked when it is read. */
 final class PodView {
@@ -26,6 +27,24 @@ final class PodView {
   PodView(Pod pod) {
     this.pod = pod;
     containers().forEach(this::add);
+    // Of the sidecars, only the one that KAI's annotation names can have a part of a GPU.
+    annotation(KaiWords.CONTAINER)
+        .flatMap(name -> sidecars().filter(one -> one.getName().equals(name)).findFirst())
+        .ifPresent(this::add);
+  }
+
+  /** The init containers that run beside the containers. */
+  private Stream<Container> sidecars() {
+    return pod.getSpec() == null || pod.getSpec().getInitContainers() == null
+        ? Stream.empty()
+        : pod.getSpec().getInitContainers().stream()
+            .filter(one -> "Always".equals(one.getRestartPolicy()));
+  }
+
+  /** {@return whether there is such a container or sidecar} */
+  boolean hasContainer(String name) {
+    return Stream.concat(containers().stream(), sidecars())
+        .anyMatch(one -> one.getName().equals(name));
   }
 
   private List<Container> containers() {

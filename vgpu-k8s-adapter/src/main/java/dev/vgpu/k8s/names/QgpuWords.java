@@ -3,19 +3,23 @@ package dev.vgpu.k8s.names;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
+import java.math.BigDecimal;
 import java.util.List;
 import java.util.Optional;
 
 /**
  * qGPU: cores in percent, memory in GiB. Online pods request memory only, offline ones greedy
- * cores.
+ * cores. Multiples of 100 cores are whole GPUs. Other numbers above 100 are in equal parts on
+ * several GPUs, as is the memory, without the remainders
+ * (https://cloud.tencent.com/document/product/457/127667).
  */
 final class QgpuWords implements Vocabulary {
   private static final String DOMAIN = "tke.cloud.tencent.com/";
-  private static final String CORE = DOMAIN + "qgpu-core";
+  static final String CORE = DOMAIN + "qgpu-core";
   private static final String GREEDY = DOMAIN + "qgpu-core-greedy";
   static final String MEMORY = DOMAIN + "qgpu-memory";
   private static final String CLASS = DOMAIN + "app-class";
+  private static final int WHOLE = GpuManagerWords.WHOLE;
 
   @Override
   public Optional<GpuPart> read(PodView pod) {
@@ -37,16 +41,13 @@ final class QgpuWords implements Vocabulary {
               + ", online pods memory alone, others "
               + CORE);
     }
-    int cores = pod.asks(CORE) ? GpuManagerWords.cores(pod, CORE) : pod.share(GREEDY);
-    if (cores >= GpuManagerWords.WHOLE && !isGreedy) {
-      return Optional.of(GpuPart.whole("qGPU", container, cores / GpuManagerWords.WHOLE));
+    int cores = cores(pod);
+    if (cores >= WHOLE && cores % WHOLE == 0 && !isGreedy) {
+      return Optional.of(GpuPart.whole("qGPU", container, cores / WHOLE));
     }
-    MemorySize memory = pod.memory(MEMORY, MemorySize.ofGibibytes(1));
-    if (memory.bytes() == 0) {
-      throw new PodRefusedException(MEMORY + " is not there: it counts GiB");
-    }
+    int gpus = Math.max(1, (cores + WHOLE - 1) / WHOLE);
     GpuPart part =
-        GpuPart.shared("qGPU", container, 1, cores, memory, 0)
+        GpuPart.shared("qGPU", container, gpus, cores / gpus, memory(pod, gpus), 0)
             .with(cores > 0 ? SharePolicy.BURST_SHARE : SharePolicy.BEST_EFFORT);
     return Optional.of(
         switch (appClass) {
@@ -57,5 +58,25 @@ final class QgpuWords implements Vocabulary {
               throw new PodRefusedException(
                   CLASS + " is " + appClass + ": there are online and offline");
         });
+  }
+
+  private static int cores(PodView pod) {
+    BigDecimal said = pod.asks(CORE) ? pod.amount(CORE).orElse(null) : null;
+    if (said == null) {
+      return pod.share(GREEDY);
+    }
+    return pod.asks(MEMORY)
+        ? pod.whole(CORE, said, 1, GpuManagerWords.MOST, "percent of one GPU")
+        : GpuManagerWords.cores(pod, CORE);
+  }
+
+  private static MemorySize memory(PodView pod, int gpus) {
+    MemorySize unit = MemorySize.ofGibibytes(1);
+    long each = pod.memory(MEMORY, unit).bytes() / unit.bytes() / gpus;
+    if (each == 0) {
+      throw new PodRefusedException(
+          MEMORY + " is not there, or less than 1 for each GPU: it counts GiB");
+    }
+    return MemorySize.ofGibibytes(each);
   }
 }

@@ -107,7 +107,7 @@ final class VgpuCountWords implements Vocabulary {
         pod.annotation(TYPES).map(PodRequests::list).map(asked::withModels).orElse(asked);
     BigDecimal priority = pod.amount(PRIORITY).orElse(null);
     if (priority == null) {
-      return part;
+      return KaiWords.isQueued(pod) ? KaiWords.preempted(pod, part) : part;
     }
     boolean isHigh = pod.whole(PRIORITY, priority, 0, 1, "0 for high or 1 for low") == 0;
     return part.with(isHigh ? PreemptionClass.ONLINE : PreemptionClass.OFFLINE);

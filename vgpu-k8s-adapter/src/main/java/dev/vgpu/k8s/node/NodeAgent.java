@@ -69,7 +69,13 @@ public final class NodeAgent implements AutoCloseable {
     }
     open(
         DraDriver.open(
-            new DraDriver.Parts(api, pool, holdings, settings.node(), settings.offlineFloor()),
+            new DraDriver.Parts(
+                api,
+                pool,
+                holdings,
+                settings.node(),
+                settings.offlineFloor(),
+                settings.hasGangClaims()),
             settings.pluginDirectory(),
             settings.registryDirectory(),
             threads,

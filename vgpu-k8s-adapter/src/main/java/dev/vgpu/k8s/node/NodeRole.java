@@ -76,6 +76,13 @@ public final class NodeRole implements Callable<Integer> {
           "What offline tenants of each GPU are left, 0 to 100. Default: ${DEFAULT-VALUE}.")
   private int offlineFloor;
 
+  @Option(
+      names = "--gang-claims",
+      description =
+          "Bind pods with claims only when vgpu-k8s scheduler --gang-claims says that their gangs"
+              + " are complete. Pods then start up to 5 s later. Default: no.")
+  private boolean hasGangClaims;
+
   /** Used by picocli, which then sets the options. */
   public NodeRole() {}
 
@@ -107,7 +114,8 @@ public final class NodeRole implements Callable<Integer> {
             slots,
             resources.stream().map(NodeRole::resource).toList(),
             metricsPort,
-            offlineFloor);
+            offlineFloor,
+            hasGangClaims);
     GpuPoolOptions options =
         GpuPoolOptions.builder()
             .gpuSettings(GpuSettings.builder().offlineFloorPercent(offlineFloor).build())

@@ -18,6 +18,7 @@ import java.util.List;
  * @param resources other systems' resources that the device plugin offers too
  * @param metricsPort 0 selects any free port
  * @param offlineFloor the offline floor of each GPU, in percent
+ * @param hasGangClaims whether pods with claims are bound only when their gangs are complete
  */
 public record NodeSettings(
     String node,
@@ -29,7 +30,8 @@ public record NodeSettings(
     int slots,
     List<KubeletResource> resources,
     int metricsPort,
-    int offlineFloor) {
+    int offlineFloor,
+    boolean hasGangClaims) {
   private static final int MOST_SLOTS = 1600;
 
   /** Checks the numbers. */

@@ -6,6 +6,7 @@ import io.fabric8.kubernetes.api.model.BindingBuilder;
 import io.fabric8.kubernetes.api.model.GenericKubernetesResource;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.fabric8.kubernetes.client.dsl.base.PatchContext;
@@ -104,6 +105,21 @@ final class Cluster {
     if (!isDone) {
       throw new KubernetesClientException("a disruption budget forbids it");
     }
+  }
+
+  /**
+   * Writes the status of a claim, unless the claim has changed since it was read.
+   *
+   * @throws KubernetesClientException if it has changed, or is gone
+   */
+  void status(ResourceClaim claim) {
+    requireLead();
+    ResourceClaim ignored = client.resource(claim).updateStatus();
+  }
+
+  /** {@return whether a failed call means that its object was changed by somebody else} */
+  static boolean isConflict(KubernetesClientException e) {
+    return e.getCode() == HttpURLConnection.HTTP_CONFLICT;
   }
 
   /** {@return whether a failed call means that its object does not exist} */

@@ -5,6 +5,7 @@ import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.informers.ResourceEventHandler;
 import io.fabric8.kubernetes.client.informers.SharedIndexInformer;
+import java.util.List;
 import java.util.function.DoubleSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -47,6 +48,11 @@ final class ClusterWatch implements AutoCloseable {
     line.begin(allNodes.getStore().list(), allPods.getStore().list(), clockS.getAsDouble());
     isOn = true;
     service.carryOut();
+  }
+
+  /** {@return all pods of the cluster; none while it follows nothing} */
+  synchronized List<Pod> pods() {
+    return pods == null ? List.of() : pods.getStore().list();
   }
 
   @Override

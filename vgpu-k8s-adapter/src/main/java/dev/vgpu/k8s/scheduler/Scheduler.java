@@ -11,6 +11,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.function.DoubleSupplier;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -28,6 +29,7 @@ final class Scheduler implements AutoCloseable {
   private final PodLine line;
   private final ExtenderService service;
   private final ClusterWatch watch;
+  private final @Nullable ClaimWatch claims;
   private final ExtenderServer server;
 
   /** The term of the election for which the state was read from the API; 0 before the first. */
@@ -59,6 +61,7 @@ final class Scheduler implements AutoCloseable {
     Cluster cluster = new Cluster(writes, election::leads);
     service = new ExtenderService(line, cluster, writers, clockS, options.hold());
     watch = new ClusterWatch(reads, line, service, clockS);
+    claims = options.hasGangClaims() ? new ClaimWatch(reads, cluster, options.hold(), wall) : null;
     server = new ExtenderServer(options.address(), service, this::leads);
   }
 
@@ -68,8 +71,9 @@ final class Scheduler implements AutoCloseable {
    * @param address where the extender listens
    * @param hold how long a bind waits for the rest of its gang
    * @param policy the placement policy's name
+   * @param hasGangClaims whether it also decides when pods with claims may be bound
    */
-  record Options(InetSocketAddress address, Duration hold, String policy) {}
+  record Options(InetSocketAddress address, Duration hold, String policy, boolean hasGangClaims) {}
 
   /** {@return the port on which it listens} */
   int port() {
@@ -96,6 +100,9 @@ final class Scheduler implements AutoCloseable {
       int term = election.term();
       if (known != term) {
         watch.begin();
+        if (claims != null) {
+          claims.begin();
+        }
         known = term;
         LOG.info("leads");
       }
@@ -110,6 +117,9 @@ final class Scheduler implements AutoCloseable {
     if (leads()) {
       line.tick(clockS.getAsDouble());
       service.carryOut();
+      if (claims != null) {
+        claims.tick(watch.pods());
+      }
     }
   }
 
@@ -118,6 +128,9 @@ final class Scheduler implements AutoCloseable {
   public void close() {
     server.close();
     watch.close();
+    if (claims != null) {
+      claims.close();
+    }
     writers.shutdownNow();
     try {
       election.release();

@@ -55,6 +55,13 @@ public final class SchedulerRole implements Callable<Integer> {
       description = "Placement policy (default: ${DEFAULT-VALUE}).")
   private String policy;
 
+  @Option(
+      names = "--gang-claims",
+      description =
+          "Decide when gangs with claims may be bound, on nodes with vgpu-k8s node --gang-claims"
+              + " (default: no).")
+  private boolean hasGangClaims;
+
   /** Used by picocli, which then sets the options. */
   public SchedulerRole() {}
 
@@ -89,7 +96,8 @@ public final class SchedulerRole implements Callable<Integer> {
             reads,
             writes,
             new LeaseLock(namespace, LEASE, identity),
-            new Scheduler.Options(new InetSocketAddress(port), Duration.ofSeconds(holdS), policy),
+            new Scheduler.Options(
+                new InetSocketAddress(port), Duration.ofSeconds(holdS), policy, hasGangClaims),
             NanoClock.seconds(),
             NanoClock::wall)) {
       LOG.info("serves on port {} as {}", scheduler.port(), identity);

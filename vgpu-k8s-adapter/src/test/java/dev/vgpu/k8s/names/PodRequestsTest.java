@@ -1,5 +1,8 @@
 package dev.vgpu.k8s.names;
 
+import static dev.vgpu.PreemptionClass.NEARLINE;
+import static dev.vgpu.PreemptionClass.OFFLINE;
+import static dev.vgpu.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -114,6 +117,44 @@ class PodRequestsTest {
   }
 
   @Test
+  void multiplesOf100CoresOfQgpuAreWholeGpus() {
+    PodRequest one = read("qgpu-whole");
+    assertThat(one.isWhole()).isTrue();
+    assertThat(one.gpus()).isEqualTo(1);
+    assertThat(one.resources()).as("a node can give it").containsOnly(KubeletResource.QGPU_CORE);
+    PodRequest two = of(Map.of("tke.cloud.tencent.com/qgpu-core", "200"), Map.of());
+    assertThat(two.isWhole()).isTrue();
+    assertThat(two.gpus()).isEqualTo(2);
+  }
+
+  /** https://cloud.tencent.com/document/product/457/127667 has these two, with the results. */
+  @Test
+  void otherNumbersAbove100CoresOfQgpuAreEqualPartsOfSeveralGpus() {
+    PodRequest even = read("qgpu-cards");
+    assertThat(even.gpus()).isEqualTo(2);
+    assertThat(even.isWhole()).isFalse();
+    assertThat(even.sharePercent()).isEqualTo(80);
+    assertThat(even.memory()).isEqualTo(MemorySize.ofGibibytes(30));
+    PodRequest odd =
+        of(
+            Map.of(
+                "tke.cloud.tencent.com/qgpu-core", "121",
+                "tke.cloud.tencent.com/qgpu-memory", "31"),
+            Map.of());
+    assertThat(odd.gpus()).isEqualTo(2);
+    assertThat(odd.sharePercent()).isEqualTo(60);
+    assertThat(odd.memory()).isEqualTo(MemorySize.ofGibibytes(15));
+  }
+
+  @Test
+  void coresOfQgpuBelowAGpuComeWithTheirMemory() {
+    PodRequest asked = read("qgpu-share");
+    assertThat(asked.sharePercent()).isEqualTo(30);
+    assertThat(asked.memory()).isEqualTo(MemorySize.ofGibibytes(5));
+    assertThat(asked.resources()).containsOnly(KubeletResource.QGPU);
+  }
+
+  @Test
   void hamiCountsMebibytesOfEachGpu() {
     PodRequest asked = read("hami");
     assertThat(asked.gpus()).isEqualTo(2);
@@ -170,8 +211,56 @@ class PodRequestsTest {
     assertThat(asked.memoryPercent()).isEqualTo(50);
     assertThat(asked.preemptionClass()).isEqualTo(PreemptionClass.ONLINE);
     assertThat(asked.gang()).contains(new GangName("pg-1", 0, "scheduling.run.ai/v2alpha2"));
-    PodRequest memory = of(Map.of(), Map.of("gpu-memory", "2000"));
+  }
+
+  @Test
+  void memoryOfKaiIsOfEachDevice() {
+    PodRequest memory = read("kai-memory");
     assertThat(memory.policy()).isEqualTo(SharePolicy.BEST_EFFORT);
+    assertThat(memory.gpus()).isEqualTo(2);
+    assertThat(memory.memory()).isEqualTo(MemorySize.ofMebibytes(2000));
+    assertThat(memory.preemptionClass()).as("the label says train").isEqualTo(OFFLINE);
+  }
+
+  @Test
+  void aFractionOfKaiIsForTheContainerThatThePodNames() {
+    PodRequest asked = read("kai-share");
+    assertThat(asked.container()).isEqualTo("main");
+    assertThat(asked.resources()).containsOnly(KubeletResource.SLOT);
+    PodRequest sidecar = read("kai-sidecar");
+    assertThat(sidecar.container()).isEqualTo("gpu-side");
+    assertThat(sidecar.resources()).containsOnly(KubeletResource.SLOT);
+  }
+
+  /** KAI's examples have the label; its pods of whole GPUs have no other word of KAI than these. */
+  @Test
+  void theLabelsOfKaiAreTheClassOfWholeGpusToo() {
+    assertThat(read("kai-whole").preemptionClass()).isEqualTo(OFFLINE);
+    assertThat(kai("priorityClassName=train,kai.scheduler/preemptibility=non-preemptible"))
+        .isEqualTo(NEARLINE);
+    assertThat(kai("priorityClassName=train,kai.scheduler/preemptibility=semi-preemptible"))
+        .isEqualTo(NEARLINE);
+    assertThat(kai("priorityClassName=inference,kai.scheduler/preemptibility=preemptible"))
+        .isEqualTo(OFFLINE);
+    assertThat(kai("priorityClassName=inference,kai.scheduler/preemptibility=non-preemptible"))
+        .isEqualTo(ONLINE);
+    assertThat(kai("priorityClassName=train,kai.scheduler/preemptibility=perhaps"))
+        .as("KAI falls back to the priority")
+        .isEqualTo(OFFLINE);
+    assertThat(kai("runai/queue=team,priorityClassName=inference")).isEqualTo(ONLINE);
+    Pod other = pod(Map.of("nvidia.com/gpu", "1"), Map.of());
+    other.getMetadata().setLabels(Map.of("priorityClassName", "train"));
+    assertThat(PodRequests.of(other).orElseThrow().preemptionClass())
+        .as("it is in no queue of KAI")
+        .isEqualTo(NEARLINE);
+  }
+
+  private static PreemptionClass kai(String labels) {
+    Pod pod = pod(Map.of("nvidia.com/gpu", "1"), Map.of());
+    Map<String, String> all = map(labels);
+    all.putIfAbsent("kai.scheduler/queue", "team-a");
+    pod.getMetadata().setLabels(all);
+    return PodRequests.of(pod).orElseThrow().preemptionClass();
   }
 
   /** The site's pages on migrating from another system show both manifests. */
@@ -257,6 +346,11 @@ class PodRequestsTest {
         "nvidia.com/gpu=1,nvidia.com/priority=2 | | 0 for high or 1 for low",
         "koordinator.sh/gpu=150 | | 100 or 200 would fit",
         "cpu=1 | gpu-fraction=1.5 | 0.01 to 0.99",
+        "cpu=1 | gpu-fraction-num-devices=2 | needs gpu-fraction or gpu-memory",
+        "cpu=1 | gpu-fraction=0.5,gpu-fraction-container-name=init | names no container",
+        "tke.cloud.tencent.com/qgpu-core=160 | | 100 or 200 would fit",
+        "tke.cloud.tencent.com/qgpu-core=160,tke.cloud.tencent.com/qgpu-memory=1 | | less than 1"
+            + " for each GPU",
         "nvidia.com/gpu=1,nvidia.com/gpumem=3000,nvidia.com/priority=1 | "
             + "vgpu.dev/class=online | leave out one",
       })

@@ -1,15 +1,19 @@
 package dev.vgpu.k8s.node;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.server.mock.KubernetesCrudDispatcher;
 import io.fabric8.kubernetes.client.server.mock.KubernetesMockServer;
 import io.fabric8.mockwebserver.Context;
 import io.fabric8.mockwebserver.MockWebServer;
+import io.fabric8.mockwebserver.http.Buffer;
 import io.fabric8.mockwebserver.http.MockResponse;
 import io.fabric8.mockwebserver.http.RecordedRequest;
 import java.util.HashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.UnaryOperator;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
@@ -17,6 +21,8 @@ import java.util.logging.Logger;
 public final class MockApi implements AutoCloseable {
   /** Referenced, because loggers without a reference are collected, and lose their level. */
   private static final Logger LOGGER = Logger.getLogger("io.fabric8.mockwebserver");
+
+  private static final UnaryOperator<String> UNCHANGED = UnaryOperator.identity();
 
   /** Requests wait for it. */
   private volatile CountDownLatch back = new CountDownLatch(0);
@@ -35,9 +41,22 @@ public final class MockApi implements AutoCloseable {
           return new MockResponse().setResponseCode(503);
         }
       }
-      return super.dispatch(request);
+      if (bodies == UNCHANGED) {
+        return super.dispatch(request);
+      }
+      String changed = bodies.apply(request.getUtf8Body());
+      return super.dispatch(
+          new RecordedRequest(
+              request.getHttpVersion(),
+              request.method(),
+              request.getPath(),
+              request.getHeaders(),
+              new Buffer(changed.getBytes(UTF_8))));
     }
   }
+
+  /** What it does to the objects that it is sent. */
+  private final UnaryOperator<String> bodies;
 
   private final KubernetesMockServer server =
       new KubernetesMockServer(
@@ -45,6 +64,12 @@ public final class MockApi implements AutoCloseable {
 
   /** Starts it. */
   public MockApi() {
+    this(UNCHANGED);
+  }
+
+  /** Starts one that changes the objects that it is sent. */
+  public MockApi(UnaryOperator<String> bodies) {
+    this.bodies = bodies;
     LOGGER.setLevel(Level.WARNING);
     server.init();
   }

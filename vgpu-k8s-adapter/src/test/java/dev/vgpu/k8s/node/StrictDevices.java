@@ -6,6 +6,7 @@ import dev.vgpu.k8s.node.socket.UnixChannel;
 import dev.vgpu.k8s.node.socket.UnixServer;
 import dev.vgpu.k8s.proto.deviceplugin.AllocateRequest;
 import dev.vgpu.k8s.proto.deviceplugin.AllocateResponse;
+import dev.vgpu.k8s.proto.deviceplugin.CDIDevice;
 import dev.vgpu.k8s.proto.deviceplugin.ContainerAllocateRequest;
 import dev.vgpu.k8s.proto.deviceplugin.Device;
 import dev.vgpu.k8s.proto.deviceplugin.DevicePluginGrpc;
@@ -159,6 +160,14 @@ public final class StrictDevices implements AutoCloseable {
 
   /** Admits a container: allocates free devices and lists them. Returns the CDI device. */
   public String admit(String pod, String container, String resource, List<String> devices) {
+    List<String> names = allocate(pod, container, resource, devices);
+    assertThat(names).hasSize(1);
+    return names.get(0);
+  }
+
+  /** Allocates free devices to a container and lists them. Returns the CDI devices. */
+  public List<String> allocate(
+      String pod, String container, String resource, List<String> devices) {
     devices.forEach(device -> assertThat(allocated.add(device)).as("%s is free", device).isTrue());
     AllocateResponse answer =
         plugin(resource)
@@ -168,9 +177,10 @@ public final class StrictDevices implements AutoCloseable {
                         ContainerAllocateRequest.newBuilder().addAllDevicesIds(devices))
                     .build());
     assertThat(answer.getContainerResponsesList()).hasSize(1);
-    assertThat(answer.getContainerResponses(0).getCdiDevicesList()).hasSize(1);
     list(pod, container, resource, devices);
-    return answer.getContainerResponses(0).getCdiDevices(0).getName();
+    return answer.getContainerResponses(0).getCdiDevicesList().stream()
+        .map(CDIDevice::getName)
+        .toList();
   }
 
   void list(String pod, String container, String device) {
@@ -178,18 +188,23 @@ public final class StrictDevices implements AutoCloseable {
   }
 
   private void list(String pod, String container, String resource, List<String> devices) {
+    ContainerDevices of =
+        ContainerDevices.newBuilder().setResourceName(resource).addAllDeviceIds(devices).build();
+    PodResources known = pods.get(pod);
+    boolean hasAnother =
+        known != null
+            && known.getContainersList().stream()
+                .anyMatch(one -> !one.getDevices(0).getResourceName().equals(resource));
+    ContainerResources.Builder resources =
+        hasAnother
+            ? known.getContainers(0).toBuilder()
+            : ContainerResources.newBuilder().setName(container);
     pods.put(
         pod,
         PodResources.newBuilder()
             .setNamespace("team")
             .setName(pod)
-            .addContainers(
-                ContainerResources.newBuilder()
-                    .setName(container)
-                    .addDevices(
-                        ContainerDevices.newBuilder()
-                            .setResourceName(resource)
-                            .addAllDeviceIds(devices)))
+            .addContainers(resources.addDevices(of))
             .build());
   }
 

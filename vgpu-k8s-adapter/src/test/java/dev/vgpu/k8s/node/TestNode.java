@@ -72,7 +72,8 @@ public final class TestNode implements AutoCloseable {
         8,
         resources,
         0,
-        0);
+        0,
+        false);
   }
 
   /** The role, in this process. */

@@ -100,7 +100,8 @@ class LostLeaseTest {
             new Scheduler.Options(
                 new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
                 Duration.ofSeconds(60),
-                Policies.OURS),
+                Policies.OURS,
+                false),
             nowS::sum,
             NanoClock::wall);
     opened.add(scheduler);

@@ -116,12 +116,11 @@ class PodsOfOthersIT {
   /** The last devices, as many as the container asks for, the highest first. */
   private List<String> pick(Pod pod, String resource) {
     int amount =
-        pod.getSpec()
-            .getContainers()
-            .get(0)
-            .getResources()
-            .getLimits()
-            .get(resource)
+        pod.getSpec().getContainers().stream()
+            .filter(one -> one.getName().equals("main"))
+            .map(one -> one.getResources().getLimits().get(resource))
+            .findFirst()
+            .orElseThrow()
             .getNumericalAmount()
             .intValueExact();
     List<String> all =
@@ -143,6 +142,8 @@ class PodsOfOthersIT {
     "coming-from/gpu-manager, tencent.com/vcuda-core",
     "coming-from/qgpu, tke.cloud.tencent.com/qgpu-memory",
     "coming-from/volcano, volcano.sh/vgpu-number",
+    "hami-share, nvidia.com/gpu",
+    "kai-share, vgpu.dev/slot",
     "koordinator, koordinator.sh/gpu-core"
   })
   void aManifestIsEnforced(String manifest, String resource) throws Exception {
@@ -173,6 +174,40 @@ class PodsOfOthersIT {
     node.delete(name);
     TestNode.await("given back", () -> node.pool.leases().isEmpty());
     TestNode.await("not described any more", () -> node.kubelet.edits(cdi).isEmpty());
+  }
+
+  @Test
+  void aWholeGpuOfQgpuIsOneVirtualGpu() throws Exception {
+    String resource = "tke.cloud.tencent.com/qgpu-core";
+    Pod pod = create("qgpu-whole");
+    List<String> ids = pick(pod, resource);
+    String cdi = devices.admit("qgpu-whole", "main", resource, ids);
+    devices.preStart(resource, ids);
+    assertThat(node.pool.leases()).hasSize(1);
+    GpuLease lease = node.pool.leases().get(0);
+    MemorySize card = node.pool.gpus().get(0).usableMemory();
+    assertThat(lease.request().computePercent()).hasValue(100);
+    assertThat(lease.request().memory()).isEqualTo(card);
+    assertThat(hoard(cdi).path("total_before").asLong()).isEqualTo(card.bytes());
+  }
+
+  /** The kubelet calls both plugins for the one container. */
+  @Test
+  void aPartOfAGpuOfQgpuComesWithItsMemoryAlone() throws Exception {
+    String core = "tke.cloud.tencent.com/qgpu-core";
+    String memory = "tke.cloud.tencent.com/qgpu-memory";
+    Pod pod = create("qgpu-share");
+    List<String> cores = pick(pod, core);
+    List<String> gibibytes = pick(pod, memory);
+    assertThat(devices.allocate("qgpu-share", "main", core, cores)).isEmpty();
+    String cdi = devices.admit("qgpu-share", "main", memory, gibibytes);
+    devices.preStart(core, cores);
+    assertThat(node.pool.leases()).isEmpty();
+    devices.preStart(memory, gibibytes);
+    assertThat(node.pool.leases()).hasSize(1);
+    GpuLease lease = node.pool.leases().get(0);
+    assertThat(lease.request().computePercent()).hasValue(30);
+    assertThat(hoard(cdi).path("total_before").asLong()).isEqualTo(5L << 30);
   }
 
   private static Offset<Long> within(long bytes) {

@@ -32,7 +32,8 @@ final class SchedulerProcess {
             new Scheduler.Options(
                 new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
                 Duration.ofSeconds(HOLD_S),
-                Policies.OURS),
+                Policies.OURS,
+                false),
             NanoClock.seconds(),
             NanoClock::wall);
     CountDownLatch never = new CountDownLatch(1);

@@ -39,9 +39,15 @@ public final class DraDriver implements AutoCloseable {
    * @param holdings what is held
    * @param node the node's name
    * @param offlineFloor the pool's offline floor, in percent
+   * @param isConditional whether pods are bound only when their gangs are complete
    */
   public record Parts(
-      KubernetesClient api, GpuPool pool, Holdings holdings, String node, int offlineFloor) {}
+      KubernetesClient api,
+      GpuPool pool,
+      Holdings holdings,
+      String node,
+      int offlineFloor,
+      boolean isConditional) {}
 
   /**
    * {@return the driver, registered so that the kubelet finds it}
@@ -60,7 +66,8 @@ public final class DraDriver implements AutoCloseable {
       UnixServer.Threads threads,
       ScheduledExecutorService timer)
       throws IOException {
-    SlicePublisher slices = new SlicePublisher(parts.api(), parts.pool(), parts.node());
+    SlicePublisher slices =
+        new SlicePublisher(parts.api(), parts.pool(), parts.node(), parts.isConditional());
     Path endpoint = pluginDirectory.resolve("dra.sock");
     ClaimPlugin claims =
         new ClaimPlugin(

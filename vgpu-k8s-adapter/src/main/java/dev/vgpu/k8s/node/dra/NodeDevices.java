@@ -21,6 +21,9 @@ final class NodeDevices {
   /** The taint of an unreliable GPU; its value is {@code lost} or {@code degraded}. */
   static final String TAINT = Driver.NAME + "/health";
 
+  /** The conditions of a device for which kube-scheduler waits before it binds a pod. */
+  static final String CONDITIONS = "bindingConditions";
+
   private static final long MIB = 1L << 20;
   private static final int LONGEST_TEXT = 64;
   private static final Pattern VERSION = Pattern.compile("(\\d+)(?:\\.(\\d+))?(?:\\.(\\d+))?");
@@ -43,8 +46,14 @@ final class NodeDevices {
     return gpu.id().value().toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9-]", "-");
   }
 
-  /** {@return the spec of the node's slice, without the generation} */
-  static ObjectNode spec(GpuPool pool, String node) {
+  /**
+   * {@return the spec of the node's slice, without the generation}
+   *
+   * @param pool the node's GPUs
+   * @param node the node's name
+   * @param isConditional whether pods are bound only when their gangs are complete
+   */
+  static ObjectNode spec(GpuPool pool, String node, boolean isConditional) {
     ObjectNode spec = JsonNodeFactory.instance.objectNode();
     spec.put("driver", Driver.NAME).put("nodeName", node);
     spec.putObject("pool").put("name", node).put("resourceSliceCount", 1);
@@ -65,6 +74,10 @@ final class NodeDevices {
           .filter(reading -> reading.gpu().equals(gpu.id()))
           .forEach(reading -> attributes(attributes, reading.properties()));
       capacity(device.putObject("capacity"), gpu);
+      if (isConditional) {
+        device.putArray(CONDITIONS).add(Driver.GANG_COMPLETE);
+        device.putArray("bindingFailureConditions").add(Driver.GANG_FAILED);
+      }
       states.stream()
           .filter(state -> state.gpu().equals(gpu.id()))
           .filter(state -> state.health() != GpuHealth.HEALTHY)

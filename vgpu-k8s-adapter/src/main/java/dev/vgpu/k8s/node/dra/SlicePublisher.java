@@ -14,22 +14,29 @@ import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSliceSpec;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.dsl.Resource;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Keeps the node's ResourceSlice in agreement with its GPUs. Writes only changes. The slice is
  * owned by the Node, and deleted with it. Confined to one thread at a time.
  */
 final class SlicePublisher {
+  private static final Logger log = LoggerFactory.getLogger(SlicePublisher.class);
   private static final ObjectMapper JSON = new ObjectMapper();
 
   private final KubernetesClient api;
   private final GpuPool pool;
   private final String node;
 
-  SlicePublisher(KubernetesClient api, GpuPool pool, String node) {
+  /** Whether the devices have conditions for gangs; not if the API server drops them. */
+  private boolean isConditional;
+
+  SlicePublisher(KubernetesClient api, GpuPool pool, String node, boolean isConditional) {
     this.api = api;
     this.pool = pool;
     this.node = node;
+    this.isConditional = isConditional;
   }
 
   /**
@@ -40,18 +47,32 @@ final class SlicePublisher {
    * @throws IllegalStateException if the cluster has no such node
    */
   void publish() {
-    ObjectNode wanted = NodeDevices.spec(pool, node);
+    ObjectNode wanted = NodeDevices.spec(pool, node, isConditional);
     Resource<ResourceSlice> place = api.resources(ResourceSlice.class).withName(name());
     ResourceSlice present = place.get();
     if (present == null) {
-      api.resource(slice(wanted, 1)).create();
+      check(api.resource(slice(wanted, 1)).create());
       return;
     }
     JsonNode before = JSON.valueToTree(present.getSpec());
     if (!comparable(before).equals(comparable(withModelsForm(wanted)))) {
       ResourceSlice next = slice(wanted, before.path("pool").path("generation").asLong() + 1);
       next.getMetadata().setResourceVersion(present.getMetadata().getResourceVersion());
-      api.resource(next).update();
+      check(api.resource(next).update());
+    }
+  }
+
+  /** Otherwise the slice would differ from its intended state forever. */
+  private void check(ResourceSlice written) {
+    JsonNode devices = JSON.valueToTree(written.getSpec()).path("devices");
+    if (isConditional
+        && !devices.isEmpty()
+        && devices.at("/0").path(NodeDevices.CONDITIONS).isEmpty()) {
+      isConditional = false;
+      log.warn(
+          "the API server drops binding conditions, so gangs with claims are not bound together;"
+              + " it needs the feature gates DRADeviceBindingConditions and"
+              + " DRAResourceClaimDeviceStatus, and this process a restart then");
     }
   }
 

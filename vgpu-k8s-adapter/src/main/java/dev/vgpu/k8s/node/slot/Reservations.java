@@ -53,7 +53,14 @@ final class Reservations {
                 () -> new IllegalArgumentException("the pod has no container " + container));
     Map<String, Quantity> limits = limits(found);
     List<String> asked =
-        offered.stream().map(KubeletResource::resource).filter(limits::containsKey).toList();
+        offered.stream()
+            .filter(
+                one -> {
+                  Quantity amount = limits.get(one.resource());
+                  return amount != null && one.gives(amount.getNumericalAmount());
+                })
+            .map(KubeletResource::resource)
+            .toList();
     if (asked.size() != 1) {
       throw new IllegalArgumentException(
           "the container must ask for one resource of vgpu's device plugin: container="

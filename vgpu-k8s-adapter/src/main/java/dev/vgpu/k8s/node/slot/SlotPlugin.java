@@ -15,6 +15,7 @@ import dev.vgpu.k8s.proto.deviceplugin.AllocateRequest;
 import dev.vgpu.k8s.proto.deviceplugin.AllocateResponse;
 import dev.vgpu.k8s.proto.deviceplugin.CDIDevice;
 import dev.vgpu.k8s.proto.deviceplugin.ContainerAllocateRequest;
+import dev.vgpu.k8s.proto.deviceplugin.ContainerAllocateResponse;
 import dev.vgpu.k8s.proto.deviceplugin.Device;
 import dev.vgpu.k8s.proto.deviceplugin.DevicePluginGrpc;
 import dev.vgpu.k8s.proto.deviceplugin.DevicePluginOptions;
@@ -30,6 +31,7 @@ import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.stub.StreamObserver;
 import java.io.IOException;
+import java.math.BigDecimal;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -120,6 +122,10 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
         answers,
         () -> {
           for (ContainerAllocateRequest container : request.getContainerRequestsList()) {
+            if (!gives(container.getDevicesIdsList())) {
+              answer.addContainerResponses(ContainerAllocateResponse.getDefaultInstance());
+              continue;
+            }
             String slot = slot(container.getDevicesIdsList());
             holdings.giveBack(slot); // of an earlier container: the kubelet considers the slot free
             answer
@@ -136,9 +142,16 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
     answer(
         answers,
         () -> {
-          take(slot(request.getDevicesIdsList()));
+          if (gives(request.getDevicesIdsList())) {
+            take(slot(request.getDevicesIdsList()));
+          }
           return PreStartContainerResponse.getDefaultInstance();
         });
+  }
+
+  /** {@return whether a container gets its virtual GPU by these devices, not by other ones} */
+  private boolean gives(List<String> ids) {
+    return resource.gives(BigDecimal.valueOf(ids.size()));
   }
 
   private void take(String slot) throws IOException {

@@ -11,6 +11,7 @@ import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.utils.Serialization;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -29,7 +30,7 @@ class SlicePublisherTest {
     mock = new MockApi();
     api = mock.client();
     pool = GpuPool.open(GpuPoolOptions.builder().runDirectory(directory.resolve("run")).build());
-    publisher = new SlicePublisher(api, pool, "n");
+    publisher = new SlicePublisher(api, pool, "n", false);
   }
 
   @AfterEach
@@ -84,5 +85,43 @@ class SlicePublisherTest {
         .update();
     publisher.publish();
     assertThat(slice().getSpec().getPool().getGeneration()).isEqualTo(2);
+  }
+
+  @Test
+  void devicesHaveConditionsForGangsOnlyIfTheNodeSaysSo() {
+    api.resource(new NodeBuilder().withNewMetadata().withName("n").endMetadata().build()).create();
+    publisher.publish();
+    assertThat(slice().getSpec().getDevices().get(0).getBindingConditions()).isEmpty();
+    SlicePublisher conditional = new SlicePublisher(api, pool, "n", true);
+    conditional.publish();
+    ResourceSlice written = slice();
+    assertThat(written.getSpec().getDevices())
+        .hasSize(2)
+        .allMatch(one -> one.getBindingConditions().equals(List.of("vgpu.dev/gang-complete")))
+        .allMatch(one -> one.getBindingFailureConditions().equals(List.of("vgpu.dev/gang-failed")));
+    conditional.publish();
+    assertThat(slice().getMetadata().getResourceVersion())
+        .isEqualTo(written.getMetadata().getResourceVersion());
+  }
+
+  /** As an API server without the feature gates does. */
+  @Test
+  void conditionsThatTheApiServerDropsAreNotWrittenForever() {
+    try (MockApi dropping = new MockApi(SlicePublisherTest::withoutConditions);
+        KubernetesClient client = dropping.client()) {
+      client
+          .resource(new NodeBuilder().withNewMetadata().withName("n").endMetadata().build())
+          .create();
+      SlicePublisher conditional = new SlicePublisher(client, pool, "n", true);
+      conditional.publish();
+      conditional.publish();
+      ResourceSlice slice = client.resources(ResourceSlice.class).withName("n-vgpu.dev").get();
+      assertThat(slice.getSpec().getDevices()).hasSize(2);
+      assertThat(slice.getSpec().getPool().getGeneration()).isEqualTo(1);
+    }
+  }
+
+  private static String withoutConditions(String body) {
+    return body.replaceAll("\"binding(Failure)?Conditions\":\\[[^\\]]*\\],?", "");
   }
 }

@@ -1,0 +1,118 @@
+package dev.vgpu.k8s.scheduler;
+
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientException;
+import io.fabric8.kubernetes.client.informers.ResourceEventHandler;
+import io.fabric8.kubernetes.client.informers.SharedIndexInformer;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.ZonedDateTime;
+import java.util.Collection;
+import java.util.List;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Follows the cluster's claims from {@link #begin} on, and writes what {@link GangClaims} decides.
+ * Must be closed.
+ */
+final class ClaimWatch implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(ClaimWatch.class);
+
+  private final KubernetesClient client;
+  private final Cluster cluster;
+  private final GangClaims gangs;
+  private final Supplier<ZonedDateTime> wall;
+  private @Nullable SharedIndexInformer<ResourceClaim> claims;
+
+  /**
+   * Creates it; it follows nothing yet.
+   *
+   * @param client follows the claims
+   * @param cluster writes to them
+   * @param hold how long the claims of an incomplete gang are held
+   * @param wall the time of day
+   */
+  ClaimWatch(
+      KubernetesClient client, Cluster cluster, Duration hold, Supplier<ZonedDateTime> wall) {
+    this.client = client;
+    this.cluster = cluster;
+    this.wall = wall;
+    gangs =
+        new GangClaims(
+            hold,
+            (pod, gang) ->
+                gang.size() > 0
+                    ? gang.size()
+                    : cluster.size(pod.getMetadata().getNamespace(), gang).orElse(0));
+  }
+
+  /**
+   * Reads the claims, and follows them from now on.
+   *
+   * @throws KubernetesClientException if they cannot be read
+   */
+  synchronized void begin() {
+    close();
+    claims = client.resources(ResourceClaim.class).inAnyNamespace().inform(new Ignored());
+  }
+
+  /**
+   * Decides, and writes. Blocks until the API server answers.
+   *
+   * @param pods all pods of the cluster
+   */
+  synchronized void tick(Collection<Pod> pods) {
+    if (claims == null) {
+      return;
+    }
+    Instant now = wall.get().toInstant();
+    List<ResourceClaim> all = claims.getStore().list();
+    try {
+      for (GangClaims.Verdict verdict : gangs.decide(all, pods, now)) {
+        write(verdict, now);
+      }
+    } catch (KubernetesClientException e) {
+      LOG.warn("gangs with claims wait, because the API server fails: {}", e.getMessage());
+    }
+  }
+
+  private void write(GangClaims.Verdict verdict, Instant now) {
+    String name = verdict.claim().getMetadata().getName();
+    try {
+      cluster.status(ClaimConditions.with(verdict, now));
+      if (!verdict.isComplete()) {
+        LOG.info("the devices of claim {} are given back: {}", name, verdict.message());
+      }
+    } catch (KubernetesClientException e) {
+      if (!Cluster.isConflict(e) && !Cluster.isGone(e)) {
+        throw e;
+      }
+      LOG.debug("claim {} has changed, and is looked at again", name);
+    }
+  }
+
+  @Override
+  public synchronized void close() {
+    if (claims != null) {
+      claims.close();
+      claims = null;
+    }
+  }
+
+  /** What changes is looked at periodically: kube-scheduler looks every 5 s. */
+  private static final class Ignored implements ResourceEventHandler<ResourceClaim> {
+    @Override
+    public void onAdd(ResourceClaim claim) {}
+
+    @Override
+    public void onUpdate(ResourceClaim old, ResourceClaim claim) {}
+
+    @Override
+    public void onDelete(ResourceClaim claim, boolean isStateUnknown) {}
+  }
+}

@@ -1,0 +1,255 @@
+package dev.vgpu.k8s.scheduler;
+
+import dev.vgpu.k8s.names.GangName;
+import dev.vgpu.k8s.names.PodRefusedException;
+import dev.vgpu.k8s.names.PodRequests;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaimConsumerReference;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * Decides when pods whose GPUs are claims may be bound: a gang's pods together.
+ *
+ * <p>kube-scheduler allocates a pod's claims, and then waits for conditions of the devices, as
+ * https://kep.k8s.io/5007 describes. When all pods of a gang have their claims, all claims get the
+ * condition for which it waits. If that takes too long, they get the one by which it gives the
+ * devices back and starts over.
+ *
+ * <p>Two gangs that each hold a part of what they need would both fail, and might do so again and
+ * again. Therefore the one that exists longest gets twice the time, if another one's time is over.
+ *
+ * <p>The state is that of the API; only which gang gets twice the time is kept here. Confined to
+ * one thread.
+ */
+final class GangClaims {
+  private final Duration hold;
+  private final Sizes sizes;
+
+  /** By gang: the beginning of the attempt that gets twice the time. */
+  private final Map<String, Instant> spared = new HashMap<>();
+
+  /** How many pods a gang needs. */
+  interface Sizes {
+    /** {@return the size; 0 if it is not known} */
+    int of(Pod member, GangName gang);
+  }
+
+  /**
+   * Creates it.
+   *
+   * @param hold how long the claims of an incomplete gang are held
+   * @param sizes how many pods gangs need
+   */
+  GangClaims(Duration hold, Sizes sizes) {
+    this.hold = hold;
+    this.sizes = sizes;
+  }
+
+  /**
+   * The condition that a claim's devices are to get.
+   *
+   * @param claim the claim
+   * @param isComplete whether its pods may be bound; otherwise its devices are to be given back
+   * @param message the reason
+   */
+  record Verdict(ResourceClaim claim, boolean isComplete, String message) {}
+
+  /** A gang, or a single pod, with claims that wait. */
+  private static final class Group {
+    final String name;
+    final int size;
+    final String lack;
+    final Instant born;
+
+    /** The UIDs of its pods that are bound, or have their claims. */
+    final Set<String> holding = new HashSet<>();
+
+    /** When its first waiting claim was allocated. */
+    Instant since = Instant.MAX;
+
+    Group(String name, int size, String lack, Instant born) {
+      this.name = name;
+      this.size = size;
+      this.lack = lack;
+      this.born = born;
+    }
+
+    boolean isComplete() {
+      return size > 0 && holding.size() >= size;
+    }
+  }
+
+  /**
+   * {@return the claims whose devices are to get a condition now}
+   *
+   * @param claims all claims of the cluster
+   * @param pods all pods of the cluster
+   * @param now the time of day, by which the API's times are measured
+   */
+  List<Verdict> decide(Collection<ResourceClaim> claims, Collection<Pod> pods, Instant now) {
+    Map<String, Pod> byUid = new HashMap<>();
+    pods.stream().filter(GangClaims::isAlive).forEach(pod -> byUid.put(uid(pod), pod));
+    List<ResourceClaim> waiting =
+        claims.stream().filter(one -> ClaimConditions.of(one) == ClaimConditions.WAITING).toList();
+    Map<String, Group> groups = groups(waiting, byUid, now);
+    count(claims, byUid, groups);
+    Set<String> over = over(groups.values(), now);
+    List<Verdict> verdicts = new ArrayList<>();
+    for (ResourceClaim claim : waiting) {
+      verdict(claim, byUid, groups, over).ifPresent(verdicts::add);
+    }
+    return verdicts;
+  }
+
+  private Map<String, Group> groups(
+      List<ResourceClaim> waiting, Map<String, Pod> byUid, Instant now) {
+    Map<String, Group> groups = new LinkedHashMap<>();
+    for (ResourceClaim claim : waiting) {
+      for (Pod pod : consumers(claim, byUid)) {
+        Group group = groups.computeIfAbsent(name(pod), key -> group(key, pod, byUid.values()));
+        Instant since = ClaimConditions.allocated(claim).orElse(now);
+        group.since = since.isBefore(group.since) ? since : group.since;
+      }
+    }
+    return groups;
+  }
+
+  private Group group(String name, Pod pod, Collection<Pod> pods) {
+    Instant born =
+        pods.stream()
+            .filter(one -> name(one).equals(name))
+            .map(one -> ClaimConditions.instant(one.getMetadata().getCreationTimestamp()))
+            .flatMap(Optional::stream)
+            .min(Comparator.naturalOrder())
+            .orElse(Instant.MAX);
+    try {
+      Optional<GangName> gang = PodRequests.gang(pod);
+      int size = gang.isEmpty() ? 1 : sizes.of(pod, gang.get());
+      return new Group(name, size, "its size is not known: its group object is not there", born);
+    } catch (PodRefusedException e) {
+      return new Group(name, 0, "refused: " + e.getMessage(), born);
+    }
+  }
+
+  /** Counts the pods of the groups that are bound, or have claims that have not failed. */
+  private static void count(
+      Collection<ResourceClaim> claims, Map<String, Pod> byUid, Map<String, Group> groups) {
+    Set<String> holding = new HashSet<>();
+    Set<String> failed = new HashSet<>();
+    for (ResourceClaim claim : claims) {
+      ClaimConditions state = ClaimConditions.of(claim);
+      Set<String> into = state == ClaimConditions.FAILED ? failed : holding;
+      if (state != ClaimConditions.NONE) {
+        consumers(claim, byUid).forEach(pod -> into.add(uid(pod)));
+      }
+    }
+    for (Pod pod : byUid.values()) {
+      Group group = groups.get(name(pod));
+      boolean isHeld = holding.contains(uid(pod)) && !failed.contains(uid(pod));
+      if (group != null && (isHeld || isBound(pod))) {
+        group.holding.add(uid(pod));
+      }
+    }
+  }
+
+  private Set<String> over(Collection<Group> all, Instant now) {
+    List<Group> partial = all.stream().filter(one -> !one.isComplete()).toList();
+    List<Group> late = partial.stream().filter(one -> !now.isBefore(one.since.plus(hold))).toList();
+    Optional<Group> oldest =
+        partial.stream()
+            .min(Comparator.comparing((Group one) -> one.born).thenComparing(g -> g.name));
+    spared.keySet().retainAll(partial.stream().map(one -> one.name).toList());
+    Set<String> over = new HashSet<>();
+    for (Group one : late) {
+      if (late.size() > 1 && one == oldest.orElse(null)) {
+        spared.putIfAbsent(one.name, one.since);
+      }
+      boolean isSpared =
+          one.since.equals(spared.get(one.name)) && now.isBefore(one.since.plus(hold).plus(hold));
+      if (!isSpared) {
+        over.add(one.name);
+      }
+    }
+    return over;
+  }
+
+  private static Optional<Verdict> verdict(
+      ResourceClaim claim, Map<String, Pod> byUid, Map<String, Group> groups, Set<String> over) {
+    List<Pod> pods = consumers(claim, byUid);
+    if (pods.isEmpty() || pods.size() < claim.getStatus().getReservedFor().size()) {
+      return Optional.empty(); // it is not in use, or not all its pods are known yet
+    }
+    List<Group> of = pods.stream().map(pod -> groups.get(name(pod))).distinct().toList();
+    for (Group group : of) {
+      if (over.contains(group.name)) {
+        String message =
+            group.size == 0
+                ? group.name + ": " + group.lack
+                : "gang "
+                    + group.name
+                    + ": "
+                    + group.holding.size()
+                    + " of "
+                    + group.size
+                    + " pods have their claims, and its time is over";
+        return Optional.of(new Verdict(claim, false, message));
+      }
+    }
+    if (!of.stream().allMatch(Group::isComplete)) {
+      return Optional.empty();
+    }
+    String message =
+        of.get(0).size == 1
+            ? "the pod waits for no other"
+            : "gang " + of.get(0).name + ": its pods have their claims";
+    return Optional.of(new Verdict(claim, true, message));
+  }
+
+  /** {@return the pods for which a claim is reserved, as far as they are known} */
+  private static List<Pod> consumers(ResourceClaim claim, Map<String, Pod> byUid) {
+    List<ResourceClaimConsumerReference> all = claim.getStatus().getReservedFor();
+    return all == null
+        ? List.of()
+        : all.stream()
+            .filter(one -> byUid.containsKey(one.getUid()))
+            .map(one -> byUid.get(one.getUid()))
+            .toList();
+  }
+
+  /** {@return the name of a pod's gang, or the UID of a pod without one} */
+  private static String name(Pod pod) {
+    try {
+      return PodRequests.gang(pod)
+          .map(one -> pod.getMetadata().getNamespace() + "/" + one.name())
+          .orElse(uid(pod));
+    } catch (PodRefusedException e) {
+      return uid(pod);
+    }
+  }
+
+  private static boolean isBound(Pod pod) {
+    String node = pod.getSpec().getNodeName();
+    return node != null && !node.isEmpty();
+  }
+
+  private static boolean isAlive(Pod pod) {
+    String phase = pod.getStatus() == null ? "" : pod.getStatus().getPhase();
+    return !"Succeeded".equals(phase) && !"Failed".equals(phase);
+  }
+
+  private static String uid(Pod pod) {
+    return pod.getMetadata().getUid();
+  }
+}
