@@ -16,6 +16,7 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 
@@ -66,6 +67,42 @@ final class GangClaims {
    */
   record Verdict(ResourceClaim claim, boolean isComplete, String message) {}
 
+  /**
+   * The pods that have not ended.
+   *
+   * @param byUid by UID
+   * @param names the names of their gangs, by UID; the UID of a pod without one
+   * @param born when the first pod of each gang was created
+   */
+  private record Known(
+      Map<String, Pod> byUid, Map<String, String> names, Map<String, Instant> born) {
+    static Known of(Collection<Pod> pods) {
+      Known known = new Known(new HashMap<>(), new HashMap<>(), new HashMap<>());
+      for (Pod pod : pods) {
+        if (isAlive(pod)) {
+          String name = gangOf(pod);
+          known.byUid.put(uid(pod), pod);
+          known.names.put(uid(pod), name);
+          ClaimConditions.instant(pod.getMetadata().getCreationTimestamp())
+              .ifPresent(at -> known.born.merge(name, at, (a, b) -> a.isBefore(b) ? a : b));
+        }
+      }
+      return known;
+    }
+
+    String name(Pod pod) {
+      return names.getOrDefault(uid(pod), uid(pod));
+    }
+
+    /** {@return the pods for which a claim is reserved, as far as they are known} */
+    List<Pod> consumers(ResourceClaim claim) {
+      List<ResourceClaimConsumerReference> all = claim.getStatus().getReservedFor();
+      return all == null
+          ? List.of()
+          : all.stream().map(one -> byUid.get(one.getUid())).filter(Objects::nonNull).toList();
+    }
+  }
+
   /** A gang, or a single pod, with claims that wait. */
   private static final class Group {
     final String name;
@@ -99,26 +136,28 @@ final class GangClaims {
    * @param now the time of day, by which the API's times are measured
    */
   List<Verdict> decide(Collection<ResourceClaim> claims, Collection<Pod> pods, Instant now) {
-    Map<String, Pod> byUid = new HashMap<>();
-    pods.stream().filter(GangClaims::isAlive).forEach(pod -> byUid.put(uid(pod), pod));
     List<ResourceClaim> waiting =
         claims.stream().filter(one -> ClaimConditions.of(one) == ClaimConditions.WAITING).toList();
-    Map<String, Group> groups = groups(waiting, byUid, now);
-    count(claims, byUid, groups);
+    if (waiting.isEmpty()) {
+      spared.clear();
+      return List.of();
+    }
+    Known known = Known.of(pods);
+    Map<String, Group> groups = groups(waiting, known, now);
+    count(claims, known, groups);
     Set<String> over = over(groups.values(), now);
     List<Verdict> verdicts = new ArrayList<>();
     for (ResourceClaim claim : waiting) {
-      verdict(claim, byUid, groups, over).ifPresent(verdicts::add);
+      verdict(claim, known, groups, over).ifPresent(verdicts::add);
     }
     return verdicts;
   }
 
-  private Map<String, Group> groups(
-      List<ResourceClaim> waiting, Map<String, Pod> byUid, Instant now) {
+  private Map<String, Group> groups(List<ResourceClaim> waiting, Known known, Instant now) {
     Map<String, Group> groups = new LinkedHashMap<>();
     for (ResourceClaim claim : waiting) {
-      for (Pod pod : consumers(claim, byUid)) {
-        Group group = groups.computeIfAbsent(name(pod), key -> group(key, pod, byUid.values()));
+      for (Pod pod : known.consumers(claim)) {
+        Group group = groups.computeIfAbsent(known.name(pod), key -> group(key, pod, known));
         Instant since = ClaimConditions.allocated(claim).orElse(now);
         group.since = since.isBefore(group.since) ? since : group.since;
       }
@@ -126,14 +165,8 @@ final class GangClaims {
     return groups;
   }
 
-  private Group group(String name, Pod pod, Collection<Pod> pods) {
-    Instant born =
-        pods.stream()
-            .filter(one -> name(one).equals(name))
-            .map(one -> ClaimConditions.instant(one.getMetadata().getCreationTimestamp()))
-            .flatMap(Optional::stream)
-            .min(Comparator.naturalOrder())
-            .orElse(Instant.MAX);
+  private Group group(String name, Pod pod, Known known) {
+    Instant born = known.born().getOrDefault(name, Instant.MAX);
     try {
       Optional<GangName> gang = PodRequests.gang(pod);
       int size = gang.isEmpty() ? 1 : sizes.of(pod, gang.get());
@@ -145,18 +178,18 @@ final class GangClaims {
 
   /** Counts the pods of the groups that are bound, or have claims that have not failed. */
   private static void count(
-      Collection<ResourceClaim> claims, Map<String, Pod> byUid, Map<String, Group> groups) {
+      Collection<ResourceClaim> claims, Known known, Map<String, Group> groups) {
     Set<String> holding = new HashSet<>();
     Set<String> failed = new HashSet<>();
     for (ResourceClaim claim : claims) {
       ClaimConditions state = ClaimConditions.of(claim);
       Set<String> into = state == ClaimConditions.FAILED ? failed : holding;
       if (state != ClaimConditions.NONE) {
-        consumers(claim, byUid).forEach(pod -> into.add(uid(pod)));
+        known.consumers(claim).forEach(pod -> into.add(uid(pod)));
       }
     }
-    for (Pod pod : byUid.values()) {
-      Group group = groups.get(name(pod));
+    for (Pod pod : known.byUid().values()) {
+      Group group = groups.get(known.name(pod));
       boolean isHeld = holding.contains(uid(pod)) && !failed.contains(uid(pod));
       if (group != null && (isHeld || isBound(pod))) {
         group.holding.add(uid(pod));
@@ -186,12 +219,12 @@ final class GangClaims {
   }
 
   private static Optional<Verdict> verdict(
-      ResourceClaim claim, Map<String, Pod> byUid, Map<String, Group> groups, Set<String> over) {
-    List<Pod> pods = consumers(claim, byUid);
+      ResourceClaim claim, Known known, Map<String, Group> groups, Set<String> over) {
+    List<Pod> pods = known.consumers(claim);
     if (pods.isEmpty() || pods.size() < claim.getStatus().getReservedFor().size()) {
       return Optional.empty(); // it is not in use, or not all its pods are known yet
     }
-    List<Group> of = pods.stream().map(pod -> groups.get(name(pod))).distinct().toList();
+    List<Group> of = pods.stream().map(pod -> groups.get(known.name(pod))).distinct().toList();
     for (Group group : of) {
       if (over.contains(group.name)) {
         String message =
@@ -217,19 +250,8 @@ final class GangClaims {
     return Optional.of(new Verdict(claim, true, message));
   }
 
-  /** {@return the pods for which a claim is reserved, as far as they are known} */
-  private static List<Pod> consumers(ResourceClaim claim, Map<String, Pod> byUid) {
-    List<ResourceClaimConsumerReference> all = claim.getStatus().getReservedFor();
-    return all == null
-        ? List.of()
-        : all.stream()
-            .filter(one -> byUid.containsKey(one.getUid()))
-            .map(one -> byUid.get(one.getUid()))
-            .toList();
-  }
-
   /** {@return the name of a pod's gang, or the UID of a pod without one} */
-  private static String name(Pod pod) {
+  private static String gangOf(Pod pod) {
     try {
       return PodRequests.gang(pod)
           .map(one -> pod.getMetadata().getNamespace() + "/" + one.name())
