@@ -21,7 +21,7 @@ public final class Child implements AutoCloseable {
   /** A child that gives no answer for this long counts as hanging, unless the machine is late. */
   public static final Duration PATIENCE = Duration.ofSeconds(30);
 
-  /** A machine that does not run a thread is waited for, but not without a limit. */
+  /** A machine that does not run a thread, or does not end one, is waited for up to this limit. */
   private static final int MOST_TIMES = 5;
 
   /** Marks the end of its output. */
@@ -131,7 +131,8 @@ public final class Child implements AutoCloseable {
       RunDelays look = new RunDelays();
       look.ofMs(pid());
       NanoClock.sleepMillis(1_000);
-      return ms > MOST_TIMES * PATIENCE.toMillis() || !look.isLeftStanding(pid());
+      boolean isTheMachines = look.isLeftStanding(pid()) || RunDelays.hasEnded(pid());
+      return ms > MOST_TIMES * PATIENCE.toMillis() || !isTheMachines;
     }
   }
 
@@ -208,8 +209,7 @@ public final class Child implements AutoCloseable {
     if (!process.waitFor(1, TimeUnit.SECONDS)) {
       Wait wait = new Wait();
       while (!process.waitFor(1, TimeUnit.SECONDS)) {
-        // On a busy machine, this JVM notices the end late.
-        if (wait.isOver() && !RunDelays.states(pid()).isEmpty()) {
+        if (wait.isOver()) {
           throw new IllegalStateException(name + " does not end: " + threads());
         }
       }

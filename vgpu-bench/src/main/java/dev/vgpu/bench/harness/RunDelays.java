@@ -70,6 +70,17 @@ public final class RunDelays {
     return states.toString();
   }
 
+  /**
+   * {@return whether a process runs no code of its own any more} It is gone, or only the kernel has
+   * work with it: its first thread is a zombie, and the others give back what they hold.
+   *
+   * @param pid the process
+   */
+  public static boolean hasEnded(long pid) {
+    char first = state(Path.of("/proc", Long.toString(pid)));
+    return first == '?' || first == 'Z' || first == 'X';
+  }
+
   private static List<Path> tasks(long pid) {
     Path tasks = Path.of("/proc", Long.toString(pid), "task");
     try (Stream<Path> each = Files.list(tasks)) {

@@ -56,7 +56,7 @@ public final class GpuLocks implements AutoCloseable {
   /** The same for another directory of the machine. */
   GpuLocks(Map<String, String> environment, RunPlace.Origin origin, Path ofTheMachine) {
     String session = environment.getOrDefault("XDG_RUNTIME_DIR", "");
-    boolean isOfTheMachine = session.isEmpty() || origin == RunPlace.Origin.MACHINE;
+    boolean isOfTheMachine = session.isBlank() || origin == RunPlace.Origin.MACHINE;
     this.ofTheMachine = ofTheMachine;
     this.place = isOfTheMachine ? ofTheMachine : Path.of(session).resolve("vgpu-gpus");
   }
