@@ -17,5 +17,5 @@ module dev.vgpu {
       vgpu.djl,
       vgpu.onnxruntime;
 
-  uses dev.vgpu.spi.GpuPoolProvider;
+  uses dev.vgpu.GpuPool.Provider;
 }

@@ -21,6 +21,6 @@ module dev.vgpu.core {
   uses dev.vgpu.spi.GpuProvider;
   uses dev.vgpu.spi.ProcessSuspender;
 
-  provides dev.vgpu.spi.GpuPoolProvider with
+  provides dev.vgpu.GpuPool.Provider with
       dev.vgpu.core.pool.NodePoolProvider;
 }

@@ -1,6 +1,5 @@
 package dev.vgpu;
 
-import dev.vgpu.spi.GpuPoolProvider;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Iterator;
@@ -44,9 +43,9 @@ public interface GpuPool extends AutoCloseable {
   static GpuPool open(GpuPoolOptions options) {
     // Look beside this class first: the thread's context class loader may see another copy of vgpu.
     ClassLoader own = GpuPool.class.getClassLoader();
-    Iterator<GpuPoolProvider> found = ServiceLoader.load(GpuPoolProvider.class, own).iterator();
+    Iterator<Provider> found = ServiceLoader.load(Provider.class, own).iterator();
     if (!found.hasNext()) {
-      found = ServiceLoader.load(GpuPoolProvider.class).iterator();
+      found = ServiceLoader.load(Provider.class).iterator();
     }
     if (!found.hasNext()) {
       throw new IllegalStateException(
@@ -195,5 +194,16 @@ public interface GpuPool extends AutoCloseable {
     /** Stops calling the listener. A second call does nothing. */
     @Override
     void close();
+  }
+
+  /** The implementation behind {@link GpuPool#open()}. There is one: vgpu-core. */
+  interface Provider {
+    /**
+     * Opens a pool.
+     *
+     * @param options the pool's options
+     * @return the pool
+     */
+    GpuPool open(GpuPoolOptions options);
   }
 }

@@ -36,6 +36,18 @@ class ArchitectureTest {
         .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
   }
 
+  /** They have a single package each, and no test of this kind of their own. */
+  @Test
+  void smallModulesHaveNoLargeCyclesOfClasses() {
+    JavaClasses small =
+        new ClassFileImporter()
+            .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
+            .importPackages("dev.vgpu.emulator", "dev.vgpu.kmod", "dev.vgpu.micrometer");
+    assertThat(small).hasSizeGreaterThan(20);
+    assertThat(ClassCycles.of(small))
+        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
+  }
+
   /** Only the main class knows all commands; no other package depends on it. */
   @Test
   void noRoomUsesTheMainClass() {

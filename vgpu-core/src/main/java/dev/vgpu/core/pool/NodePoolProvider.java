@@ -4,10 +4,9 @@ import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.discovery.Discovery;
-import dev.vgpu.spi.GpuPoolProvider;
 
 /** The service behind {@link GpuPool#open()}, found by {@code ServiceLoader}. */
-public final class NodePoolProvider implements GpuPoolProvider {
+public final class NodePoolProvider implements GpuPool.Provider {
   /** For {@code ServiceLoader}. */
   public NodePoolProvider() {}
 
