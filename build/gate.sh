@@ -180,8 +180,8 @@ run_system_tests() {
 run_outside_project() {
   stage_maven 'installing the published modules' -DskipTests -Dvgpu.quick -pl $PUBLISHED -am install || return 1
   : >"$LOG"
-  if ! run_logged 'a project outside the checkout' cat_nothing env JAVA_HOME="$JDK" "$ROOT/integration/outside-project.sh"
-  then
+  if ! run_logged 'a project outside the checkout' cat_nothing \
+    env JAVA_HOME="$JDK" "$ROOT/integration/outside-project.sh"; then
     cat "$LOG" >>"$GATE_LOG"
     sed 's/^/  /' "$LOG" | tail -n 30 >&2
     return 1
@@ -196,8 +196,10 @@ cat_nothing() {
 # The C tests of what was built for aarch64, under QEMU, where a cross compiler and QEMU are.
 run_aarch64_tests() {
   local work rc=0
-  if [ "$(uname -m)" != x86_64 ] || ! command -v aarch64-linux-gnu-gcc >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
-    say "no aarch64-linux-gnu-gcc, or no qemu-aarch64 (Debian: gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user):" \
+  if [ "$(uname -m)" != x86_64 ] || ! command -v aarch64-linux-gnu-gcc >/dev/null ||
+    ! command -v qemu-aarch64 >/dev/null; then
+    say "no aarch64-linux-gnu-gcc, or no qemu-aarch64" \
+      "(Debian: gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user):" \
       "what is for aarch64 was NOT checked"
     return 0
   fi
@@ -274,6 +276,11 @@ finish_gate() {
   exit "$1"
 }
 
+end_gate() {
+  [ -z "$STREAMER" ] || kill -TERM -- "-$STREAMER" 2>/dev/null
+  rm -rf target/vgpu-build.lock.d "$VGPU_RUN_DIR"
+}
+
 command_test() {
   # shellcheck disable=SC2034 # ANNOUNCED is read in maven.sh
   STAGE=0 STAGE_NAME='' PASSED=0 FAILED=0 SKIPPED=0 STREAMER='' ANNOUNCED=1
@@ -291,7 +298,7 @@ command_test() {
   # What random tests draw from: another number in each run.
   export VGPU_TEST_SEED="${VGPU_TEST_SEED:-$(($(od -An -N4 -tu4 /dev/urandom) >> 1))}"
   say "VGPU_TEST_SEED=$VGPU_TEST_SEED repeats what the random tests of this run draw" 2>&1 | tee -a "$GATE_LOG" >&2
-  trap '[ -z "$STREAMER" ] || kill -TERM -- "-$STREAMER" 2>/dev/null; rm -rf target/vgpu-build.lock.d "$VGPU_RUN_DIR"' EXIT
+  trap 'end_gate' EXIT
   stage 'format' check_format
   stage 'compile with checks' compile_with_checks
   stage 'listing of the public API' check_api_listing

@@ -164,7 +164,8 @@ failure_lines() {
     /-Werror specified/ { for (i = 1; i <= warnings; i++) print warning[i]; warnings = 0; next }
     !/^\[ERROR\] / { next }
     { sub(/^\[ERROR\] /, "") }
-    /^ *$/ || /^To see the full stack|^Re-run Maven|^For more information about|^\[Help [0-9]|^After correcting/ { next }
+    /^ *$/ || /^To see the full stack|^Re-run Maven|^For more information about/ { next }
+    /^\[Help [0-9]|^After correcting/ { next }
     /^ +mvn <args>|^-> \[Help|^See .*surefire-reports|^See dump files|^(Failures|Errors): *$|^Tests run:/ { next }
     /^COMPILATION ERROR|^Failed to execute goal .*(There are test failures|Compilation failure)/ { next }
     { print }' "$LOG" | awk '!seen[$0]++' | cut -c 1-400

@@ -9,7 +9,8 @@ cycles=${1:-100000}
 cd "$(dirname "$0")/.."
 begin=$(date +%s)
 mvn -o -B -nsu -pl vgpu-nvml -am test -Dtest='MigEnforcementTest#whereverTheSeatIsKilled*' \
-  -Dsurefire.failIfNoSpecifiedTests=false -Dvgpu.mig.cycles="$cycles" -Dvgpu.forkTimeout=0 >target/mig-cycles.log 2>&1 || {
+  -Dsurefire.failIfNoSpecifiedTests=false -Dvgpu.mig.cycles="$cycles" -Dvgpu.forkTimeout=0 \
+  >target/mig-cycles.log 2>&1 || {
   tail -n 40 target/mig-cycles.log >&2
   exit 1
 }

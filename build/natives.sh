@@ -14,7 +14,8 @@ for arch in x86_64 aarch64; do
   tools=$arch-linux-gnu
   if ! command -v "$tools-gcc" > /dev/null; then
     rm -rf "$out/META-INF/native/linux-$arch"
-    echo "left out: linux-$arch, for which there is no compiler ($tools-gcc; Debian's package gcc-$(echo $arch | tr _ -)-linux-gnu)"
+    package=gcc-$(echo "$arch" | tr _ -)-linux-gnu
+    echo "left out: linux-$arch, for which there is no compiler ($tools-gcc; Debian's package $package)"
     [ -z "${VGPU_ALL_ARCHITECTURES-}" ] || exit 1
     continue
   fi

@@ -32,7 +32,8 @@ command_package() {
   [ -e vgpu-cuda/target/classes/META-INF/native/linux-aarch64 ] ||
     say "no aarch64-linux-gnu-gcc: the jars have no libraries for aarch64"
   say "a package contains a Java runtime. These are for: $arch $other"
-  (cd "$out" && find . -maxdepth 2 -name '*.tar.gz' -o -maxdepth 2 -name '*.deb' | sort | xargs ls -s -h | sed "s|\./|target/package/|")
+  (cd "$out" && find . -maxdepth 2 -name '*.tar.gz' -o -maxdepth 2 -name '*.deb' | sort | xargs ls -s -h) |
+    sed "s|\./|target/package/|"
 }
 
 # The architecture of VGPU_PACK_JDK, whose modules this machine's jlink can link if the feature version is the same.
@@ -42,7 +43,8 @@ architecture_of_other_jdk() {
   [ "$arch" = aarch64 ] && [ "$(uname -m)" != aarch64 ] && [ -d "$jdk/jmods" ] ||
     die 69 "VGPU_PACK_JDK=$jdk is no JDK for another architecture that vgpu supports (aarch64), with jmods"
   command -v aarch64-linux-gnu-gcc >/dev/null ||
-    die 69 "no aarch64-linux-gnu-gcc (Debian: gcc-aarch64-linux-gnu libc6-dev-arm64-cross), which a package for aarch64 needs"
+    die 69 "a package for aarch64 needs aarch64-linux-gnu-gcc" \
+      "(Debian: gcc-aarch64-linux-gnu libc6-dev-arm64-cross)"
   printf '%s\n' "$arch"
 }
 

@@ -10,7 +10,8 @@ command_site() {
     npm ci --no-audit --no-fund || die 1 "npm ci failed"
     cp package-lock.json node_modules/.vgpu-lock
   fi
-  VGPU_SITE_JAVA=$JDK/bin/java VGPU_SITE_CLASSPATH=$CLASSPATH_LINE npm run --silent build || die 1 "the site was not built"
+  VGPU_SITE_JAVA=$JDK/bin/java VGPU_SITE_CLASSPATH=$CLASSPATH_LINE npm run --silent build ||
+    die 1 "the site was not built"
   cd "$ROOT" || exit 1
   write_javadoc || die 1 "the API's pages were not built (log: $ROOT/target/javadoc.log)"
   npm --prefix site run --silent check || die 1 "site/target/dist is built, but the checks of its pages failed"
