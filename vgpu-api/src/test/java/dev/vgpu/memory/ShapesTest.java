@@ -41,7 +41,6 @@ class ShapesTest {
 
   @Test
   void anAbsentInputIsWithinAnAbsentOneOnly() {
-    Shapes.ofThisThread().addAbsent();
     Shapes shapes = Shapes.ofThisThread();
     shapes.addAbsent();
     shapes.add(input(3));
@@ -53,6 +52,7 @@ class ShapesTest {
     assertThat(shapes.isWithin(absent)).isTrue();
     assertThat(absent.isWithin(shapes)).isFalse();
     assertThat(of(input(), input(3)).isWithin(absent)).isFalse();
+    assertThat(of(input(3)).isWithin(absent)).isFalse();
   }
 
   @Test
