@@ -13,7 +13,7 @@ MUTATE_SEED=20
 
 mutate_help() {
   cat <<EOF2
-Usage: ./vgpu mutate PART [--class NAME]
+Usage: ./vgpu mutate PART [--class NAME,...]
 
 Changes the code of a part in one place at a time (a mutant), runs the tests, and counts the mutants that a test
 notices (killed). Those that no test notices are listed in target/mutate/PART.txt. Nothing in the checkout is changed.
@@ -25,8 +25,8 @@ Parts: $MUTATE_PARTS.
   mig                             the planner of MIG instances (vgpu-nvml)
   ledger, gate                    the CUDA hook's memory ledger and its gate, in C
 
-      --class NAME  Only this class of a Java part, or this file of a C part (ledger.c).
-  -h, --help        Show this help.
+      --class NAME,...  Only these classes of a Java part, or this file of a C part (ledger.c).
+  -h, --help            Show this help.
 
 Java mutants are made by PIT. Properties take at most $MUTATE_TRIES tries, from the seed in VGPU_TEST_SEED (default:
 $MUTATE_SEED). Tests that start processes, or run long, are left out. Exit codes: 0 done, 1 failed, 2 wrong usage, 69
@@ -37,7 +37,7 @@ EOF2
 # mutate_java MODULE CLASSES TESTS WITHOUT: PIT over the classes.
 mutate_java() {
   local module=$1 classes=$2 tests=$3 without=$4 csv=$ROOT/$1/target/pit-reports/mutations.csv
-  [ -z "$ONLY" ] || classes="${classes%.\*}.$ONLY,${classes%.\*}.$ONLY\$*"
+  [ -z "$ONLY" ] || classes=$(classes_of "${classes%.\*}")
   rm -f "$csv"
   mkdir -p "$MUTATE_WORK"
   lock_build
@@ -53,6 +53,13 @@ mutate_java() {
   unlock_build
   [ -r "$csv" ] || die 1 "PIT found nothing to change in $classes (log: $LOG)"
   java_results "$csv" | sort -t: -k1,1 -k2,2n >"$MUTATE_WORK/$RESULT.all"
+}
+
+# classes_of PACKAGE: prints those that --class names, and what is nested in them.
+classes_of() {
+  local name list=''
+  for name in ${ONLY//,/ }; do list="$list,$1.$name,$1.$name\$*"; done
+  printf '%s\n' "${list#,}"
 }
 
 # Prints "FILE:LINE STATE OPERATOR METHOD" for each row of PIT's report.
@@ -120,7 +127,7 @@ command_mutate() {
   while [ $# -gt 0 ]; do
     case $1 in
       --class)
-        case ${2-} in '' | *[!A-Za-z0-9_.]*) die 2 "--class needs the name of a class, or of a C file" ;; esac
+        case ${2-} in '' | *[!A-Za-z0-9_.,]*) die 2 "--class needs names of classes, or of a C file" ;; esac
         ONLY=$2
         shift
         ;;

@@ -305,6 +305,14 @@ static void test_stopped_time_is_free(void) {
   IS(charge(100, 200), 40);
 }
 
+static void test_one_at_a_time(void) {
+  lease();
+  HELD(tenant.gate.pace_lock, vgpu__gate_set_autonomous(&tenant, 1));
+  HELD(tenant.gate.pace_lock, vgpu__gate_pace(&tenant));
+  begin_charging();
+  HELD(tenant.gate.gaps_lock, vgpu__charge(&tenant, start_of, start_of + 5));
+}
+
 int main(void) {
   test_open();
   test_revoked();
@@ -322,6 +330,7 @@ int main(void) {
   test_remembers_the_last_gaps();
   test_charges_no_future();
   test_stopped_time_is_free();
+  test_one_at_a_time();
   printf("%s gate\n", failures == 0 ? "ok  " : "FAIL");
   return failures != 0;
 }

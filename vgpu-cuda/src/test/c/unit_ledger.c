@@ -240,6 +240,8 @@ static void test_part(void) {
   lease(10, 0, 4);
   IS(vgpu__reserve_part(&tenant, 300), 300);
   holds(2, 6, 2);
+  IS(vgpu__reserve_part(&tenant, 1), 1);
+  holds(3, 7, 3);
   /* The limit was lowered meanwhile. */
   lease(3, 4, 4);
   IS(vgpu__reserve_part(&tenant, UNIT), 0);
@@ -264,6 +266,16 @@ static void test_debt(void) {
   holds(6, 6, 2);
   IS(tenant.debt_units, 0);
   IS(tenant.overhead_units, 5);
+}
+
+/* One unit is a debt too. */
+static void test_least_debt(void) {
+  lease(100, 8, 8);
+  vgpu__owe(&tenant, 1);
+  vgpu__give_back(&tenant, 3 * UNIT);
+  holds(6, 6, 2);
+  IS(tenant.debt_units, 0);
+  IS(tenant.overhead_units, 1);
 }
 
 static void test_debt_paid(void) {
@@ -332,6 +344,18 @@ static void test_gives_back_by_tenant(void) {
   vgpu__tenants[VGPU_TENANTS - 1] = NULL;
 }
 
+/* A process makes one change at a time, whatever its threads do. */
+static void test_one_change_at_a_time(void) {
+  lease(100, 20, 30);
+  HELD(tenant.ledger_lock, vgpu__reserve_now(&tenant, UNIT));
+  HELD(tenant.ledger_lock, vgpu__give_back(&tenant, UNIT));
+  HELD(tenant.ledger_lock, vgpu__owe(&tenant, UNIT));
+  HELD(tenant.ledger_lock, vgpu__overhead_less(&tenant, UNIT));
+  tenant.debt_units = 0;
+  HELD(tenant.ledger_lock, vgpu__pay_owed());
+  holds(20, 30, 3);
+}
+
 /* A measurement that is due comes first where the quota is short. */
 static void test_measures_first(void) {
   lease(100, 0, 0);
@@ -367,10 +391,12 @@ int main(void) {
   test_modes();
   test_part();
   test_debt();
+  test_least_debt();
   test_debt_paid();
   test_overhead();
   test_overhead_ends();
   test_gives_back_by_tenant();
+  test_one_change_at_a_time();
   test_measures_first();
   printf("%s ledger\n", failures == 0 ? "ok  " : "FAIL");
   return failures != 0;
