@@ -204,6 +204,7 @@ static void test_pace(void) {
   about(pause_of(500, 10 * MS, 37 * MS), 60 * (uint64_t)MS);
   about(pause_of(1000, 10 * MS, 15 * MS), 3 * (uint64_t)MS);
   about(pause_of(2000, 10 * MS, 15 * MS), 3 * (uint64_t)MS);
+  about(pause_of(1001, 10 * MS, 15 * MS), 3 * (uint64_t)MS);
   /* No part of the GPU still is a hundredth. */
   about(pause_of(0, 100 * MS, 4 * MS), 100 * (uint64_t)MS);
   about(pause_of(10, 100 * MS, 4 * MS), 100 * (uint64_t)MS);
@@ -279,6 +280,14 @@ static void test_remembers_the_last_gaps(void) {
   IS(charge(0, 100 * (VGPU_GAPS + 1)), 0);
 }
 
+/* Work that skips nothing takes no gap's place. */
+static void test_forgets_no_gap_without_need(void) {
+  begin_charging();
+  IS(charge(50, 100), 50);
+  for (uint64_t i = 10; i < 30; i++) IS(charge(10 * i, 10 * i + 10), 10);
+  IS(charge(0, 100), 50);
+}
+
 static void test_charges_no_future(void) {
   begin_charging();
   ledger.busy_until_ns = now - 10;
@@ -328,6 +337,7 @@ int main(void) {
   test_charges_once();
   test_charges_gaps();
   test_remembers_the_last_gaps();
+  test_forgets_no_gap_without_need();
   test_charges_no_future();
   test_stopped_time_is_free();
   test_one_at_a_time();

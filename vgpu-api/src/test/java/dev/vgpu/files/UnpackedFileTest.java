@@ -51,7 +51,10 @@ class UnpackedFileTest {
         add(jar, RESOURCE.substring(1), content);
       }
       if (checksum != null) {
-        add(jar, RESOURCE.substring(1) + ".sha256", (checksum + "\n").getBytes(StandardCharsets.US_ASCII));
+        add(
+            jar,
+            RESOURCE.substring(1) + ".sha256",
+            (checksum + "\n").getBytes(StandardCharsets.US_ASCII));
       }
     }
     return made.toUri().toURL();
@@ -67,11 +70,13 @@ class UnpackedFileTest {
   @Test
   void theFileLiesUnderItsChecksumAndNobodyMayChangeIt() throws Exception {
     Path file = unpack(jar(CONTENT, sha256(CONTENT)));
-    assertThat(file).isEqualTo(base.resolve("unpacked").resolve(sha256(CONTENT)).resolve("libx.so"));
+    assertThat(file)
+        .isEqualTo(base.resolve("unpacked").resolve(sha256(CONTENT)).resolve("libx.so"));
     assertThat(file).hasBinaryContent(CONTENT);
     assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(file)))
         .isEqualTo("r-xr-xr-x");
-    assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(base.resolve("unpacked"))))
+    assertThat(
+            PosixFilePermissions.toString(Files.getPosixFilePermissions(base.resolve("unpacked"))))
         .isEqualTo("rwx------");
   }
 

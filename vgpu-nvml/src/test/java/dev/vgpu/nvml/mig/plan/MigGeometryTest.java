@@ -11,15 +11,15 @@ import org.junit.jupiter.api.Test;
 
 class MigGeometryTest {
   private static final MemorySize GIBIBYTE = MemorySize.ofGibibytes(1);
-  private static final MigGeometry A30 = MigGeometry.ofFour(MemorySize.ofGibibytes(24), 56);
-  private static final MigGeometry H100 = MigGeometry.ofSeven(MemorySize.ofGibibytes(80), 132);
+  private final MigGeometry a30 = MigGeometry.ofFour(MemorySize.ofGibibytes(24), 56);
+  private final MigGeometry h100 = MigGeometry.ofSeven(MemorySize.ofGibibytes(80), 132);
 
   private static MigProfile profile(int slices, Integer... starts) {
     return new MigProfile(1, "x", slices, slices, 1, List.of(starts), GIBIBYTE, 1);
   }
 
-  private static MigProfile h100(String name) {
-    return H100.profile(name).orElseThrow();
+  private MigProfile h100(String name) {
+    return h100.profile(name).orElseThrow();
   }
 
   @Test
@@ -45,13 +45,13 @@ class MigGeometryTest {
 
   @Test
   void anA30HasItsFiveProfiles() {
-    assertThat(A30.profiles())
+    assertThat(a30.profiles())
         .extracting(MigProfile::name)
         .containsExactly("1g.6gb", "1g.6gb+me", "2g.12gb", "2g.12gb+me", "4g.24gb");
-    assertThat(A30.profiles())
+    assertThat(a30.profiles())
         .extracting(MigProfile::multiprocessors)
         .containsExactly(14, 14, 28, 28, 56);
-    assertThat(A30.profiles())
+    assertThat(a30.profiles())
         .extracting(MigProfile::memory)
         .containsExactly(
             MemorySize.ofGibibytes(6),
@@ -87,38 +87,38 @@ class MigGeometryTest {
 
   @Test
   void aNameIsReadWithOrWithoutTheMemory() {
-    assertThat(H100.profile("3G.40GB")).contains(h100("3g.40gb"));
-    assertThat(H100.profile("1g")).contains(h100("1g.10gb"));
-    assertThat(H100.profile("1g.10gb+me").map(MigProfile::hasMedia)).contains(true);
-    assertThat(H100.profile("1")).isEmpty();
-    assertThat(H100.profile(14)).contains(h100("2g.20gb"));
-    assertThat(H100.profile(77)).isEqualTo(Optional.empty());
+    assertThat(h100.profile("3G.40GB")).contains(h100("3g.40gb"));
+    assertThat(h100.profile("1g")).contains(h100("1g.10gb"));
+    assertThat(h100.profile("1g.10gb+me").map(MigProfile::hasMedia)).contains(true);
+    assertThat(h100.profile("1")).isEmpty();
+    assertThat(h100.profile(14)).contains(h100("2g.20gb"));
+    assertThat(h100.profile(77)).isEqualTo(Optional.empty());
   }
 
   @Test
   void profilesThatHaveEnoughComeInOrderAndWithoutMediaEngines() {
-    assertThat(H100.enough(MemorySize.ofGibibytes(10), 0))
+    assertThat(h100.enough(MemorySize.ofGibibytes(10), 0))
         .extracting(MigProfile::name)
         .containsExactly("1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb");
-    assertThat(H100.enough(MemorySize.ofGibibytes(20), 28))
+    assertThat(h100.enough(MemorySize.ofGibibytes(20), 28))
         .extracting(MigProfile::name)
         .containsExactly("2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb");
-    assertThat(H100.enough(GIBIBYTE, 29)).doesNotContain(h100("2g"));
-    assertThat(H100.enough(GIBIBYTE, 100)).containsExactly(h100("7g"));
+    assertThat(h100.enough(GIBIBYTE, 29)).doesNotContain(h100("2g"));
+    assertThat(h100.enough(GIBIBYTE, 100)).containsExactly(h100("7g"));
   }
 
   @Test
   void nothingIsTakenTwice() {
     MigOccupancy three = MigOccupancy.NONE.with(h100("3g"), 4);
     assertThat(three).isEqualTo(new MigOccupancy(0xf0, 3, false));
-    assertThat(H100.isLegal(three, h100("4g"), 0)).isTrue();
-    assertThat(H100.isLegal(three, h100("1g"), 4)).isFalse();
-    assertThat(H100.isLegal(three, h100("1g"), 3)).isTrue();
-    assertThat(H100.isLegal(three, h100("1g"), 7)).as("not one of its starts").isFalse();
+    assertThat(h100.isLegal(three, h100("4g"), 0)).isTrue();
+    assertThat(h100.isLegal(three, h100("1g"), 4)).isFalse();
+    assertThat(h100.isLegal(three, h100("1g"), 3)).isTrue();
+    assertThat(h100.isLegal(three, h100("1g"), 7)).as("not one of its starts").isFalse();
     MigOccupancy seven = three.with(h100("4g"), 0);
     assertThat(seven).isEqualTo(new MigOccupancy(0xff, 7, false));
-    assertThat(H100.isLegal(new MigOccupancy(0, 7, false), h100("1g"), 0)).isFalse();
-    assertThat(H100.isLegal(new MigOccupancy(0, 6, false), h100("1g"), 0)).isTrue();
+    assertThat(h100.isLegal(new MigOccupancy(0, 7, false), h100("1g"), 0)).isFalse();
+    assertThat(h100.isLegal(new MigOccupancy(0, 6, false), h100("1g"), 0)).isTrue();
   }
 
   @Test
@@ -126,7 +126,7 @@ class MigGeometryTest {
     MigOccupancy media = MigOccupancy.NONE.with(h100("1g.10gb+me"), 0);
     assertThat(media).isEqualTo(new MigOccupancy(1, 1, true));
     assertThat(media.with(h100("1g"), 1).media()).isTrue();
-    assertThat(H100.legalStarts(media, h100("1g.10gb+me"))).isEmpty();
-    assertThat(H100.legalStarts(media, h100("1g"))).containsExactly(1, 2, 3, 4, 5, 6);
+    assertThat(h100.legalStarts(media, h100("1g.10gb+me"))).isEmpty();
+    assertThat(h100.legalStarts(media, h100("1g"))).containsExactly(1, 2, 3, 4, 5, 6);
   }
 }
