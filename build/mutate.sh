@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by ./vgpu: mutation testing. It changes a part's code in one place at a time, and runs the part's tests against
-# each change. A change that no test notices shows what is not tested.
+# Sourced by ./vgpu: mutation testing. It changes a part's code in one place at a time, and runs the part's tests
+# against each change. A change that no test notices shows what is not tested.
 
 # shellcheck source=build/mutate/c.sh
 . "$ROOT/build/mutate/c.sh"

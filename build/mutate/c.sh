@@ -47,7 +47,8 @@ prepare_c() {
   mkdir -p "$MADE/objects" "$MADE/run" "$MADE/whole"
   {
     echo '{ global:'
-    sed -n 's/^\(PASS\|HANDLED\|SYNC_WORK\|ASYNC_WORK\)(\([A-Za-z0-9_]*\).*/  \2;/p' "$HOOK_SOURCES/../shm/vgpu_hooks.def"
+    sed -n 's/^\(PASS\|HANDLED\|SYNC_WORK\|ASYNC_WORK\)(\([A-Za-z0-9_]*\).*/  \2;/p' \
+      "$HOOK_SOURCES/../shm/vgpu_hooks.def"
     echo '  dlopen; dlmopen; vgpu_*; local: vgpu__*; *; };'
   } >"$MADE/exports.map"
   for source in "$HOOK_SOURCES"/*/*.c; do
