@@ -33,7 +33,7 @@ class LibraryPlaceTest {
 
   @Test
   void nonsenseInTheMountTableIsPassedOver() {
-    assertThat(new LibraryPlace(HOME, List.of("", "garbage", NOEXEC, "1 2 3 4")).in(RUN))
+    assertThat(new LibraryPlace(HOME, List.of("", "x", NOEXEC, "1 2 3 4", "1 2 3 / /run")).in(RUN))
         .hasToString("/home/u/.cache/vgpu/lib");
   }
 
