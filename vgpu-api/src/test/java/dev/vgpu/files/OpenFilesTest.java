@@ -15,7 +15,7 @@ class OpenFilesTest {
             .filter(each -> each.startsWith("Max open files"))
             .findFirst()
             .orElseThrow();
-    String soft = line.split("\\s+")[3];
+    String soft = line.split("\\s+", -1)[3];
     return soft.equals("unlimited") ? Long.MAX_VALUE : Long.parseLong(soft);
   }
 
