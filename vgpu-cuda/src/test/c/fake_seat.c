@@ -56,7 +56,8 @@ static void fill_header(struct shm_header *header, uint64_t magic, uint64_t size
 void seat_open(struct fake_seat *seat, uint64_t quota, uint64_t context_bytes) {
   char path[128];
   memset(seat, 0, sizeof *seat);
-  strcpy(seat->dir, "/tmp/vgpuXXXXXX");
+  const char *place = getenv("TEST_DIR") != NULL ? getenv("TEST_DIR") : "/tmp";
+  must((size_t)snprintf(seat->dir, sizeof seat->dir, "%s/vgpuXXXXXX", place) < sizeof seat->dir, "TEST_DIR");
   must(mkdtemp(seat->dir) != NULL, "mkdtemp");
   snprintf(path, sizeof path, "%s/leases", seat->dir);
   must(mkdir(path, 0700) == 0, path);

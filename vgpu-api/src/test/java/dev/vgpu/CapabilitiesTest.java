@@ -64,6 +64,16 @@ class CapabilitiesTest {
   }
 
   @Test
+  void ofTwoDemandsTheStrongerOneCounts() {
+    Capabilities exact = Capabilities.builder().memory(Memory.EXACT).build();
+    assertThat(TURNS.and(exact).missingFor(TURNS)).isEmpty();
+    assertThat(TURNS.and(exact).missingFor(exact)).isEmpty();
+    assertThat(exact.and(TURNS)).isEqualTo(TURNS.and(exact)).isNotEqualTo(TURNS);
+    assertThat(NOTHING.and(ALL)).isEqualTo(ALL);
+    assertThat(ALL.and(TURNS)).isEqualTo(ALL);
+  }
+
+  @Test
   void scopesAddUp() {
     Capabilities both =
         Capabilities.builder().worksFor(Scope.VM).worksFor(Scope.PROCESS, Scope.VM).build();

@@ -14,6 +14,13 @@ class GpuIdTest {
     assertThat(new GpuId("GPU-7a")).hasToString("GPU-7a").isEqualTo(new GpuId("GPU-7a"));
   }
 
+  @Test
+  void otherNamesAreOtherGpus() {
+    assertThat(new GpuId("GPU-7a")).isNotEqualTo(new GpuId("GPU-7b")).isNotEqualTo("GPU-7a");
+    assertThat(new GpuId("GPU-7a")).hasSameHashCodeAs(new GpuId("GPU-7a"));
+    assertThat(new GpuId("GPU-7a").hashCode()).isNotEqualTo(new GpuId("GPU-7b").hashCode());
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"", " ", "\t\n"})
   void blankNameIsRefused(String value) {

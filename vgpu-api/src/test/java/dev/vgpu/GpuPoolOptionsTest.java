@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
 import dev.vgpu.GpuPoolOptions.LeakTracking;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -42,6 +43,13 @@ class GpuPoolOptionsTest {
     assertThat(options.settingsOfSome()).isEmpty();
     assertThat(options.leakTracking()).isEqualTo(LeakTracking.OFF);
     assertThat(builder.build()).usingRecursiveComparison().isEqualTo(options);
+  }
+
+  @Test
+  void runDirectoryIsTheNamedOne() {
+    assertThat(builder.build().runDirectory()).isEmpty();
+    assertThat(builder.runDirectory(Path.of("/run/mine")).build().runDirectory())
+        .contains(Path.of("/run/mine"));
   }
 
   @Test

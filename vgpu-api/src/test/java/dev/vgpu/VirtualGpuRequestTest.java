@@ -116,6 +116,47 @@ class VirtualGpuRequestTest {
         .withMessageContaining("maxConcurrentCalls=" + bound);
   }
 
+  @ParameterizedTest
+  @ValueSource(ints = {1, VirtualGpuRequest.MAX_CONCURRENT_CALLS})
+  void boundOnCallsAtTheBoundsIsTaken(int bound) {
+    assertThat(builder.memory(MEMORY).maxConcurrentCalls(bound).build().maxConcurrentCalls())
+        .isEqualTo(bound);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {-1, 0, VirtualGpuRequest.MAX_GPU_COUNT + 1})
+  void numberOfGpusOutOfRangeIsRefused(int count) {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> builder.gpuCount(count))
+        .withMessageContaining("gpuCount=" + count);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, VirtualGpuRequest.MAX_GPU_COUNT})
+  void numberOfGpusAtTheBoundsIsTaken(int count) {
+    assertThat(builder.memory(MEMORY).gpuCount(count).build().gpuCount()).isEqualTo(count);
+  }
+
+  @Test
+  void movableMemoryIsForOneGpuAndOfflineWork() {
+    builder.memory(MEMORY).memoryMobility(MemoryMobility.MOVABLE);
+    assertThatIllegalArgumentException()
+        .isThrownBy(builder::build)
+        .withMessageContaining("preemptionClass=NEARLINE");
+    builder.preemptionClass(PreemptionClass.OFFLINE);
+    assertThat(builder.build().memoryMobility()).isEqualTo(MemoryMobility.MOVABLE);
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> builder.gpuCount(2).build())
+        .withMessageContaining("gpuCount=2");
+  }
+
+  @Test
+  void gpuAndBackendAreThoseAskedFor() {
+    assertThat(full().gpu()).contains(new GpuId("GPU-1"));
+    assertThat(full().backend()).contains("kmod");
+    assertThat(builder.memory(MEMORY).build().backend()).isEmpty();
+  }
+
   @Test
   void absentValuesAreRefused() {
     assertThatNullPointerException().isThrownBy(() -> builder.name(null)).withMessage("name");

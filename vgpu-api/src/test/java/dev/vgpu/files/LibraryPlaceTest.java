@@ -33,7 +33,7 @@ class LibraryPlaceTest {
 
   @Test
   void nonsenseInTheMountTableIsPassedOver() {
-    assertThat(new LibraryPlace(HOME, List.of("", "garbage", NOEXEC, "1 2 3 4")).in(RUN))
+    assertThat(new LibraryPlace(HOME, List.of("", "x", NOEXEC, "1 2 3 4", "1 2 3 / /run")).in(RUN))
         .hasToString("/home/u/.cache/vgpu/lib");
   }
 
@@ -48,5 +48,25 @@ class LibraryPlaceTest {
     assertThat(new LibraryPlace(HOME, mounts).in(lib)).isEqualTo(lib);
     assertThat(new LibraryPlace(HOME, List.of(ROOT, NOEXEC)).in(Path.of("/runtime/lib")))
         .hasToString("/runtime/lib");
+  }
+
+  @Test
+  void aMountOnTopThatAllowsNothingDecidesToo() {
+    List<String> mounts =
+        List.of(
+            ROOT,
+            "4 1 0:41 / /mnt/two\\040words rw - tmpfs tmpfs rw",
+            "5 4 0:42 / /mnt/two\\040words rw,noexec - tmpfs tmpfs rw");
+    assertThat(new LibraryPlace(HOME, mounts).in(Path.of("/mnt/two words/lib")))
+        .hasToString("/home/u/.cache/vgpu/lib");
+  }
+
+  @Test
+  void aCacheWithoutAnAbsolutePathIsPassedOver() {
+    List<String> mounts = List.of(ROOT, NOEXEC);
+    assertThat(new LibraryPlace(Map.of("XDG_CACHE_HOME", "c", "HOME", "/h"), mounts).in(RUN))
+        .hasToString("/h/.cache/vgpu/lib");
+    assertThat(new LibraryPlace(Map.of("XDG_CACHE_HOME", "", "HOME", "h"), mounts).in(RUN))
+        .hasToString("/var/cache/vgpu/lib");
   }
 }

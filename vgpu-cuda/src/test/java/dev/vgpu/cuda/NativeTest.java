@@ -128,6 +128,14 @@ class NativeTest {
     assertThat(output).contains("ok   errors").doesNotContain("FAIL", "WARNING: ", "ERROR: ");
   }
 
+  /** The ledger and the gate alone, with no process and no time that passes. */
+  @ParameterizedTest
+  @ValueSource(strings = {"plain", "asan"})
+  void eachFileKeepsItsRules(String kind) throws Exception {
+    String output = succeed("sh", TESTS.resolve("units.sh").toString(), kind, work.toString());
+    assertThat(output).contains("ok   ledger", "ok   gate").doesNotContain("FAIL");
+  }
+
   @Test
   void kernelsAreStoppedAndResumed() throws Exception {
     String output =

@@ -29,6 +29,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 class PoolTest {
@@ -323,6 +324,7 @@ class PoolTest {
   }
 
   @Test
+  @Tag("large") // ./vgpu mutate leaves it out
   void tenThousandVirtualGpusLeaveNothingBehind() throws Exception {
     int threads = Thread.activeCount();
     for (int i = 0; i < 10_000; i++) {

@@ -136,4 +136,72 @@ class MigPlannerTest {
     MigGpu held = gpu(0, placed(1, "1g", 0, false));
     assertThat(MigPlanner.makeRoom(List.of(held), any -> Optional.of(profile("4g")))).isEmpty();
   }
+
+  private static MigPlan room(String name, MigGpu... gpus) {
+    return MigPlanner.makeRoom(List.of(gpus), any -> Optional.of(profile(name))).orElseThrow();
+  }
+
+  @Test
+  void nothingIsMovedWhereTheRequestFits() {
+    MigGpu some = gpu(0, placed(1, "1g", 6, true));
+    MigPlan plan = room("4g", some);
+    assertThat(plan.moves()).isEmpty();
+    assertThat(plan.chosen().gpu()).isEqualTo(new GpuId("GPU-0"));
+    assertThat(plan.candidates().get(0).loss())
+        .isEqualTo(plan.chosen().optionsBefore() - plan.chosen().optionsAfter())
+        .isPositive();
+  }
+
+  @Test
+  void ofAsManyMovesThoseOfTheSmallerInstances() {
+    MigGpu small = gpu(0, placed(1, "1g", 0, true), placed(2, "3g", 4, false));
+    MigGpu large = gpu(1, placed(3, "2g", 0, true), placed(4, "1g", 6, false));
+    for (MigPlan plan : List.of(room("4g", small, large), room("4g", large, small))) {
+      assertThat(plan.moves()).singleElement().extracting(m -> m.instance().id()).isEqualTo(1);
+      assertThat(plan.moves().get(0).from()).isEqualTo(new GpuId("GPU-0"));
+      assertThat(plan.moves().get(0).to()).isEqualTo(new GpuId("GPU-1"));
+      assertThat(plan.chosen().gpu()).isEqualTo(new GpuId("GPU-0"));
+    }
+  }
+
+  @Test
+  void oneMoveOfALargerInstanceBeforeTwoOfSmallerOnes() {
+    MigGpu two = gpu(0, placed(1, "1g", 0, true), placed(2, "1g", 1, true));
+    MigGpu one = gpu(1, placed(3, "2g", 0, true));
+    for (MigPlan plan : List.of(room("4g", two, one), room("4g", one, two))) {
+      assertThat(plan.moves()).singleElement().extracting(m -> m.instance().id()).isEqualTo(3);
+    }
+  }
+
+  /** A whole GPU is made free by moving all that is on it, the hardest to place first. */
+  @Test
+  void severalAreMovedWhereOneIsNotEnough() {
+    MigGpu used = gpu(0, placed(1, "1g", 6, true), placed(2, "3g", 0, true));
+    MigGpu beside = gpu(1, placed(3, "1g", 0, false));
+    MigPlan plan = room("7g", used, beside);
+    assertThat(plan.moves()).extracting(m -> m.instance().id()).containsExactly(2, 1);
+    assertThat(plan.moves()).extracting(MigPlan.Move::to).containsOnly(new GpuId("GPU-1"));
+    assertThat(plan.chosen().start()).isZero();
+  }
+
+  @Test
+  void noRoomIsMadeOnAGpuWithoutTheProfile() {
+    MigGpu used = gpu(0, placed(1, "1g", 0, true));
+    assertThat(MigPlanner.makeRoom(List.of(used), any -> Optional.empty())).isEmpty();
+  }
+
+  @Test
+  void whatRemainsNamesNoMediaEngines() {
+    MigPlan plan =
+        MigPlanner.place(List.of(gpu(0)), any -> Optional.of(profile("7g"))).orElseThrow();
+    assertThat(plan.chosen().remains())
+        .isEqualTo("1g.10gb 0, 1g.20gb 0, 2g.20gb 0, 3g.40gb 0, 4g.40gb 0, 7g.80gb 0");
+  }
+
+  @Test
+  void instancesTakeTheirSlicesAndTheMediaEngines() {
+    MigGpu gpu = gpu(0, placed(1, "1g.10gb+me", 1, false), placed(2, "3g", 4, false));
+    assertThat(gpu.occupancy()).isEqualTo(new MigOccupancy(0xf2, 4, true));
+    assertThat(gpu(0).occupancy()).isEqualTo(MigOccupancy.NONE);
+  }
 }
