@@ -370,6 +370,22 @@ class PodLineTest {
     assertThat(cluster.isBound("uid-slots")).isFalse();
   }
 
+  /** 13 percent each would be too much, and 12 percent of the memory less than was asked. */
+  @Test
+  void eightEighthsOfKaiFillAGpu() {
+    SmallCluster cluster = new SmallCluster(Pods.nodes(1, 1));
+    for (int i = 0; i < 9; i++) {
+      cluster.create(
+          Pods.pod("kai-" + i, Map.of("gpu-fraction", "0.125"), Map.of("vgpu.dev/slot", "1")));
+    }
+    cluster.settle();
+    assertThat(bound(cluster, "kai-")).isEqualTo(8);
+    assertThat(cluster.pods.get("uid-kai-0").getMetadata().getAnnotations())
+        .extractingByKey(Driver.RESERVATION)
+        .asString()
+        .contains("\"memory\":\"" + (40L << 30) / 8 + "\"");
+  }
+
   @Test
   void aNodeThatTheClusterDoesNotAllowIsNotTaken() {
     SmallCluster cluster = new SmallCluster(Pods.nodes(3, 1));
