@@ -175,7 +175,7 @@ slice_is() {
 scenario_gang_claims() {
   local said failed=1
   said=$(k apply --validate=strict -k "$DEPLOY/gang-claims" 2>&1) || fail "$said" || return 1
-  conditions on && gangs_with_claims && clear_up && gangs_in_turns && failed=0
+  conditions on && gangs_with_claims && clear_up && gangs_in_turns && may_all && failed=0
   said=$REASON
   k delete clusterrole,clusterrolebinding vgpu-gang-claims >"$WORK/last" 2>&1
   clear_up
@@ -183,6 +183,12 @@ scenario_gang_claims() {
   conditions off || failed=1
   REASON=${said:-$REASON}
   return $failed
+}
+
+# The roles are refused nothing that they do.
+may_all() {
+  ! grep -h -i -m 1 -e forbidden -e unauthorized "$WORK/log/vgpu-node" "$WORK/log/vgpu-scheduler" >"$WORK/last" ||
+    fail "$(cut -c 1-300 "$WORK/last")"
 }
 
 # member GANG NUMBER SHARE: a pod of a gang of two with its claim, and both have the name GANG-NUMBER.
