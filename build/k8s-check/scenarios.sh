@@ -249,6 +249,7 @@ scenario_slots_refused() {
   slot big 10 41Gi | make && says big 'memory' || return 1
   slot odd 10 4Gi 'vgpu.dev/policy: fair' | make && says odd 'vgpu.dev/policy is fair' || return 1
   slot unit 10 4 | make && says unit 'vgpu.dev/memory counts bytes' || return 1
+  slot two 10 4Gi | sed 's|vgpu.dev/slot: 1|vgpu.dev/slot: 2|' | make && says two 'asked gpus=2' || return 1
   # The refused do not hold up others.
   slot good 10 4Gi | make && bound 30 good
 }
@@ -367,14 +368,20 @@ EOF2
   is_bound low-1 low-2 low-3 low-4
 }
 
+# manifest NAME: one of the tests, without the UID, which the server gives.
+manifest() {
+  sed -e '/^  uid:/d' "$ROOT/vgpu-k8s-adapter/src/test/resources/manifests/$1.yaml"
+}
+
 # Manifests in others' words, under their schedulers' names.
 scenario_names() {
   local name
-  for name in gpushare gpu-manager qgpu hami; do
-    sed -e '/^  uid:/d' "$ROOT/vgpu-k8s-adapter/src/test/resources/manifests/$name.yaml" | make || return 1
-    bound 40 "$name" || return 1
+  for name in gpushare gpu-manager qgpu hami-share; do
+    manifest "$name" | make && bound 40 "$name" || return 1
     [ -n "$(place_of "$name")" ] || fail "$name has no reservation" || return 1
   done
+  # Two GPUs for one container, which the node role would refuse.
+  manifest hami | make && says hami 'asked gpus=2'
 }
 
 # The state is what the API tells: killed, it knows the same again.
