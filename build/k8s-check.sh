@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced by ./vgpu: runs the Kubernetes roles against a control plane of published programs.
-# What is checked: build/k8s-check/scenarios.sh.
+# What is checked: build/k8s-check/scenarios.sh and claims.sh.
 
 ASSET_NAMES='etcd kube-apiserver kube-scheduler kube-controller-manager'
 
@@ -154,6 +154,8 @@ command_k8s_check() {
   . "$ROOT/build/k8s-check/plane.sh"
   # shellcheck source=build/k8s-check/scenarios.sh
   . "$ROOT/build/k8s-check/scenarios.sh"
+  # shellcheck source=build/k8s-check/claims.sh
+  . "$ROOT/build/k8s-check/claims.sh"
   k8s_check_options "$@"
   trap_ends
   require_assets

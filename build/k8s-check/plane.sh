@@ -5,6 +5,8 @@ declare -A PID=()
 # The function that starts a role, and starts it again as a kubelet would.
 declare -A ROLE=()
 RESTARTS=0
+# Empty, or the roles' option --gang-claims.
+GANG_CLAIMS=''
 
 # Prints a port of the loopback address on which nobody listens.
 free_port() {
@@ -178,12 +180,12 @@ java_role() {
 start_node_role() {
   ROLE[vgpu-node]=start_node_role
   java_role vgpu-node node --node-name dra --kubelet "$WORK/kubelet" --cdi "$WORK/cdi" --slots 4 \
-    --metrics-port 0
+    --metrics-port 0 ${GANG_CLAIMS:+"$GANG_CLAIMS"}
 }
 
 start_extender() {
   ROLE[vgpu-scheduler]=start_extender
-  java_role vgpu-scheduler scheduler --port "$EXTENDER_PORT" --hold 20
+  java_role vgpu-scheduler scheduler --port "$EXTENDER_PORT" --hold 20 ${GANG_CLAIMS:+"$GANG_CLAIMS"}
 }
 
 extender_ready() {

@@ -1,6 +1,7 @@
 package dev.vgpu.fleet.model;
 
 import dev.vgpu.MemorySize;
+import java.math.BigDecimal;
 import java.util.Arrays;
 import java.util.List;
 import java.util.TreeSet;
@@ -38,6 +39,11 @@ public final class Fit {
         kind, words, node.cpuMillis(), NodeKind.mebibytes(node.hostMemory().bytes()));
   }
 
+  /** {@return a number without needless digits} */
+  private static String plain(double number) {
+    return BigDecimal.valueOf(number).stripTrailingZeros().toPlainString();
+  }
+
   private static String asked(Request request) {
     Shape shape = request.shape();
     StringBuilder text = new StringBuilder("request=").append(request.name());
@@ -51,7 +57,7 @@ public final class Fit {
     text.append(" cpuMillis=").append(shape.cpuMillis());
     text.append(" hostMemory=").append(MemorySize.ofMebibytes(shape.hostMebibytes()));
     if (shape.memoryPercent() > 0) {
-      text.append(" memoryPercent=").append(shape.memoryPercent());
+      text.append(" memoryPercent=").append(plain(shape.memoryPercent()));
     }
     return shape.models().isEmpty()
         ? text.toString()

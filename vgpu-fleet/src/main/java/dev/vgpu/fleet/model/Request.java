@@ -130,7 +130,7 @@ public final class Request {
     private int sharePercent;
     private boolean isWhole;
     private MemorySize memory = MemorySize.ZERO;
-    private int memoryPercent;
+    private double memoryPercent;
     private int cpuMillis;
     private MemorySize hostMemory = MemorySize.ZERO;
     private Set<String> models = Set.of();
@@ -237,12 +237,12 @@ public final class Request {
      * Sets the memory on each GPU as a part of the GPU's memory. If {@link #memory} is set too, the
      * larger value applies.
      *
-     * @param percent 0 to 100
+     * @param percent 0 to 100; need not be a whole number
      * @return this builder
      * @throws IllegalArgumentException if it is out of range
      */
-    public Builder memoryPercent(int percent) {
-      if (percent < 0 || percent > MOST_PERCENT) {
+    public Builder memoryPercent(double percent) {
+      if (!(percent >= 0 && percent <= MOST_PERCENT)) {
         throw new IllegalArgumentException(
             "a part of a card's memory is 0 to 100 percent: request="
                 + name

@@ -24,7 +24,7 @@ public record Shape(
     boolean isWhole,
     boolean isOffline,
     int memoryMebibytes,
-    int memoryPercent,
+    double memoryPercent,
     int cpuMillis,
     int hostMebibytes,
     Set<String> models,
@@ -42,7 +42,7 @@ public record Shape(
    * @param cardMebibytes the memory of that GPU, in MiB
    */
   public int mebibytesOn(int cardMebibytes) {
-    int part = (int) ((long) cardMebibytes * memoryPercent / WHOLE_PERCENT);
+    int part = (int) (cardMebibytes * memoryPercent / WHOLE_PERCENT);
     return Math.max(memoryMebibytes, part);
   }
 

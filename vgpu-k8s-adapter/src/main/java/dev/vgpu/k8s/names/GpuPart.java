@@ -28,7 +28,7 @@ record GpuPart(
     int sharePercent,
     boolean isWhole,
     MemorySize memory,
-    int memoryPercent,
+    double memoryPercent,
     Optional<SharePolicy> policy,
     Optional<PreemptionClass> preemptionClass,
     Set<String> models) {
@@ -56,7 +56,7 @@ record GpuPart(
       int gpus,
       int sharePercent,
       MemorySize memory,
-      int memoryPercent) {
+      double memoryPercent) {
     return new GpuPart(
         system,
         container,

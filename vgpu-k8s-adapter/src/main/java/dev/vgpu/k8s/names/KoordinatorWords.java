@@ -66,7 +66,7 @@ final class KoordinatorWords implements Vocabulary {
                 gpus,
                 cores / gpus,
                 MemorySize.ofBytes(memory.bytes() / gpus),
-                ratio / gpus)));
+                Math.floorDiv(ratio, gpus))));
   }
 
   private static int percent(PodView pod, String name) {

@@ -36,7 +36,7 @@ public record PodRequest(
     int sharePercent,
     boolean isWhole,
     MemorySize memory,
-    int memoryPercent,
+    double memoryPercent,
     SharePolicy policy,
     PreemptionClass preemptionClass,
     Set<String> models,

@@ -27,8 +27,8 @@ final class PodView {
   PodView(Pod pod) {
     this.pod = pod;
     containers().forEach(this::add);
-    // Of the sidecars, only the one that KAI's annotation names can have a part of a GPU.
-    annotation(KaiWords.CONTAINER)
+    // Of the sidecars, only the one that KAI's annotations name can have a part of a GPU.
+    KaiWords.container(this)
         .flatMap(name -> sidecars().filter(one -> one.getName().equals(name)).findFirst())
         .ifPresent(this::add);
   }
@@ -113,6 +113,17 @@ final class PodView {
   Optional<String> annotation(String name) {
     Map<String, String> all = pod.getMetadata().getAnnotations();
     return all == null ? Optional.empty() : Optional.ofNullable(all.get(name));
+  }
+
+  /** {@return the names of the annotations that begin and end so} */
+  List<String> annotations(String prefix, String suffix) {
+    Map<String, String> all = pod.getMetadata().getAnnotations();
+    return all == null
+        ? List.of()
+        : all.keySet().stream()
+            .filter(name -> name.startsWith(prefix) && name.endsWith(suffix))
+            .sorted()
+            .toList();
   }
 
   Optional<String> label(String name) {

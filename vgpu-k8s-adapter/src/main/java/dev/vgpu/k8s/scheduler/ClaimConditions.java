@@ -50,6 +50,13 @@ enum ClaimConditions {
 
   /** {@return the devices of vgpu that are bound on a condition} */
   private static List<DeviceRequestAllocationResult> results(ResourceClaim claim) {
+    return devices(claim).stream()
+        .filter(one -> one.getBindingConditions().contains(Driver.GANG_COMPLETE))
+        .toList();
+  }
+
+  /** {@return the devices of vgpu that a claim has} */
+  static List<DeviceRequestAllocationResult> devices(ResourceClaim claim) {
     if (claim.getStatus() == null
         || claim.getStatus().getAllocation() == null
         || claim.getStatus().getAllocation().getDevices() == null) {
@@ -57,7 +64,6 @@ enum ClaimConditions {
     }
     return claim.getStatus().getAllocation().getDevices().getResults().stream()
         .filter(one -> Driver.NAME.equals(one.getDriver()))
-        .filter(one -> one.getBindingConditions().contains(Driver.GANG_COMPLETE))
         .toList();
   }
 

@@ -2,6 +2,7 @@ package dev.vgpu.k8s.scheduler;
 
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.fabric8.kubernetes.client.informers.ResourceEventHandler;
@@ -28,6 +29,7 @@ final class ClaimWatch implements AutoCloseable {
   private final GangClaims gangs;
   private final Supplier<ZonedDateTime> wall;
   private @Nullable SharedIndexInformer<ResourceClaim> claims;
+  private @Nullable SharedIndexInformer<ResourceSlice> slices;
 
   /**
    * Creates it; it follows nothing yet.
@@ -52,13 +54,14 @@ final class ClaimWatch implements AutoCloseable {
   }
 
   /**
-   * Reads the claims, and follows them from now on.
+   * Reads the claims and the slices, and follows them from now on.
    *
    * @throws KubernetesClientException if they cannot be read
    */
   synchronized void begin() {
     close();
-    claims = client.resources(ResourceClaim.class).inAnyNamespace().inform(new Ignored());
+    claims = client.resources(ResourceClaim.class).inAnyNamespace().inform(new Ignored<>());
+    slices = client.resources(ResourceSlice.class).inform(new Ignored<>());
   }
 
   /**
@@ -67,13 +70,13 @@ final class ClaimWatch implements AutoCloseable {
    * @param pods all pods of the cluster
    */
   synchronized void tick(Collection<Pod> pods) {
-    if (claims == null) {
+    if (claims == null || slices == null) {
       return;
     }
     Instant now = wall.get().toInstant();
     List<ResourceClaim> all = claims.getStore().list();
     try {
-      for (GangClaims.Verdict verdict : gangs.decide(all, pods, now)) {
+      for (GangClaims.Verdict verdict : gangs.decide(all, pods, slices.getStore().list(), now)) {
         write(verdict, now);
       }
     } catch (KubernetesClientException e) {
@@ -102,17 +105,21 @@ final class ClaimWatch implements AutoCloseable {
       claims.close();
       claims = null;
     }
+    if (slices != null) {
+      slices.close();
+      slices = null;
+    }
   }
 
   /** What changes is looked at periodically: kube-scheduler looks every 5 s. */
-  private static final class Ignored implements ResourceEventHandler<ResourceClaim> {
+  private static final class Ignored<T> implements ResourceEventHandler<T> {
     @Override
-    public void onAdd(ResourceClaim claim) {}
+    public void onAdd(T one) {}
 
     @Override
-    public void onUpdate(ResourceClaim old, ResourceClaim claim) {}
+    public void onUpdate(T old, T one) {}
 
     @Override
-    public void onDelete(ResourceClaim claim, boolean isStateUnknown) {}
+    public void onDelete(T one, boolean isStateUnknown) {}
   }
 }

@@ -44,7 +44,7 @@ final class FleetView {
   private final Map<Asked, Set<String>> serving = new HashMap<>();
 
   /** The part of a request that decides which nodes serve it. */
-  private record Asked(Set<KubeletResource> resources, boolean isWhole) {}
+  private record Asked(Set<KubeletResource> resources, boolean isWhole, boolean isSeveral) {}
 
   FleetView(Collection<NodeGpus> all, String policyName) {
     Map<String, NodeGpus> sorted = new TreeMap<>();
@@ -155,7 +155,7 @@ final class FleetView {
   /** {@return the nodes whose device plugins serve a pod: elsewhere, nothing would be enforced} */
   Set<String> serving(PodRequest request) {
     return serving.computeIfAbsent(
-        new Asked(request.resources(), request.isWhole()),
+        new Asked(request.resources(), request.isWhole(), request.gpus() > 1),
         key ->
             nodes.stream()
                 .filter(node -> node.serves(request))

@@ -6,15 +6,19 @@ import dev.vgpu.k8s.names.PodRequests;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaimConsumerReference;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -35,6 +39,9 @@ import java.util.Set;
  * one thread.
  */
 final class GangClaims {
+  private static final Comparator<Group> BY_AGE =
+      Comparator.comparing((Group one) -> one.born).thenComparing(one -> one.name);
+
   private final Duration hold;
   private final Sizes sizes;
 
@@ -77,7 +84,7 @@ final class GangClaims {
   private record Known(
       Map<String, Pod> byUid, Map<String, String> names, Map<String, Instant> born) {
     static Known of(Collection<Pod> pods) {
-      Known known = new Known(new HashMap<>(), new HashMap<>(), new HashMap<>());
+      Known known = new Known(new LinkedHashMap<>(), new HashMap<>(), new HashMap<>());
       for (Pod pod : pods) {
         if (isAlive(pod)) {
           String name = gangOf(pod);
@@ -116,6 +123,18 @@ final class GangClaims {
     /** When its first waiting claim was allocated. */
     Instant since = Instant.MAX;
 
+    /** Its claims that wait. */
+    final List<ResourceClaim> waiting = new ArrayList<>();
+
+    /** The pods that have claims without devices. */
+    final Set<String> lacking = new HashSet<>();
+
+    /** Those claims, by name. */
+    final Map<String, ResourceClaim> missing = new LinkedHashMap<>();
+
+    /** Why it gives its devices back; empty if it does not. */
+    String failure = "";
+
     Group(String name, int size, String lack, Instant born) {
       this.name = name;
       this.size = size;
@@ -126,6 +145,24 @@ final class GangClaims {
     boolean isComplete() {
       return size > 0 && holding.size() >= size;
     }
+
+    /** {@return the claims that it needs; none if it has more pods than it needs} */
+    Collection<ResourceClaim> needed() {
+      return holding.size() + lacking.size() > size ? List.of() : missing.values();
+    }
+
+    void fail(String why) {
+      failure =
+          size == 0
+              ? name + ": " + lack
+              : String.format(
+                  Locale.ROOT,
+                  "gang %s: %d of %d pods have their claims, and %s",
+                  name,
+                  holding.size(),
+                  size,
+                  why);
+    }
   }
 
   /**
@@ -133,9 +170,14 @@ final class GangClaims {
    *
    * @param claims all claims of the cluster
    * @param pods all pods of the cluster
+   * @param slices all slices of the cluster
    * @param now the time of day, by which the API's times are measured
    */
-  List<Verdict> decide(Collection<ResourceClaim> claims, Collection<Pod> pods, Instant now) {
+  List<Verdict> decide(
+      Collection<ResourceClaim> claims,
+      Collection<Pod> pods,
+      Collection<ResourceSlice> slices,
+      Instant now) {
     List<ResourceClaim> waiting =
         claims.stream().filter(one -> ClaimConditions.of(one) == ClaimConditions.WAITING).toList();
     if (waiting.isEmpty()) {
@@ -145,10 +187,11 @@ final class GangClaims {
     Known known = Known.of(pods);
     Map<String, Group> groups = groups(waiting, known, now);
     count(claims, known, groups);
-    Set<String> over = over(groups.values(), now);
+    endLate(groups.values(), now);
+    endHopeless(claims, known, groups, new ClaimTrial(slices));
     List<Verdict> verdicts = new ArrayList<>();
     for (ResourceClaim claim : waiting) {
-      verdict(claim, known, groups, over).ifPresent(verdicts::add);
+      verdict(claim, known, groups).ifPresent(verdicts::add);
     }
     return verdicts;
   }
@@ -158,6 +201,7 @@ final class GangClaims {
     for (ResourceClaim claim : waiting) {
       for (Pod pod : known.consumers(claim)) {
         Group group = groups.computeIfAbsent(known.name(pod), key -> group(key, pod, known));
+        group.waiting.add(claim);
         Instant since = ClaimConditions.allocated(claim).orElse(now);
         group.since = since.isBefore(group.since) ? since : group.since;
       }
@@ -197,14 +241,12 @@ final class GangClaims {
     }
   }
 
-  private Set<String> over(Collection<Group> all, Instant now) {
+  /** Ends gangs whose time is over. */
+  private void endLate(Collection<Group> all, Instant now) {
     List<Group> partial = all.stream().filter(one -> !one.isComplete()).toList();
     List<Group> late = partial.stream().filter(one -> !now.isBefore(one.since.plus(hold))).toList();
-    Optional<Group> oldest =
-        partial.stream()
-            .min(Comparator.comparing((Group one) -> one.born).thenComparing(g -> g.name));
+    Optional<Group> oldest = partial.stream().min(BY_AGE);
     spared.keySet().retainAll(partial.stream().map(one -> one.name).toList());
-    Set<String> over = new HashSet<>();
     for (Group one : late) {
       if (late.size() > 1 && one == oldest.orElse(null)) {
         spared.putIfAbsent(one.name, one.since);
@@ -212,32 +254,105 @@ final class GangClaims {
       boolean isSpared =
           one.since.equals(spared.get(one.name)) && now.isBefore(one.since.plus(hold).plus(hold));
       if (!isSpared) {
-        over.add(one.name);
+        one.fail("its time is over");
       }
     }
-    return over;
+  }
+
+  /**
+   * Ends gangs whose other pods find no devices now, even if all younger gangs gave theirs back:
+   * others may take what such a gang holds. If nobody else waits, it keeps that.
+   */
+  private static void endHopeless(
+      Collection<ResourceClaim> claims, Known known, Map<String, Group> groups, ClaimTrial trial) {
+    List<Group> partial =
+        groups.values().stream().filter(one -> !one.isComplete() && one.size > 0).toList();
+    List<Group> trying =
+        partial.stream().filter(one -> one.failure.isEmpty()).sorted(BY_AGE).toList();
+    if (trying.isEmpty()) {
+      return;
+    }
+    Set<String> lacking = lacking(claims, known, groups);
+    Set<ResourceClaim> held = Collections.newSetFromMap(new IdentityHashMap<>());
+    partial.forEach(one -> held.addAll(one.waiting));
+    for (ResourceClaim claim : claims) {
+      if (held.contains(claim)) {
+        trial.hold(claim);
+      } else if (ClaimConditions.of(claim) != ClaimConditions.FAILED) {
+        trial.take(claim);
+      }
+    }
+    for (Group one : trying) {
+      boolean isHopeful = trial.keep(one.waiting) && trial.mayFit(one.needed());
+      boolean isAlone = lacking.stream().allMatch(one.name::equals);
+      if (isHopeful) {
+        trial.plan(one.needed());
+      } else if (!isAlone && trial.isComplete()) {
+        one.waiting.forEach(trial::drop);
+        one.fail("no GPUs have room for the others now");
+      }
+    }
+  }
+
+  /**
+   * {@return the names of gangs with pods whose claims have no devices} Those of the groups get
+   * these claims.
+   */
+  private static Set<String> lacking(
+      Collection<ResourceClaim> claims, Known known, Map<String, Group> groups) {
+    Map<String, ResourceClaim> byName = new HashMap<>();
+    for (ResourceClaim claim : claims) {
+      boolean isLacking =
+          ClaimConditions.devices(claim).isEmpty()
+              || ClaimConditions.of(claim) == ClaimConditions.FAILED;
+      if (isLacking && ClaimTrial.wants(claim)) {
+        byName.put(claim.getMetadata().getNamespace() + "/" + claim.getMetadata().getName(), claim);
+      }
+    }
+    Set<String> lacking = new HashSet<>();
+    for (Pod pod : byName.isEmpty() ? List.<Pod>of() : known.byUid().values()) {
+      Group group = groups.get(known.name(pod));
+      for (String name : isBound(pod) ? List.<String>of() : claimNames(pod)) {
+        ResourceClaim claim = byName.get(name);
+        if (claim != null) {
+          lacking.add(known.name(pod));
+          if (group != null) {
+            group.lacking.add(uid(pod));
+            group.missing.put(name, claim);
+          }
+        }
+      }
+    }
+    return lacking;
+  }
+
+  /** {@return the names of a pod's claims, with their namespace; without those not made yet} */
+  private static List<String> claimNames(Pod pod) {
+    List<String> names = new ArrayList<>();
+    if (pod.getSpec().getResourceClaims() != null) {
+      pod.getSpec().getResourceClaims().forEach(one -> names.add(one.getResourceClaimName()));
+    }
+    if (pod.getStatus() != null && pod.getStatus().getResourceClaimStatuses() != null) {
+      pod.getStatus()
+          .getResourceClaimStatuses()
+          .forEach(one -> names.add(one.getResourceClaimName()));
+    }
+    return names.stream()
+        .filter(Objects::nonNull)
+        .map(name -> pod.getMetadata().getNamespace() + "/" + name)
+        .toList();
   }
 
   private static Optional<Verdict> verdict(
-      ResourceClaim claim, Known known, Map<String, Group> groups, Set<String> over) {
+      ResourceClaim claim, Known known, Map<String, Group> groups) {
     List<Pod> pods = known.consumers(claim);
     if (pods.isEmpty() || pods.size() < claim.getStatus().getReservedFor().size()) {
       return Optional.empty(); // it is not in use, or not all its pods are known yet
     }
     List<Group> of = pods.stream().map(pod -> groups.get(known.name(pod))).distinct().toList();
     for (Group group : of) {
-      if (over.contains(group.name)) {
-        String message =
-            group.size == 0
-                ? group.name + ": " + group.lack
-                : "gang "
-                    + group.name
-                    + ": "
-                    + group.holding.size()
-                    + " of "
-                    + group.size
-                    + " pods have their claims, and its time is over";
-        return Optional.of(new Verdict(claim, false, message));
+      if (!group.failure.isEmpty()) {
+        return Optional.of(new Verdict(claim, false, group.failure));
       }
     }
     if (!of.stream().allMatch(Group::isComplete)) {

@@ -88,9 +88,13 @@ record NodeGpus(NodeSpec spec, List<String> ids, Set<KubeletResource> offered, b
     return new NodeGpus(spec(node, model, memory, groups), ids, offered, true);
   }
 
-  /** {@return whether a container that requests this gets it there, and no more than it} */
+  /**
+   * {@return whether a container that requests this gets it there, and no more than it} A container
+   * can be under one virtual GPU only.
+   */
   boolean serves(PodRequest request) {
-    return (isShared || request.isWhole()) && !Collections.disjoint(offered, request.resources());
+    return (isShared ? request.gpus() == 1 : request.isWhole())
+        && !Collections.disjoint(offered, request.resources());
   }
 
   private static Optional<NodeGpus> labelled(Node node) {

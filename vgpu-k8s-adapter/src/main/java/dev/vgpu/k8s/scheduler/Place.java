@@ -64,7 +64,7 @@ record Place(String node, List<String> ids) {
       if (request.sharePercent() > 0) {
         container.put("share", request.sharePercent());
       }
-      long part = card.bytes() / 100 * request.memoryPercent();
+      long part = (long) (card.bytes() * request.memoryPercent() / 100);
       container.put("memory", Long.toString(Math.max(request.memory().bytes(), part)));
     }
     container.put("policy", PodRequests.text(request.policy()));

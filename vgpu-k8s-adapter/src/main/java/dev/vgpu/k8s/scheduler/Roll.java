@@ -158,6 +158,9 @@ final class Roll {
   /** {@return why no node can host a pod, even if nothing else ran; empty if one can} */
   Optional<String> lack(Pod pod, PodRequest request) {
     if (view.serving(request).isEmpty()) {
+      if (request.gpus() > 1) {
+        return Optional.of(severalText(request));
+      }
       return Optional.of(
           "no node's device plugin serves it: asked="
               + request.resources().stream().map(KubeletResource::resource).sorted().toList()
@@ -167,6 +170,15 @@ final class Roll {
     }
     return view.lack(new Entry(pod, Optional.of(request)).onServing(view))
         .map(why -> "refused by the nodes that there are: " + why);
+  }
+
+  private static String severalText(PodRequest request) {
+    return "no node serves it: a container gets one virtual GPU: asked gpus="
+        + request.gpus()
+        + "; a gang of "
+        + request.gpus()
+        + " pods with one GPU each would fit"
+        + (request.isWhole() ? ", or a node where NVIDIA's device plugin gives whole GPUs" : "");
   }
 
   Entry entry(String uid) {

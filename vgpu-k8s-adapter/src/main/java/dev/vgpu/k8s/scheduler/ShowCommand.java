@@ -8,6 +8,7 @@ import io.fabric8.kubernetes.api.model.PodCondition;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientBuilder;
 import java.io.PrintWriter;
+import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -101,7 +102,10 @@ public final class ShowCommand implements Callable<Integer> {
     String memory =
         asked.isWhole()
             ? "-"
-            : asked.memoryPercent() > 0 ? asked.memoryPercent() + "%" : asked.memory().toString();
+            : asked.memoryPercent() > 0
+                ? BigDecimal.valueOf(asked.memoryPercent()).stripTrailingZeros().toPlainString()
+                    + "%"
+                : asked.memory().toString();
     String last =
         node.equals("-")
             ? reason(pod)

@@ -213,6 +213,28 @@ class PodRequestsTest {
     assertThat(asked.gang()).contains(new GangName("pg-1", 0, "scheduling.run.ai/v2alpha2"));
   }
 
+  /** KAI takes any number between 0 and 1. Memory is exact, and a share is whole percents. */
+  @ParameterizedTest
+  @CsvSource({"0.125, 12, 12.5", "0.333, 33, 33.3", "0.005, 1, 0.5", "0.999, 99, 99.9"})
+  void aFractionOfKaiMayBeFinerThanAPercent(String fraction, int share, double memoryPercent) {
+    PodRequest asked = of(Map.of("cpu", "1"), Map.of("gpu-fraction", fraction));
+    assertThat(asked.sharePercent()).isEqualTo(share);
+    assertThat(asked.memoryPercent()).isEqualTo(memoryPercent);
+  }
+
+  /** A request is what KAI schedules; a limit alone is a request too. */
+  @Test
+  void memoryOfKaiMayNameItsContainer() {
+    PodRequest asked = read("kai-named");
+    assertThat(asked.container()).isEqualTo("main");
+    assertThat(asked.memory()).isEqualTo(MemorySize.ofMebibytes(512));
+    assertThat(asked.policy()).isEqualTo(SharePolicy.BEST_EFFORT);
+    assertThat(asked.resources()).containsOnly(KubeletResource.SLOT);
+    PodRequest limit =
+        of(Map.of("cpu", "1"), Map.of("nvidia.com/container.main.gpu-memory.limit", "3Gi"));
+    assertThat(limit.memory()).isEqualTo(MemorySize.ofGibibytes(3));
+  }
+
   @Test
   void memoryOfKaiIsOfEachDevice() {
     PodRequest memory = read("kai-memory");
@@ -345,7 +367,14 @@ class PodRequestsTest {
         "nvidia.com/gpu=1 | nvidia.com/use-gputype=A100,vgpu.dev/model=V100 | leave out one",
         "nvidia.com/gpu=1,nvidia.com/priority=2 | | 0 for high or 1 for low",
         "koordinator.sh/gpu=150 | | 100 or 200 would fit",
-        "cpu=1 | gpu-fraction=1.5 | 0.01 to 0.99",
+        "cpu=1 | gpu-fraction=1.5 | above 0 and below 1",
+        "cpu=1 | gpu-fraction=1 | above 0 and below 1",
+        "cpu=1 | gpu-fraction=0 | above 0 and below 1",
+        "cpu=1 | gpu-fraction=0.5,nvidia.com/container.main.gpu-memory.request=2Gi | one of",
+        "cpu=1 | gpu-memory=1024,nvidia.com/container.main.gpu-memory.request=2Gi | leave out one",
+        "cpu=1 | nvidia.com/container.init.gpu-memory.limit=2Gi | names no container",
+        "cpu=1 | nvidia.com/container.main.gpu-memory.request=1Gi,"
+            + "nvidia.com/container.side.gpu-memory.request=1Gi | asked by [main, side]",
         "cpu=1 | gpu-fraction-num-devices=2 | needs gpu-fraction or gpu-memory",
         "cpu=1 | gpu-fraction=0.5,gpu-fraction-container-name=init | names no container",
         "tke.cloud.tencent.com/qgpu-core=160 | | 100 or 200 would fit",

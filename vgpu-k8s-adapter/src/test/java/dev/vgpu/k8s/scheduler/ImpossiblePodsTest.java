@@ -106,17 +106,17 @@ class ImpossiblePodsTest {
   /** The gang waits in line; then its nodes are replaced, and later they are back. */
   @Test
   void podsInLineWhoseNodesGoAreWokenWhenTheyAreBack() {
-    SmallCluster cluster = new SmallCluster(Pods.nodes(2, 2));
+    SmallCluster cluster = new SmallCluster(Pods.plainNodes(2, 2));
     cluster.create(Pods.whole("runs", 2, Map.of()));
     cluster.settle();
     cluster.create(Pods.whole("pair", 2, Pods.gang("pair", 2)));
     cluster.create(Pods.whole("pair2", 2, Pods.gang("pair", 2)));
     cluster.settle();
-    cluster.nodes(Pods.nodes(2, 1));
+    cluster.nodes(Pods.plainNodes(2, 1));
     assertThat(cluster.schedule("uid-pair")).isFalse();
     assertThat(cluster.lastReason).contains("fits no node", "gpus=2", "gpus=1");
     cluster.delete("uid-runs");
-    cluster.nodes(Pods.nodes(2, 2));
+    cluster.nodes(Pods.plainNodes(2, 2));
     assertThat(cluster.actions).as("they are woken").hasSize(2);
     cluster.settle();
     assertThat(bound(cluster, "pair")).isEqualTo(2);

@@ -207,7 +207,7 @@ class PodLineTest {
 
   @Test
   void whatFitsNoNodeIsRefusedWithWhatWould() {
-    SmallCluster cluster = new SmallCluster(Pods.nodes(2, 4));
+    SmallCluster cluster = new SmallCluster(Pods.plainNodes(2, 4));
     cluster.create(Pods.whole("big", 5, Map.of()));
     assertThat(cluster.schedule("uid-big")).isFalse();
     assertThat(cluster.lastReason).contains("refused").contains("gpus=5").contains("gpus=4");
@@ -268,19 +268,15 @@ class PodLineTest {
   @Test
   void aPodThatNoNodeServesIsNotInLine() {
     SmallCluster cluster =
-        new SmallCluster(List.of(Pods.node("node", 2, Set.of(KubeletResource.SLOT))));
+        new SmallCluster(List.of(Pods.node("node", 1, Set.of(KubeletResource.SLOT))));
     cluster.create(Pods.share("runs", 50, Map.of()));
     cluster.settle();
     cluster.create(gpushare("unserved", 1));
     cluster.settle();
-    cluster.create(Pods.pod("large", two(), Map.of("vgpu.dev/slot", "2")));
+    cluster.create(Pods.share("large", 100, Map.of()));
     cluster.settle();
     assertThat(cluster.schedule("uid-large")).isFalse();
     assertThat(cluster.lastReason).contains("a place is held for it on 1 nodes");
-  }
-
-  private static Map<String, String> two() {
-    return Map.of("vgpu.dev/share", "100", "vgpu.dev/memory", "1Gi");
   }
 
   /** All nodes that serve the pod are full, so that kube-scheduler lists only other nodes. */
@@ -341,14 +337,7 @@ class PodLineTest {
   /** NVIDIA's device plugin gives whole GPUs, and knows nothing of shares. */
   @Test
   void aNodeWithoutTheNodeRoleGivesOnlyWholeGpus() {
-    Node labelled =
-        new NodeBuilder(Pods.node("node", 1, Set.of(KubeletResource.HAMI)))
-            .editMetadata()
-            .withAnnotations(Map.of())
-            .withLabels(Map.of("nvidia.com/gpu.count", "1", "nvidia.com/gpu.memory", "40960"))
-            .endMetadata()
-            .build();
-    SmallCluster cluster = new SmallCluster(List.of(labelled));
+    SmallCluster cluster = new SmallCluster(List.of(Pods.plainNode("node", 1)));
     cluster.create(
         Pods.pod("share", Map.of(), Map.of("nvidia.com/gpu", "1", "nvidia.com/gpucores", "30")));
     assertThat(cluster.schedule("uid-share")).isFalse();
@@ -356,6 +345,45 @@ class PodLineTest {
     cluster.settle();
     assertThat(cluster.isBound("uid-whole")).isTrue();
     assertThat(cluster.isBound("uid-share")).isFalse();
+  }
+
+  /** A container is under one virtual GPU: the node role would refuse it when it starts. */
+  @Test
+  void severalGpusForOneContainerWaitUntilANodeGivesWholeOnes() {
+    SmallCluster cluster = new SmallCluster(Pods.nodes(2, 4));
+    cluster.create(
+        Pods.pod("slots", Map.of("vgpu.dev/memory", "1Gi"), Map.of("vgpu.dev/slot", "2")));
+    cluster.create(Pods.whole("wholes", 2, Map.of()));
+    for (String uid : List.of("uid-slots", "uid-wholes")) {
+      assertThat(cluster.schedule(uid)).isFalse();
+      assertThat(cluster.lastReason)
+          .contains("asked gpus=2", "a gang of 2 pods with one GPU each would fit");
+    }
+    cluster.create(Pods.whole("one", 1, Map.of()));
+    cluster.settle();
+    assertThat(cluster.isBound("uid-one")).as("they hold nobody up").isTrue();
+
+    cluster.nodes(List.of(Pods.node("node-0", 4), Pods.plainNode("node-1", 4)));
+    assertThat(cluster.actions).as("the one that a node serves is woken").hasSize(1);
+    cluster.settle();
+    assertThat(cluster.isBound("uid-wholes")).isTrue();
+    assertThat(cluster.isBound("uid-slots")).isFalse();
+  }
+
+  /** 13 percent each would be too much, and 12 percent of the memory less than was asked. */
+  @Test
+  void eightEighthsOfKaiFillAGpu() {
+    SmallCluster cluster = new SmallCluster(Pods.nodes(1, 1));
+    for (int i = 0; i < 9; i++) {
+      cluster.create(
+          Pods.pod("kai-" + i, Map.of("gpu-fraction", "0.125"), Map.of("vgpu.dev/slot", "1")));
+    }
+    cluster.settle();
+    assertThat(bound(cluster, "kai-")).isEqualTo(8);
+    assertThat(cluster.pods.get("uid-kai-0").getMetadata().getAnnotations())
+        .extractingByKey(Driver.RESERVATION)
+        .asString()
+        .contains("\"memory\":\"" + (40L << 30) / 8 + "\"");
   }
 
   @Test
@@ -398,7 +426,7 @@ class PodLineTest {
 
   @Test
   void podsThatRunCountAfterNodesHaveChanged() {
-    List<Node> nodes = new ArrayList<>(Pods.nodes(1, 2));
+    List<Node> nodes = new ArrayList<>(Pods.plainNodes(1, 2));
     SmallCluster cluster = new SmallCluster(nodes);
     cluster.create(Pods.whole("a", 2, Map.of()));
     cluster.settle();

@@ -51,6 +51,22 @@ final class Pods {
     return IntStream.range(0, count).mapToObj(i -> node("node-" + i, gpus)).toList();
   }
 
+  /** Nodes where NVIDIA's device plugin gives whole GPUs, and vgpu's node role does not run. */
+  static List<Node> plainNodes(int count, int gpus) {
+    return IntStream.range(0, count).mapToObj(i -> plainNode("node-" + i, gpus)).toList();
+  }
+
+  static Node plainNode(String name, int gpus) {
+    return new NodeBuilder(node(name, gpus, Set.of(KubeletResource.HAMI)))
+        .editMetadata()
+        .withAnnotations(Map.of())
+        .withLabels(
+            Map.of(
+                "nvidia.com/gpu.count", Integer.toString(gpus), "nvidia.com/gpu.memory", "40960"))
+        .endMetadata()
+        .build();
+  }
+
   static Pod pod(String name, Map<String, String> notes, Map<String, String> limits) {
     Map<String, Quantity> quantities = new HashMap<>();
     limits.forEach((resource, amount) -> quantities.put(resource, new Quantity(amount)));

@@ -144,6 +144,7 @@ class PodsOfOthersIT {
     "coming-from/volcano, volcano.sh/vgpu-number",
     "hami-share, nvidia.com/gpu",
     "kai-share, vgpu.dev/slot",
+    "kai-named, vgpu.dev/slot",
     "koordinator, koordinator.sh/gpu-core"
   })
   void aManifestIsEnforced(String manifest, String resource) throws Exception {
@@ -163,7 +164,8 @@ class PodsOfOthersIT {
     assertThat(lease.request().policy()).isEqualTo(asked.policy());
     assertThat(lease.request().preemptionClass()).isEqualTo(asked.preemptionClass());
     MemorySize card = node.pool.gpus().get(0).usableMemory();
-    long quota = Math.max(asked.memory().bytes(), card.bytes() / 100 * asked.memoryPercent());
+    double part = card.bytes() * asked.memoryPercent() / 100;
+    long quota = Math.max(asked.memory().bytes(), (long) part);
     assertThat(lease.request().memory().bytes()).isCloseTo(quota, within(1 << 20));
     JsonNode said = hoard(cdi);
     assertThat(said.path("refusal").asText()).isEqualTo("CUDA_ERROR_OUT_OF_MEMORY");

@@ -191,7 +191,8 @@ final class SmallCluster {
             asked.isWhole()
                 ? ""
                 : asked.preemptionClass() == PreemptionClass.OFFLINE ? "offline " : "";
-        shares.merge(tier + id, asked.isWhole() ? 100 : asked.sharePercent(), Integer::sum);
+        shares.merge(
+            tier + place.node() + id, asked.isWhole() ? 100 : asked.sharePercent(), Integer::sum);
       }
     }
     assertThat(shares.values()).allMatch(share -> share <= 100);

@@ -1,0 +1,240 @@
+package dev.vgpu.k8s.scheduler;
+
+import dev.vgpu.k8s.Driver;
+import io.fabric8.kubernetes.api.model.Quantity;
+import io.fabric8.kubernetes.api.model.resource.v1.CapacityRequirements;
+import io.fabric8.kubernetes.api.model.resource.v1.Device;
+import io.fabric8.kubernetes.api.model.resource.v1.DeviceCapacity;
+import io.fabric8.kubernetes.api.model.resource.v1.DeviceRequest;
+import io.fabric8.kubernetes.api.model.resource.v1.DeviceRequestAllocationResult;
+import io.fabric8.kubernetes.api.model.resource.v1.ExactDeviceRequest;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
+import java.math.BigDecimal;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What is free on the GPUs of the cluster's slices, and whether claims that have no device yet
+ * could get one. Only shares and memory are looked at: kube-scheduler may still find that a claim
+ * fits nowhere, because of selectors, or of the node. What does not fit here fits nowhere.
+ *
+ * <p>Claims of gangs that may have to give their devices back count as <i>held</i>: others may plan
+ * with these devices, and prefer those that nobody holds. Confined to one thread.
+ */
+final class ClaimTrial {
+  private static final long WHOLE = 100;
+
+  /** By pool and name. */
+  private final Map<List<String>, Gpu> gpus = new LinkedHashMap<>();
+
+  private boolean isComplete = true;
+
+  /** A GPU; amounts may become negative, if more is planned than there is. */
+  private static final class Gpu {
+    final boolean isTainted;
+    final long memoryBytes;
+    long share;
+    long memory;
+    long heldShare;
+    long heldMemory;
+
+    Gpu(long share, long memory, boolean isTainted) {
+      this.share = share;
+      this.memory = memory;
+      this.memoryBytes = memory;
+      this.isTainted = isTainted;
+    }
+
+    long of(OptionalLong memory) {
+      return memory.orElse(memoryBytes);
+    }
+
+    /** {@return how many claims that ask this fit} */
+    long room(Ask ask) {
+      if (isTainted && !ask.isTolerant) {
+        return 0;
+      }
+      return Math.max(0, Math.min(share / ask.share, memory / Math.max(1, of(ask.memory))));
+    }
+
+    boolean isUnheldRoom(Ask ask) {
+      return room(ask) > 0
+          && share - heldShare >= ask.share
+          && memory - heldMemory >= of(ask.memory);
+    }
+  }
+
+  /**
+   * What a request of a claim asks of one GPU.
+   *
+   * @param share percent
+   * @param memory bytes; empty for all of the GPU
+   * @param isTolerant whether it may get GPUs with a taint
+   */
+  private record Ask(long share, OptionalLong memory, boolean isTolerant) {}
+
+  /**
+   * Creates it with nothing taken.
+   *
+   * @param slices all slices of the cluster
+   */
+  ClaimTrial(Collection<ResourceSlice> slices) {
+    for (ResourceSlice slice : slices) {
+      if (Driver.NAME.equals(slice.getSpec().getDriver()) && slice.getSpec().getDevices() != null) {
+        for (Device device : slice.getSpec().getDevices()) {
+          gpus.put(
+              List.of(slice.getSpec().getPool().getName(), device.getName()),
+              new Gpu(
+                  capacity(device, Driver.SHARE),
+                  capacity(device, Driver.MEMORY),
+                  device.getTaints() != null && !device.getTaints().isEmpty()));
+        }
+      }
+    }
+  }
+
+  private static long capacity(Device device, String name) {
+    DeviceCapacity capacity = device.getCapacity() == null ? null : device.getCapacity().get(name);
+    return capacity == null ? 0 : amount(capacity.getValue());
+  }
+
+  private static long amount(Quantity quantity) {
+    return quantity.getNumericalAmount().max(BigDecimal.ZERO).longValue();
+  }
+
+  /** {@return whether all devices that claims have are known; otherwise nothing can be told} */
+  boolean isComplete() {
+    return isComplete && !gpus.isEmpty();
+  }
+
+  /** A claim has its devices, and keeps them. */
+  void take(ResourceClaim claim) {
+    change(claim, 1, 0);
+  }
+
+  /** A claim has devices with which others may plan. */
+  void hold(ResourceClaim claim) {
+    change(claim, 0, 1);
+  }
+
+  /** {@return whether nobody has planned with the devices of held claims; they are taken now} */
+  boolean keep(Collection<ResourceClaim> held) {
+    held.forEach(claim -> change(claim, 1, -1));
+    return held.stream()
+        .flatMap(claim -> ClaimConditions.devices(claim).stream())
+        .map(this::gpu)
+        .allMatch(gpu -> gpu == null || (gpu.share >= 0 && gpu.memory >= 0));
+  }
+
+  /** A claim does not keep its devices after all. */
+  void drop(ResourceClaim claim) {
+    change(claim, -1, 0);
+  }
+
+  private @Nullable Gpu gpu(DeviceRequestAllocationResult result) {
+    return gpus.get(List.of(result.getPool(), result.getDevice()));
+  }
+
+  private void change(ResourceClaim claim, int taken, int held) {
+    for (DeviceRequestAllocationResult result : ClaimConditions.devices(claim)) {
+      Gpu gpu = gpu(result);
+      if (gpu == null) {
+        isComplete = false;
+        continue;
+      }
+      Map<String, Quantity> amounts = result.getConsumedCapacity();
+      long share = asked(amounts, Driver.SHARE).orElse(WHOLE);
+      long memory = gpu.of(asked(amounts, Driver.MEMORY));
+      gpu.share -= taken * share;
+      gpu.memory -= taken * memory;
+      gpu.heldShare += held * share;
+      gpu.heldMemory += held * memory;
+    }
+  }
+
+  /**
+   * {@return whether all these claims may get devices} False only if it is sure: of each kind of
+   * request alone there is too little room, or all together ask more than is free.
+   */
+  boolean mayFit(Collection<ResourceClaim> claims) {
+    List<Ask> asks = claims.stream().flatMap(claim -> asks(claim).stream()).toList();
+    for (Ask ask : new LinkedHashSet<>(asks)) {
+      long wanted = asks.stream().filter(ask::equals).count();
+      if (gpus.values().stream().mapToLong(gpu -> gpu.room(ask)).sum() < wanted) {
+        return false;
+      }
+    }
+    long share = asks.stream().mapToLong(Ask::share).sum();
+    long memory = asks.stream().mapToLong(ask -> ask.memory.orElse(0)).sum();
+    return gpus.values().stream().mapToLong(gpu -> Math.max(0, gpu.share)).sum() >= share
+        && gpus.values().stream().mapToLong(gpu -> Math.max(0, gpu.memory)).sum() >= memory;
+  }
+
+  /** Plans devices for claims, the largest first, if possible those that no other gang holds. */
+  void plan(Collection<ResourceClaim> claims) {
+    List<Ask> asks = new ArrayList<>();
+    claims.forEach(claim -> asks.addAll(asks(claim)));
+    asks.sort(Comparator.comparingLong(Ask::share).reversed());
+    for (Ask ask : asks) {
+      Optional<Gpu> unheld = gpus.values().stream().filter(g -> g.isUnheldRoom(ask)).findFirst();
+      unheld
+          .or(() -> gpus.values().stream().filter(gpu -> gpu.room(ask) > 0).findFirst())
+          .ifPresent(
+              gpu -> {
+                gpu.share -= ask.share;
+                gpu.memory -= gpu.of(ask.memory);
+              });
+    }
+  }
+
+  /**
+   * {@return what a claim's requests of vgpu's classes ask; without those that have alternatives}
+   */
+  private static List<Ask> asks(ResourceClaim claim) {
+    List<Ask> asks = new ArrayList<>();
+    List<DeviceRequest> requests =
+        claim.getSpec() == null || claim.getSpec().getDevices() == null
+            ? List.of()
+            : claim.getSpec().getDevices().getRequests();
+    for (DeviceRequest request : requests) {
+      ExactDeviceRequest exactly = request.getExactly();
+      if (exactly == null
+          || !isOurs(exactly.getDeviceClassName())
+          || Boolean.TRUE.equals(exactly.getAdminAccess())) {
+        continue;
+      }
+      CapacityRequirements capacity = exactly.getCapacity();
+      Map<String, Quantity> amounts = capacity == null ? Map.of() : capacity.getRequests();
+      asks.add(
+          new Ask(
+              Math.max(1, asked(amounts, Driver.SHARE).orElse(WHOLE)),
+              asked(amounts, Driver.MEMORY),
+              exactly.getTolerations() != null && !exactly.getTolerations().isEmpty()));
+    }
+    return asks;
+  }
+
+  /** {@return whether a claim asks for vgpu's devices} */
+  static boolean wants(ResourceClaim claim) {
+    return !asks(claim).isEmpty();
+  }
+
+  private static boolean isOurs(String deviceClass) {
+    return deviceClass.equals(Driver.NAME) || deviceClass.endsWith("." + Driver.NAME);
+  }
+
+  private static OptionalLong asked(Map<String, Quantity> amounts, String name) {
+    Quantity found =
+        amounts == null ? null : amounts.getOrDefault(name, amounts.get(Driver.NAME + "/" + name));
+    return found == null ? OptionalLong.empty() : OptionalLong.of(amount(found));
+  }
+}
