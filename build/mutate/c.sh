@@ -166,7 +166,7 @@ try_mutant() {
 
 # What is replaced, without blanks.
 cut_line() {
-  awk -v line="$2" -v column="$3" -v length_="$4" 'NR == line { print substr($0, column, length_) }' "$HOOK_SOURCES/$1" |
+  awk -v line="$2" -v column="$3" -v count="$4" 'NR == line { print substr($0, column, count) }' "$HOOK_SOURCES/$1" |
     tr -d ' '
 }
 
