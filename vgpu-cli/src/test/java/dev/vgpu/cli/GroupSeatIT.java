@@ -124,14 +124,9 @@ class GroupSeatIT {
 
   /** A program of a user that goes on longer than any test. */
   private CommandNode.Command run(int user, String name, String... terms) throws IOException {
-    return run(user, name, 300, terms);
-  }
-
-  private CommandNode.Command run(int user, String name, int seconds, String... terms)
-      throws IOException {
     List<String> arguments = new ArrayList<>(List.of("run", "--name", name));
     arguments.addAll(List.of(terms));
-    arguments.addAll(List.of("--", readable.resolve("spin").toString(), "--seconds=" + seconds));
+    arguments.addAll(List.of("--", readable.resolve("spin").toString(), "--seconds=300"));
     return as(user, arguments.toArray(new String[0]));
   }
 
@@ -182,7 +177,7 @@ class GroupSeatIT {
 
   @Test
   void membersGoOnWhenTheSeatIsKilledAndTakeNoSeatThemselves() throws Exception {
-    CommandNode.Command program = run(ALICE, "a", 12, "--memory=1GiB", "--compute=30");
+    CommandNode.Command program = run(ALICE, "a", "--memory=1GiB", "--compute=30");
     String id = idOf(ALICE);
     serve.signal("KILL");
     serve.exitCode();
@@ -195,7 +190,7 @@ class GroupSeatIT {
     node.vgpu("serve").prints("holding the seat of");
     assertThat(idOf(ALICE)).isEqualTo(id);
     assertThat(leases(BOB)).isEmpty();
-    program.succeeds();
+    assertThat(program.descendants()).as("the program goes on").isNotEmpty();
   }
 
   @Test
