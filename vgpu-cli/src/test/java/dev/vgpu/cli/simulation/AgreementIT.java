@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.vgpu.MemorySize;
+import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
@@ -21,19 +22,16 @@ import org.junit.jupiter.api.io.TempDir;
 
 /**
  * A simulated mix agrees with the same mix of real processes over the emulator. Compared are each
- * tenant's part of all work done, and the work done per second of GPU time charged. Neither depends
- * on how fast the machine's processors are.
+ * tenant's part of the work done, and the work done per second of GPU time charged. The part of a
+ * fixed share is that of all time; the part of the others is that of the work of all of them: what
+ * hand-overs cost depends on how fast the machine's processors are, and is theirs.
  */
 class AgreementIT {
   /** The accepted difference, in percent. */
   private static final double PERCENT = 3;
 
-  /**
-   * The accepted difference beside a tenant at its cap. The capped tenant has its part of the time
-   * whatever a hand-over costs. Offline tenants have the rest, and the simulation knows only a part
-   * of those costs.
-   */
-  private static final double PERCENT_BESIDE_CAP = 5;
+  /** The same for a part of the time: hand-overs of the real GPU take some of it. */
+  private static final double PERCENT_OF_TIME = 5;
 
   private static final long WARM_UP_MS = 1_500;
   private static final long WINDOW_MS = 8_000;
@@ -48,10 +46,11 @@ class AgreementIT {
   /**
    * The result of one tenant.
    *
-   * @param part its kernels' part of all work done
+   * @param part its work, as a part of the time, or of the work of all without a fixed share
+   * @param isOfTime whether it is a part of the time
    * @param perGpuSecond its kernels per second of GPU time charged to it
    */
-  private record Share(double part, double perGpuSecond) {}
+  private record Share(double part, boolean isOfTime, double perGpuSecond) {}
 
   @Test
   void offlineTenantsThatAlwaysHaveWork() throws Exception {
@@ -68,8 +67,7 @@ class AgreementIT {
         Map.of(
             "half", List.of("--us=1000"),
             "third", List.of("--us=700"),
-            "fifth", List.of("--us=500")),
-        PERCENT);
+            "fifth", List.of("--us=500")));
   }
 
   @Test
@@ -87,24 +85,23 @@ class AgreementIT {
         Map.of(
             "online", List.of("--us=500"),
             "large", List.of("--us=1000"),
-            "small", List.of("--us=1000")),
-        PERCENT_BESIDE_CAP);
+            "small", List.of("--us=1000")));
   }
 
-  private void compare(String text, Map<String, List<String>> programs, double percent)
-      throws Exception {
+  private void compare(String text, Map<String, List<String>> programs) throws Exception {
     Path file = directory.resolve("mix.yaml");
     Files.writeString(file, "duration: 60s\nwarmUp: 2s\n" + text);
     Mix mix = MixFile.read(file, MixFile.Overrides.NONE).mix();
     Map<String, Share> simulated = simulated(mix);
-    Map<String, Share> real = real(mix, programs, simulated, percent);
+    Map<String, Share> real = real(mix, programs, simulated);
     String table = table(simulated, real);
     System.err.print(table);
-    assertThat(agree(simulated, real, percent)).as("%s", table).isTrue();
+    assertThat(agree(simulated, real)).as("%s", table).isTrue();
   }
 
   private static String table(Map<String, Share> simulated, Map<String, Share> real) {
-    StringBuilder table = new StringBuilder("part of the work, kernels a charged GPU second:\n");
+    StringBuilder table =
+        new StringBuilder("part of the time or of the work, kernels a charged GPU second:\n");
     for (String name : simulated.keySet()) {
       table.append(
           String.format(
@@ -119,16 +116,18 @@ class AgreementIT {
     return table.toString();
   }
 
-  private static boolean agree(
-      Map<String, Share> simulated, Map<String, Share> real, double percent) {
+  private static boolean agree(Map<String, Share> simulated, Map<String, Share> real) {
     return simulated.keySet().stream()
         .allMatch(
             name ->
-                isClose(real.get(name).part(), simulated.get(name).part(), percent)
+                isClose(
+                        real.get(name).part(),
+                        simulated.get(name).part(),
+                        simulated.get(name).isOfTime() ? PERCENT_OF_TIME : PERCENT)
                     && isClose(
                         real.get(name).perGpuSecond(),
                         simulated.get(name).perGpuSecond(),
-                        percent));
+                        PERCENT));
   }
 
   private static boolean isClose(double real, double simulated, double percent) {
@@ -137,34 +136,44 @@ class AgreementIT {
 
   private static Map<String, Share> simulated(Mix mix) {
     MixResult result = Simulation.run(mix, passedNs -> {});
-    double all = 0;
+    Map<String, Double> kernels = new LinkedHashMap<>();
+    Map<String, Double> gpuNs = new LinkedHashMap<>();
     for (MixResult.OfTenant tenant : result.tenants()) {
-      all += tenant.kernels() * kernelNs(mix, tenant.name());
+      kernels.put(tenant.name(), (double) tenant.kernels());
+      gpuNs.put(tenant.name(), (double) tenant.measuredNs());
+    }
+    return shares(mix, kernels, gpuNs, mix.durationNs() - mix.warmUpNs());
+  }
+
+  private static Map<String, Share> shares(
+      Mix mix, Map<String, Double> kernels, Map<String, Double> gpuNs, long timeNs) {
+    double surplus = 0;
+    for (Mix.Member tenant : mix.tenants()) {
+      surplus += isFixed(tenant) ? 0 : kernels.get(tenant.name()) * kernelNs(tenant);
     }
     Map<String, Share> shares = new LinkedHashMap<>();
-    for (MixResult.OfTenant tenant : result.tenants()) {
-      double kernels = tenant.kernels();
+    for (Mix.Member tenant : mix.tenants()) {
+      double did = kernels.get(tenant.name());
+      double all = isFixed(tenant) ? (double) timeNs : surplus;
       shares.put(
           tenant.name(),
           new Share(
-              kernels * kernelNs(mix, tenant.name()) / all, kernels / tenant.measuredNs() * 1e9));
+              did * kernelNs(tenant) / all, isFixed(tenant), did / gpuNs.get(tenant.name()) * 1e9));
     }
     return shares;
   }
 
-  private static double kernelNs(Mix mix, String name) {
-    for (Mix.Member tenant : mix.tenants()) {
-      if (tenant.name().equals(name)) {
-        return tenant.shape().kernelTime().meanNs();
-      }
-    }
-    throw new AssertionError("no tenant " + name);
+  private static boolean isFixed(Mix.Member tenant) {
+    return tenant.request().policy() == SharePolicy.FIXED_SHARE;
+  }
+
+  private static double kernelNs(Mix.Member tenant) {
+    return tenant.shape().kernelTime().meanNs();
   }
 
   /** Measures windows with a common start until simulation and reality agree. */
   private static Map<String, Share> real(
-      Mix mix, Map<String, List<String>> programs, Map<String, Share> simulated, double percent)
-      throws Exception {
+      Mix mix, Map<String, List<String>> programs, Map<String, Share> simulated) throws Exception {
     Node node = Node.open(Map.of("VGPU_EMULATOR", "devices=1,memory=4GiB"));
     try {
       PoolProcess pool = node.openPool();
@@ -182,11 +191,13 @@ class AgreementIT {
         node.start(tenant.name(), builder, place);
       }
       NanoClock.sleepMillis(WARM_UP_MS);
+      long beganNs = NanoClock.nanoTime();
       JsonNode before = pool.leases();
       Map<String, Share> real = Map.of();
-      for (int i = 0; i < MOST_WINDOWS && (i == 0 || !agree(simulated, real, percent)); i++) {
+      for (int i = 0; i < MOST_WINDOWS && (i == 0 || !agree(simulated, real)); i++) {
         NanoClock.sleepMillis(WINDOW_MS);
-        real = shares(mix, before, pool.leases());
+        JsonNode after = pool.leases();
+        real = shares(mix, before, after, NanoClock.nanoTime() - beganNs);
       }
       return real;
     } finally {
@@ -195,21 +206,15 @@ class AgreementIT {
     }
   }
 
-  private static Map<String, Share> shares(Mix mix, JsonNode before, JsonNode after) {
-    double all = 0;
+  private static Map<String, Share> shares(Mix mix, JsonNode before, JsonNode after, long timeNs) {
+    Map<String, Double> kernels = new LinkedHashMap<>();
+    Map<String, Double> gpuNs = new LinkedHashMap<>();
     for (Mix.Member tenant : mix.tenants()) {
-      all += grown(tenant.name(), "launches", before, after) * kernelNs(mix, tenant.name());
+      kernels.put(tenant.name(), grown(tenant.name(), "launches", before, after));
+      gpuNs.put(tenant.name(), grown(tenant.name(), "gpu_ns", before, after));
+      assertThat(gpuNs.get(tenant.name())).as("%s ran", tenant.name()).isPositive();
     }
-    Map<String, Share> shares = new LinkedHashMap<>();
-    for (Mix.Member tenant : mix.tenants()) {
-      double gpuNs = grown(tenant.name(), "gpu_ns", before, after);
-      double kernels = grown(tenant.name(), "launches", before, after);
-      assertThat(gpuNs).as("%s ran", tenant.name()).isPositive();
-      shares.put(
-          tenant.name(),
-          new Share(kernels * kernelNs(mix, tenant.name()) / all, kernels / gpuNs * 1e9));
-    }
-    return shares;
+    return shares(mix, kernels, gpuNs, timeNs);
   }
 
   private static double grown(String name, String key, JsonNode before, JsonNode after) {
