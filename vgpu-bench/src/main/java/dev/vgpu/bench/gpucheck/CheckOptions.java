@@ -31,7 +31,7 @@ record CheckOptions(
    * In seconds. With unpacking and copying it stays under ten minutes, a common limit of a batch
    * system's shortest queue.
    */
-  private static final String BUDGET = "540";
+  private static final int BUDGET_SECONDS = 540;
 
   static final String USAGE =
       """
@@ -40,7 +40,8 @@ record CheckOptions(
         Checks vgpu on this machine's first NVIDIA GPU, in less than ten minutes. Changes no setting of it.
         Writes gpu-check-GPU-DRIVER.txt, .json and .emulator into DIR (default: here), anew after each step.
         VGPU_EMULATOR=@FILE.emulator makes the emulator as slow and as large as this GPU.
-        --budget SECONDS  for all steps together (default 540); what does not fit is left out
+        --budget SECONDS  for all steps together (default 540); what does not fit is left out. A larger
+                          budget lets each step take longer in proportion, for a slow machine
         --part 1|2        the steps of one part only: each part fits into 520 seconds, whatever happens
         --only STEP,...   these steps only
         --quick           the shortest form of each step
@@ -64,7 +65,7 @@ record CheckOptions(
     List<String> left = new ArrayList<>(arguments);
     String driver = ColocationOptions.value(left, "--driver", "");
     String only = ColocationOptions.value(left, "--only", "");
-    String budget = ColocationOptions.value(left, "--budget", BUDGET);
+    String budget = ColocationOptions.value(left, "--budget", Integer.toString(BUDGET_SECONDS));
     String part = ColocationOptions.value(left, "--part", "0");
     Path out = Path.of(ColocationOptions.value(left, "--out", "."));
     boolean quick = left.remove("--quick");
@@ -90,6 +91,11 @@ record CheckOptions(
         driver.isEmpty() ? Optional.empty() : Optional.of(Path.of(driver).toAbsolutePath()),
         Integer.parseInt(part),
         steps);
+  }
+
+  /** {@return how long a step may take, in seconds, before what is left of the budget bounds it} */
+  double limitSeconds(StepName step) {
+    return step.limitSeconds() * Math.max(1, budgetSeconds / BUDGET_SECONDS);
   }
 
   /** Whether a step is to be run. */

@@ -111,15 +111,15 @@ final class CheckRun {
   }
 
   private void sayWhatMayStarve() {
-    int sum =
+    double sum =
         Arrays.stream(StepName.values())
             .filter(options::isWanted)
-            .mapToInt(StepName::limitSeconds)
+            .mapToDouble(options::limitSeconds)
             .sum();
     if (sum > options.budgetSeconds()) {
       System.err.printf(
           Locale.ROOT,
-          "gpu-check: the limits of these steps add up to %d s, of a budget of %.0f: the last ones"
+          "gpu-check: the limits of these steps add up to %.0f s, of a budget of %.0f: the last ones"
               + " may not run; --part 1 and --part 2 fit each%n",
           sum,
           options.budgetSeconds());
@@ -199,7 +199,8 @@ final class CheckRun {
 
   private Outcome step(Place place, Path program, StepName step) throws InterruptedException {
     double left = options.budgetSeconds() - seconds() - ENDING_SECONDS;
-    double limit = Math.min(step.limitSeconds(), left);
+    double wanted = options.limitSeconds(step);
+    double limit = Math.min(wanted, left);
     if (limit < LEAST_SECONDS) {
       return Outcome.notRun(
           String.format(
@@ -225,9 +226,8 @@ final class CheckRun {
     JsonNode found = Outcome.read(place.work().resolve(step.word() + ".json"));
     List<String> faults = faults(place);
     String starved =
-        limit < step.limitSeconds()
-            ? String.format(
-                Locale.ROOT, "; it had %.0f s left of its %d", limit, step.limitSeconds())
+        limit < wanted
+            ? String.format(Locale.ROOT, "; it had %.0f s left of its %.0f", limit, wanted)
             : "";
     return Outcome.of(
         done,

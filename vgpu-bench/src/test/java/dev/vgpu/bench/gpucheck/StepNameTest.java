@@ -42,4 +42,14 @@ class StepNameTest {
     assertThat(one.isWanted(StepName.SHARES)).isTrue();
     assertThat(StepName.values()).allMatch(CheckOptions.of(List.of())::isWanted);
   }
+
+  @Test
+  void largerBudgetLetsAStepTakeLongerAndASmallerOneDoesNotShortenIt() {
+    double usual = CheckOptions.of(List.of()).limitSeconds(StepName.MIG);
+    assertThat(usual).isEqualTo(StepName.MIG.limitSeconds());
+    assertThat(CheckOptions.of(List.of("--budget", "1080")).limitSeconds(StepName.MIG))
+        .isEqualTo(2 * usual);
+    assertThat(CheckOptions.of(List.of("--budget", "60")).limitSeconds(StepName.MIG))
+        .isEqualTo(usual);
+  }
 }
