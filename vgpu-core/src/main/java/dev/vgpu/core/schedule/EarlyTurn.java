@@ -174,14 +174,15 @@ final class EarlyTurn {
   }
 
   /**
-   * A tenant without work gets no lag back, because it has no part in the level's time. What it was
-   * owed or owed has passed to the others, who would all be in debt if the time were taken back as
-   * well.
+   * A tenant without work has no part in the level's time. If it takes surplus, it gets no lag
+   * back: what it was owed or owed has passed to the others, who would all be in debt if the time
+   * were taken back as well. A fixed share owes to no other tenant, so its debt is paid back.
    */
   static double giveBack(ShareLevel level, Tenant tenant, double ns) {
     tenant.bookedNs -= ns;
     tenant.gate.othersUsed(ns);
     if (!tenant.isRunnable()) {
+      tenant.lagNs = tenant.takesSurplus() ? tenant.lagNs : ShareLevel.paidBack(tenant.lagNs, ns);
       return 0;
     }
     level.charge(tenant, -ns);

@@ -19,6 +19,9 @@ final class LevelClock {
   /** How far the clock is behind the time in which the level could have had the GPU. */
   private double behindNs;
 
+  /** Whether tenants differ in how much of {@link #behindNs} is their time. */
+  private boolean differs;
+
   /** The part of {@link #behindNs} in which no tenant of the level was on the GPU. */
   private double spareNs;
 
@@ -40,6 +43,7 @@ final class LevelClock {
   void reset() {
     ns = 0;
     behindNs = 0;
+    differs = false;
     spareNs = 0;
     lostNs = 0;
   }
@@ -99,22 +103,55 @@ final class LevelClock {
     spareNs = isActive ? 0 : spareNs + passedNs;
   }
 
+  double behindNs() {
+    return behindNs;
+  }
+
   /** Whether time of fixed shares has passed without the clock. */
   boolean isBehind() {
-    return behindNs > 0;
+    return behindNs > 0 || differs;
+  }
+
+  /** Records that a tenant begins: the time by which the clock is behind is not its own. */
+  void begin(Tenant tenant) {
+    tenant.beforeNs = behindNs - tenant.lostNs;
+    differs |= tenant.beforeNs != 0;
+  }
+
+  /**
+   * How much of the tenant's own time has passed without the clock. Negative if the clock has
+   * caught up with time in which the tenant was not there.
+   */
+  double ownNs(Tenant tenant) {
+    return behindNs - tenant.beforeNs;
+  }
+
+  /**
+   * How much more of the tenant's own time has passed than the clock has advanced by in catching
+   * up; negative if less has. Time that the clock did not make up for is not added.
+   */
+  static double moreNs(Tenant tenant, double wasBehindNs, double advancedNs) {
+    return tenant.beforeNs > 0
+        ? Math.min(0, wasBehindNs - tenant.beforeNs - advancedNs)
+        : -tenant.beforeNs;
   }
 
   /**
    * Makes up for the time that the clock is behind. Call this while only fixed shares have work and
    * all of them are at their cap: then there is time to spare. All time at the cap counts, and what
    * hand-overs and floor turns took is not taken off the shares.
+   *
+   * @return how far it advanced
    */
-  void catchUp() {
+  double catchUp() {
     double takenNs = Math.max(0, behindNs - spareNs);
-    ns += behindNs - takenNs + Math.min(takenNs, settings.memoryNs() + lostNs);
+    double advancedNs = behindNs - takenNs + Math.min(takenNs, settings.memoryNs() + lostNs);
+    ns += advancedNs;
     behindNs = 0;
+    differs = false;
     spareNs = 0;
     lostNs = 0;
+    return advancedNs;
   }
 
   /** Carries over what is owed: from now on, the surplus pays for it. */

@@ -149,9 +149,44 @@ final class ShareLevel {
    * Call this while no tenant of the level is on the GPU: if all are at their cap, it catches up.
    */
   void catchUp() {
-    if (pick() == null) {
-      clock.catchUp();
+    if (pick() != null) {
+      return;
     }
+    double wasBehindNs = clock.behindNs();
+    double advancedNs = clock.catchUp();
+    for (int i = 0; i < runnable.size(); i++) {
+      Tenant tenant = runnable.get(i);
+      if (tenant.beforeNs != 0) {
+        changeBy(tenant, tenant.guaranteed * LevelClock.moreNs(tenant, wasBehindNs, advancedNs));
+        tenant.beforeNs = 0;
+      }
+    }
+  }
+
+  /**
+   * What a tenant that leaves is owed. The clock may have caught up with time in which the tenant
+   * was not here: that is taken back. If no other tenant has work, there is time to spare, as if
+   * all were at their cap: what the tenant lost to hand-overs pays back what it owes. Otherwise it
+   * is remembered.
+   */
+  private double settledLag(Tenant tenant) {
+    double lagNs = lag(tenant);
+    double ownNs = takers > 0 || hadGangs ? 0 : clock.ownNs(tenant);
+    tenant.beforeNs = 0;
+    tenant.lostNs = 0;
+    if (ownNs < 0) {
+      return lagNs + tenant.guaranteed * ownNs;
+    }
+    if (runnable.size() > 1) {
+      tenant.lostNs = Math.min(ownNs, (double) settings.memoryNs());
+      return lagNs;
+    }
+    return paidBack(lagNs, tenant.guaranteed * ownNs);
+  }
+
+  /** {@return the lag after a debt was paid back, and no more than that} */
+  static double paidBack(double lagNs, double ns) {
+    return lagNs < 0 ? Math.min(0, lagNs + ns) : lagNs;
   }
 
   /**
@@ -218,6 +253,11 @@ final class ShareLevel {
   void join(Tenant tenant, long nowNs) {
     double idleNs = nowNs - tenant.idleSinceNs;
     double lagNs = tenant.lagNs;
+    if (runnable.isEmpty()) {
+      lagNs = paidBack(lagNs, tenant.guaranteed * tenant.lostNs);
+      tenant.lostNs = 0;
+    }
+    clock.begin(tenant);
     if (tenant.away) {
       tenant.away = false;
       lagNs += tenant.idleRate * Math.min(idleNs, (double) settings.memoryNs());
@@ -250,7 +290,7 @@ final class ShareLevel {
 
   /** Removes a tenant that has no more work. What it is owed goes to the remaining tenants. */
   void leave(Tenant tenant, long nowNs) {
-    double lagNs = lag(tenant);
+    double lagNs = settledLag(tenant);
     tenant.idleRate = rate(tenant);
     tenant.idleSinceNs = nowNs;
     tenant.lagNs = lagNs;

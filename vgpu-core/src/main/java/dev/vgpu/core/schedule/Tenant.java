@@ -42,6 +42,15 @@ public final class Tenant {
 
   long idleSinceNs;
 
+  /**
+   * While runnable: by how much its level's clock was behind when its work began, which is not its
+   * time. Negative if it had lost more than that when it last left.
+   */
+  double beforeNs;
+
+  /** While not runnable: time by which the clock was behind in its own work, not made up for. */
+  double lostNs;
+
   /** Whether it waits for other GPUs rather than being idle. */
   boolean away;
 

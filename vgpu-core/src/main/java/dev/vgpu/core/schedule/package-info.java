@@ -52,12 +52,13 @@
  * time. Time lost to hand-overs is not counted at first, because it could not be made up if the
  * shares sum to 100. Whenever all tenants are at their cap, there is spare time, and the lost time
  * is counted after all. All time at the cap counts too, even if a less urgent tenant has the GPU.
- * The clock of such a level never runs faster than time passes. So a share is exact if hand-overs
- * take less time than the shares leave. Otherwise a tenant gets at least 99 hundredths of its
- * share, owing to the length of turns (below). It gets no more than its share ({@code
- * CapProperties}). Offline work that gave way may still be on the GPU when the tenant's turn
- * begins. The device then time-slices the two. Both report the whole time, and what each did not
- * have is given back ({@code BesideOffline}). But the GPU time that a long offline kernel still
+ * The clock of such a level never runs faster than time passes. A tenant that begins while the
+ * clock is behind has no part in that time, and one that leaves keeps its part. So a share is exact
+ * if hand-overs take less time than the shares leave. Otherwise a tenant gets at least 99
+ * hundredths of its share, owing to the length of turns (below). It gets no more than its share
+ * ({@code CapProperties}). Offline work that gave way may still be on the GPU when the tenant's
+ * turn begins. The device then time-slices the two. Both report the whole time, and what each did
+ * not have is given back ({@code BesideOffline}). But the GPU time that a long offline kernel still
  * needs is gone: beside kernels of 12 ms that begin whenever the tenant is at its cap, a share of
  * 90 % may come to 56 %.
  *

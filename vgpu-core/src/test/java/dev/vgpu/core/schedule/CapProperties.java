@@ -4,6 +4,7 @@ import static dev.vgpu.PreemptionClass.NEARLINE;
 import static dev.vgpu.PreemptionClass.OFFLINE;
 import static dev.vgpu.PreemptionClass.ONLINE;
 import static dev.vgpu.SharePolicy.BEST_EFFORT;
+import static dev.vgpu.SharePolicy.BURST_SHARE;
 import static dev.vgpu.SharePolicy.FIXED_SHARE;
 import static dev.vgpu.core.simulate.VirtualNode.S;
 import static dev.vgpu.core.simulate.VirtualNode.US;
@@ -20,7 +21,7 @@ import net.jqwik.api.Tag;
 import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.constraints.Size;
 
-/** A fixed share beside offline work: the tenant gets no more than its share, and not much less. */
+/** A fixed share: the tenant gets no more than its share, and not much less. */
 @Tag("property")
 class CapProperties {
   @Property(tries = 60)
@@ -64,6 +65,83 @@ class CapProperties {
   @Example
   void queuedOfflineKernelsTakeNothingFromTheShare() {
     check(18, false, 238, List.of(20, 907), 101);
+  }
+
+  /**
+   * The gates are never open together, so that what each tenant used is known exactly. The tenants
+   * pause at different moments: the time that one loses to hand-overs is not given to another.
+   */
+  @Property(tries = 60)
+  void fixedSharesThatPauseAreNotExceeded(
+      @ForAll @Size(min = 1, max = 4) List<@IntRange(min = 1, max = 25) Integer> percents,
+      @ForAll @Size(4) List<@IntRange(min = 20, max = 5_000) Integer> kernelUs,
+      @ForAll @Size(4) List<@IntRange(min = 0, max = 5_000) Integer> pauseUs,
+      @ForAll @Size(max = 3) List<@IntRange(min = 20, max = 1_000) Integer> offlineUs) {
+    VirtualNode node = new VirtualNode();
+    for (int i = 0; i < percents.size(); i++) {
+      Pausing work = new Pausing(kernelUs.get(i) * US, pauseUs.get(i) * US);
+      VirtualGate gate = new VirtualGate("fixed" + i, GateModel.processes().strict(), work);
+      node.add(gate, FIXED_SHARE, percents.get(i), i % 2 == 0 ? ONLINE : NEARLINE);
+    }
+    for (int us : offlineUs) {
+      Pausing work = new Pausing(us * US, us * US);
+      VirtualGate gate = new VirtualGate("off", GateModel.processes().strict(), work);
+      node.add(gate, BEST_EFFORT, 0, OFFLINE);
+    }
+    node.runUntil(10 * S);
+    for (int i = 0; i < percents.size(); i++) {
+      assertThat(100.0 * node.gate(i).servedNs() / node.nowNs())
+          .as("%d %%", percents.get(i))
+          .isLessThan(percents.get(i) + 0.5);
+    }
+  }
+
+  /** If time that passed in one tenant's pause counted for it twice, each would get 37.5 %. */
+  @Example
+  void pausesOfTwoFixedSharesCountOnce() {
+    VirtualNode node = new VirtualNode();
+    int one = pausing(node, 30, 1_000, 1_000);
+    int other = pausing(node, 30, 1_000, 1_000);
+    addOfflineWork(node);
+    node.runUntil(20 * S);
+    assertThat(100.0 * node.gate(one).servedNs() / node.nowNs()).isBetween(29.0, 30.5);
+    assertThat(100.0 * node.gate(other).servedNs() / node.nowNs()).isBetween(29.0, 30.5);
+  }
+
+  /** If a tenant that pauses were not paid for hand-overs, this one would get 36.8 %. */
+  @Example
+  void handOversAreMadeUpForThoughTheTenantPauses() {
+    VirtualNode node = new VirtualNode();
+    int fixed = pausing(node, 40, 5_000, 120);
+    addOfflineWork(node);
+    node.runUntil(20 * S);
+    assertThat(100.0 * node.gate(fixed).servedNs() / node.nowNs()).isBetween(39.0, 40.5);
+  }
+
+  /**
+   * Of turns that began early, some use is charged twice at first. If a tenant in a pause did not
+   * get it back, each would get 18.8 %.
+   */
+  @Example
+  void useThatWasChargedTwiceIsGivenBackInAPause() {
+    VirtualNode node = new VirtualNode();
+    int one = pausing(node, 20, 5_000, 120);
+    int other = pausing(node, 20, 5_000, 120);
+    node.runUntil(20 * S);
+    assertThat(100.0 * node.gate(one).servedNs() / node.nowNs()).isBetween(19.7, 20.3);
+    assertThat(100.0 * node.gate(other).servedNs() / node.nowNs()).isBetween(19.7, 20.3);
+  }
+
+  private static int pausing(VirtualNode node, int percent, int kernelUs, int pauseUs) {
+    Pausing work = new Pausing(kernelUs * US, pauseUs * US);
+    return node.add(
+        new VirtualGate("fixed", GateModel.processes(), work), FIXED_SHARE, percent, ONLINE);
+  }
+
+  private static void addOfflineWork(VirtualNode node) {
+    for (int percent : new int[] {70, 30}) {
+      int ignored = node.processes(BURST_SHARE, percent, OFFLINE, 1_000 * US);
+    }
   }
 
   private static void check(
