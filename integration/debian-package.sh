@@ -48,8 +48,8 @@ press_keys() {
   done
 }
 
-# run_page <inside | as_alice | as_carol>: all of the page's blocks but the first, which installs the package. What stands behind a
-# vgpu run is for another shell while it runs: on a terminal, where top ends by Ctrl-C.
+# run_page <inside | as_alice | as_carol>: all of the page's blocks but the first, which installs the package. What
+# stands behind a vgpu run is for another shell while it runs: on a terminal, where top ends by Ctrl-C.
 run_page() {
   local block program=''
   for block in $(seq 2 "$(find "$root/tmp/page" -name '*.sh' | wc -l)"); do
@@ -133,7 +133,8 @@ done
 expect hers as_alice vgpu ls
 expect "No virtual GPU is held." as_carol vgpu ls
 if as_carol env VGPU_RUN_DIR=/run/vgpu vgpu ls >"$work/log" 2>&1; then fail "a stranger uses root's seat"; fi
-grep -q 'not open to a group that this process is in' "$work/log" || fail "a stranger is not told why: $(cat "$work/log")"
+grep -q 'not open to a group that this process is in' "$work/log" ||
+  fail "a stranger is not told why: $(cat "$work/log")"
 wait $hers || fail "a member's program failed: $(cat "$work/hers")"
 
 step "upgrade, while the seat is held"

@@ -139,4 +139,5 @@ compile 'integration/outside' \
   "-Dversion.dependency-plugin=$(plugin_version maven-dependency-plugin)"
 run com.example.outside.OutsideService '^ort=6.0$' '^djl=15.0$' '^dashboard=200$' '^ort quota=6.7108864E7 calls=2$' \
   '^djl quota=6.7108864E7 calls=2$'
-printf 'outside-project: a service runs the starter, the dashboard, and the modules for Micrometer, ONNX Runtime and DJL\n'
+printf '%s\n' \
+  'outside-project: a service runs the starter, the dashboard, and the modules for Micrometer, ONNX Runtime and DJL'

@@ -61,6 +61,7 @@ cd "$root/vgpu-cuda"
 run orders sh src/test/c/check.sh orders
 run exports sh src/test/c/check.sh exports "$hook/libvgpu_cuda.so"
 run nvml-exports sh src/test/c/check.sh nvml-exports "$hook/libvgpu_nvml.so"
+run units sh src/test/c/units.sh plain "$work/units"
 # shellcheck disable=SC2086 # lists of words
 run hook sh src/test/c/run.sh plain "$work/hook" "$hook/libvgpu_cuda.so" $hook_tests
 # shellcheck disable=SC2086

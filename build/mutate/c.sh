@@ -4,8 +4,9 @@
 
 HOOK_SOURCES=$ROOT/vgpu-cuda/src/main/c
 HOOK_TESTS=$ROOT/vgpu-cuda/src/test/c
-# As vgpu-cuda/src/main/c/build.sh has them, without the warnings.
-HOOK_FLAGS="-std=c11 -O2 -w -fvisibility=hidden -fPIC -pthread -fno-math-errno -fno-plt -ftls-model=initial-exec"
+hook=$HOOK_SOURCES
+# shellcheck source=vgpu-cuda/src/main/c/hook.sh
+. "$HOOK_SOURCES/hook.sh"
 # A test that takes longer, in seconds, has noticed the mutant.
 TEST_SECONDS=30
 
@@ -30,14 +31,13 @@ c_part() {
 # compile_hook_file SOURCE OBJECT LAYER
 compile_hook_file() {
   # shellcheck disable=SC2086 # a list of words
-  "${CC:-cc}" $HOOK_FLAGS -include "$HOOK_SOURCES/system/compat.h" -I"$HOOK_SOURCES/../shm" -iquote "$HOOK_SOURCES/$3" \
-    -c "$1" -o "$2"
+  "${CC:-cc}" $hook_flags -w -iquote "$HOOK_SOURCES/$3" -c "$1" -o "$2"
 }
 
 # link_hook LIBRARY OBJECT...
 link_hook() {
-  "${CC:-cc}" -shared -o "$@" -Wl,-soname,libcuda.so.1 -Wl,--version-script="$MADE/exports.map" \
-    -Wl,-z,defs,-z,relro,-z,now,-z,nodelete -Wl,--no-as-needed -ldl -lpthread
+  # shellcheck disable=SC2086,SC2154 # a list of words
+  "${CC:-cc}" -shared -o "$@" $hook_link -Wl,--version-script="$MADE/exports.map" -Wl,--no-as-needed -ldl -lpthread
 }
 
 # Compiles the hook as it is, and the test programs, into MADE.
@@ -45,12 +45,7 @@ prepare_c() {
   local source object name architecture pids=()
   architecture=$(uname -m)
   mkdir -p "$MADE/objects" "$MADE/run" "$MADE/whole"
-  {
-    echo '{ global:'
-    sed -n 's/^\(PASS\|HANDLED\|SYNC_WORK\|ASYNC_WORK\)(\([A-Za-z0-9_]*\).*/  \2;/p' \
-      "$HOOK_SOURCES/../shm/vgpu_hooks.def"
-    echo '  dlopen; dlmopen; vgpu_*; local: vgpu__*; *; };'
-  } >"$MADE/exports.map"
+  hook_exports >"$MADE/exports.map"
   for source in "$HOOK_SOURCES"/*/*.c; do
     object=${source#"$HOOK_SOURCES"/}
     cp "$source" "$MADE/${source##*/}"
@@ -63,8 +58,7 @@ prepare_c() {
   for name in $FILES; do
     name=$(unit_of "$name")
     # shellcheck disable=SC2086 # a list of words
-    "${CC:-cc}" $HOOK_FLAGS -std=gnu11 -include "$HOOK_SOURCES/system/compat.h" -I"$HOOK_SOURCES/../shm" \
-      -c "$HOOK_TESTS/$name.c" -o "$MADE/run/$name.o" || return 1
+    "${CC:-cc}" $hook_flags -w -std=gnu11 -c "$HOOK_TESTS/$name.c" -o "$MADE/run/$name.o" || return 1
   done
   # A test of no name: the scripts only build.
   for object in "${pids[@]}"; do wait "$object" || return 1; done

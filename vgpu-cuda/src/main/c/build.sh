@@ -13,17 +13,14 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cc=${CC:-cc}
-flags="-std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wconversion -Werror -fvisibility=hidden -fPIC -pthread"
-flags="$flags -fno-math-errno -fno-plt -ftls-model=initial-exec -include $here/system/compat.h -I$here/../shm"
+hook=$here
+# shellcheck source=vgpu-cuda/src/main/c/hook.sh
+. "$here/hook.sh"
+flags="$hook_flags $hook_warnings -g"
 # Landing pads and signed return addresses: hints, which older processors take for no-operations.
 [ "$arch" != aarch64 ] || flags="$flags -mbranch-protection=standard"
 
-{
-  echo '{ global:'
-  sed -n 's/^\(PASS\|HANDLED\|SYNC_WORK\|ASYNC_WORK\)(\([A-Za-z0-9_]*\).*/  \2;/p' "$here/../shm/vgpu_hooks.def"
-  echo '  dlopen; dlmopen; vgpu_attach; vgpu_hook_version; vgpu_tenant_add; vgpu_tenant_bind; vgpu_tenant_drop;'
-  echo 'local: *; };'
-} > "$work/exports.map"
+hook_exports > "$work/exports.map"
 
 objects=
 pids=
@@ -43,8 +40,7 @@ for pid in $pids; do wait "$pid"; done
 library=$work/libvgpu_cuda.so
 # What the hook itself looks for by a bare name lies beside it, if at all: dlopen.c.
 # shellcheck disable=SC2086
-$cc -shared -o "$library" $objects -Wl,-soname,libcuda.so.1 -Wl,--version-script="$work/exports.map" \
-  -Wl,-z,defs,-z,relro,-z,now,-z,nodelete,-z,noexecstack -Wl,--build-id=none \
+$cc -shared -o "$library" $objects $hook_link -Wl,--version-script="$work/exports.map" \
   -Wl,--disable-new-dtags,-rpath,'$ORIGIN' -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
 
 program=$work/vgpu-checkpoint
