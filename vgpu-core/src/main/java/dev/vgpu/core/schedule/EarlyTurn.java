@@ -7,11 +7,12 @@ import org.jspecify.annotations.Nullable;
  * A turn that began while the last work of the previous turn was still on the GPU, so that the GPU
  * is not idle during the hand-over. Confined to the scheduler's owner.
  *
- * <p>Both tenants report the time from the start of the later one's work until the work of one of
- * them ended, because measured time also runs during the slices of others. How much of it each had
- * follows from the length of slices; the rest is given back. If slices are not as long as the
- * driver's usual ones, the result is off by about half a slice. What a tenant gains by that at the
- * start of its turns it loses at their ends.
+ * <p>The earlier tenant's work runs on until it ends. Meanwhile the later one has work in runs,
+ * with pauses between them. Both tenants report the time of these runs, because measured time also
+ * runs during the slices of others. How much of a run each had follows from the length of slices: a
+ * run begins with a slice of the later tenant. The rest is given back. If slices are not as long as
+ * the driver's usual ones, the result is off by about half a slice. What a tenant gains by that at
+ * the start of its turns it loses at their ends.
  */
 final class EarlyTurn {
   private static final long UNKNOWN = Long.MIN_VALUE;
@@ -22,17 +23,28 @@ final class EarlyTurn {
   /** The largest usual overrun of a turn after which the next turn may begin early. */
   private static final double SHORT_OVERRUN_NS = 6_000_000;
 
+  /** Reports that are closer than this are of the same run. */
+  private static final double GAP_NS = 20_000;
+
   private @Nullable Tenant earlier;
   private @Nullable Tenant later;
   private long openedNs;
-  private long startNs;
+
+  /** When one of the two had ended. */
   private long endNs;
 
-  /** Whether the later tenant's work ended first. */
+  /** Whether the later tenant's work has ended: it reports no more. */
   private boolean laterEnded;
 
-  /** What the later tenant has reported since its work began. */
-  private double laterToldNs;
+  /** The later tenant's latest run, as it was reported. */
+  private double runStartNs;
+
+  private double runEndNs;
+
+  /** What the later tenant has reported of the common time, and how much of it was its own. */
+  private double toldNs;
+
+  private double ownNs;
 
   /**
    * Whether only the last work of a turn is on the GPU, and usually not for long. Work of the next
@@ -68,12 +80,13 @@ final class EarlyTurn {
     return null;
   }
 
-  /**
-   * Whether the time of both tenants on the GPU is over, except that the later one has not reported
-   * its use.
-   */
+  /** Whether the common time is over, but the later tenant has not reported all of it. */
   boolean isUntold() {
-    return later != null && startNs == UNKNOWN && endNs != UNKNOWN && !laterEnded;
+    return later != null && endNs != UNKNOWN && !isTold();
+  }
+
+  private boolean isTold() {
+    return endNs != UNKNOWN && (laterEnded || runEndNs >= (double) endNs);
   }
 
   /** Records that a gate was opened while the one before it drains. */
@@ -81,10 +94,12 @@ final class EarlyTurn {
     earlier = before;
     later = after;
     openedNs = nowNs;
-    startNs = UNKNOWN;
     endNs = UNKNOWN;
     laterEnded = false;
-    laterToldNs = 0;
+    runStartNs = (double) nowNs;
+    runEndNs = (double) nowNs;
+    toldNs = 0;
+    ownNs = 0;
   }
 
   /** Whether this tenant drains while the next one's turn has begun. */
@@ -94,26 +109,40 @@ final class EarlyTurn {
 
   /** Records that a tenant reported more use. Call this before the use is booked. */
   void told(Tenant tenant, double usedNs) {
-    if (tenant != later || usedNs <= 0) {
+    double untilNs = tenant.gate.busyUntilNs();
+    if (tenant != later || usedNs <= 0 || untilNs <= (double) openedNs) {
       return;
     }
-    if (startNs == UNKNOWN) {
-      long untilNs = tenant.gate.busyUntilNs();
-      startNs = untilNs < 0 ? UNKNOWN : Math.max(openedNs, untilNs - (long) usedNs);
+    double fromNs = Math.max((double) openedNs, untilNs - usedNs);
+    if (fromNs > runEndNs + GAP_NS) {
+      endRun();
+      runStartNs = fromNs;
     }
-    laterToldNs += usedNs;
+    runEndNs = Math.max(runEndNs, untilNs);
+  }
+
+  /** Counts the latest run, as far as it was within the common time. */
+  private void endRun() {
+    boolean isCut = endNs != UNKNOWN && runEndNs > (double) endNs;
+    double ns = (isCut ? (double) endNs : runEndNs) - runStartNs;
+    if (ns > 0) {
+      toldNs += ns;
+      ownNs += isCut ? laterNs(ns) : ns - betweenNs(ns);
+    }
   }
 
   /** Records that a tenant has drained: only one of the two is left on the GPU. */
   void ended(Tenant tenant, long nowNs) {
     Tenant after = later;
-    if (after == null || endNs != UNKNOWN || (tenant != earlier && tenant != after)) {
+    if (after == null || (tenant != earlier && tenant != after)) {
       return;
     }
-    long untilNs = tenant.gate.busyUntilNs();
-    endNs = untilNs < 0 ? nowNs : Math.min(untilNs, nowNs);
-    laterEnded = tenant == after;
-    after.aloneSinceNs = (double) nowNs;
+    laterEnded |= tenant == after;
+    if (endNs == UNKNOWN) {
+      long untilNs = tenant.gate.busyUntilNs();
+      endNs = untilNs < 0 ? nowNs : Math.min(untilNs, nowNs);
+      after.aloneSinceNs = (double) nowNs;
+    }
   }
 
   /** Forgets a tenant that has left. */
@@ -140,34 +169,29 @@ final class EarlyTurn {
   double settle(ShareLevel level) {
     Tenant before = earlier;
     Tenant after = later;
-    if (before == null || after == null || startNs == UNKNOWN || endNs == UNKNOWN) {
+    if (before == null || after == null || !isTold()) {
       return 0;
     }
-    double bothNs = Math.max(0, endNs - startNs);
-    // While the later tenant had nothing on the GPU, the earlier one had it to itself.
-    double spanNs = (double) after.gate.busyUntilNs() - startNs;
-    double busy = spanNs > 0 ? Math.min(1, laterToldNs / spanNs) : 1;
-    double twiceNs = bothNs * busy;
-    if (twiceNs > 0) {
-      double laterNs = busy * (laterEnded ? bothNs - betweenNs(bothNs) : laterNs(bothNs));
-      double backNs = giveBack(level, before, laterNs) + giveBack(level, after, twiceNs - laterNs);
+    endRun();
+    double backNs = 0;
+    if (toldNs > 0) {
+      backNs = giveBack(level, before, ownNs) + giveBack(level, after, toldNs - ownNs);
       level.advance(-backNs, -backNs);
-      twiceNs = backNs;
     }
     clear();
-    return twiceNs;
+    return backNs;
   }
 
   /**
-   * How much of the common time the later tenant had. The time begins with a slice of the later
-   * tenant, and ends within a slice of the earlier one, whose work ends there.
+   * How much of a run the later tenant had, if it ends within a slice of the earlier one, whose
+   * work ends there.
    */
   static double laterNs(double bothNs) {
     double rounds = Math.max(0, Math.rint((bothNs / SLICE_NS - 1.5) / 2));
     return Math.min(bothNs, (rounds + 1) * SLICE_NS);
   }
 
-  /** How much of it the earlier tenant had, if the time ends with a slice of the later one. */
+  /** How much of it the earlier tenant had, if it ends with a slice of the later one. */
   static double betweenNs(double bothNs) {
     double rounds = Math.max(0, Math.rint((bothNs / SLICE_NS - 0.5) / 2));
     return Math.min(bothNs, rounds * SLICE_NS);

@@ -77,11 +77,27 @@ class EarlyTurnTest {
   void pausesOfTheLaterOneAreTheEarlierOnes() {
     early.begin(earlier, later, 0);
     laterSays(500_000, 500_000);
-    laterSays(500_000, 2_000_000); // half of the time it had no work there
-    earlierEnds(1_400_000);
-    assertThat(early.settle(level)).isEqualTo(700_000);
-    assertThat(earlier.bookedNs + later.bookedNs).isEqualTo(1_400_000 + 1_000_000 - 700_000);
-    assertThat(later.bookedNs).isEqualTo(1_000_000 - (700_000 - SLICE_NS / 2));
+    laterSays(1_500_000, 3_500_000);
+    earlierEnds(3_400_000);
+    assertThat(early.settle(level)).isEqualTo(500_000 + 1_400_000);
+    // The first run was shorter than a slice.
+    assertThat(earlier.bookedNs).isEqualTo(3_400_000 - 500_000 - SLICE_NS);
+    assertThat(later.bookedNs).isEqualTo(2_000_000 - (1_400_000 - SLICE_NS));
+  }
+
+  @Test
+  void laterOneMayStillTellOfTheCommonTimeUntilItHasToldOfLaterTimeOrEnded() {
+    early.begin(earlier, later, 0);
+    laterSays(300_000, 300_000);
+    earlierEnds(900_000);
+    assertThat(early.isUntold()).isTrue();
+    assertThat(early.settle(level)).isZero();
+    laterSays(300_000, 800_000);
+    assertThat(early.settle(level)).as("it may have more").isZero();
+    early.ended(later, 1_000_000);
+    assertThat(early.settle(level)).isEqualTo(600_000);
+    assertThat(earlier.bookedNs).isEqualTo(900_000 - 600_000);
+    assertThat(later.bookedNs).isEqualTo(600_000);
   }
 
   @Test
