@@ -3,8 +3,8 @@ package dev.vgpu.core.events;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.core.NanoClock;
-import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.Tenant;
+import dev.vgpu.core.schedule.TurnObserver;
 import dev.vgpu.core.turn.GpuSeat;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -50,8 +50,8 @@ public final class Preemptions {
    * @param gpu the GPU
    * @param seat the owner of the scheduler
    */
-  public ShareScheduler.Observer observer(GpuId gpu, GpuSeat seat) {
-    return new ShareScheduler.Observer() {
+  public TurnObserver observer(GpuId gpu, GpuSeat seat) {
+    return new TurnObserver() {
       @Override
       public void preempted(Tenant victim, Tenant by, int askedToEnd) {
         seat.doAfterwards(() -> add(victim.id(), by.id(), askedToEnd));

@@ -17,6 +17,7 @@ import dev.vgpu.core.events.Listeners;
 import dev.vgpu.core.events.Preemptions;
 import dev.vgpu.core.schedule.SchedulerSettings;
 import dev.vgpu.core.schedule.ShareScheduler;
+import dev.vgpu.core.schedule.TurnObserver;
 import dev.vgpu.core.turn.GpuSeat;
 import dev.vgpu.core.turn.RemoteTurns;
 import dev.vgpu.core.turn.SeatThread;
@@ -209,7 +210,7 @@ public final class Node implements NodeContext {
     List<GpuSlot> slots = new ArrayList<>();
     for (PhysicalGpu gpu : gpuList) {
       GpuSeat seat = gpu(gpu.id()).seat();
-      ShareScheduler.Observer observer = preemptions.observer(gpu.id(), seat);
+      TurnObserver observer = preemptions.observer(gpu.id(), seat);
       SchedulerSettings goBy = SchedulerSettings.from(settings.of(gpu.id()));
       ShareScheduler scheduler = new ShareScheduler(goBy, observer, clock.nanoTime());
       slots.add(new GpuSlot(gpu, seat, scheduler, settings.of(gpu.id())));

@@ -30,7 +30,7 @@ final class ActiveGates {
 
   final StandStill standStill;
   private final SchedulerSettings settings;
-  private final ShareScheduler.Observer observer;
+  private final TurnObserver observer;
   private final TurnLength lengths;
   private final ShareLevel upper;
   private final ShareLevel offline;
@@ -47,7 +47,7 @@ final class ActiveGates {
 
   ActiveGates(
       SchedulerSettings settings,
-      ShareScheduler.Observer observer,
+      TurnObserver observer,
       TurnLength lengths,
       ShareLevel upper,
       ShareLevel offline) {
@@ -97,7 +97,7 @@ final class ActiveGates {
   /** Begins a step: finds the gates whose work has ended. */
   void begin(long atNs) {
     nowNs = atNs;
-    wakeNs = ShareScheduler.NEVER;
+    wakeNs = TurnStepper.NEVER;
     changes = 0;
     upperWaiting = null;
     for (int i = active.size() - 1; i >= 0; i--) {
@@ -319,7 +319,7 @@ final class ActiveGates {
     tenant.drained = false;
     tenant.preempted = false;
     tenant.idleTold = false;
-    tenant.lingerUntilNs = ShareScheduler.NEVER;
+    tenant.lingerUntilNs = TurnStepper.NEVER;
     tenant.creditNs = LUMP_NS;
     tenant.aloneSinceNs = before == null ? (double) nowNs : Double.MAX_VALUE;
     if (active.size() == 1 && tenant.withOthers) {
@@ -369,7 +369,7 @@ final class ActiveGates {
     changes++;
     tenant.open = false;
     tenant.draining = true;
-    tenant.lingerUntilNs = ShareScheduler.NEVER;
+    tenant.lingerUntilNs = TurnStepper.NEVER;
     tenant.abandonedCheckNs = nowNs + ABANDONED_CHECK_NS;
     lengths.shut(tenant);
     tenant.bookedAtShutNs = tenant.bookedNs;

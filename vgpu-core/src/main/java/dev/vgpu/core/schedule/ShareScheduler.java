@@ -38,9 +38,6 @@ import org.jspecify.annotations.Nullable;
  * </ul>
  */
 public final class ShareScheduler implements TurnStepper {
-  /** The value of {@link #nextWakeNs()} if only an event can change anything. */
-  public static final long NEVER = Long.MAX_VALUE;
-
   /** The most elapsed time over which floor credit accumulates. */
   private static final double FLOOR_MEMORY_NS = 1_000_000_000;
 
@@ -48,27 +45,6 @@ public final class ShareScheduler implements TurnStepper {
 
   /** The factor by which the recorded largest lump shrinks with each report. */
   private static final double LUMP_KEPT = 0.98;
-
-  /** Receives preemptions and standstills. */
-  @FunctionalInterface
-  public interface Observer {
-    /**
-     * A tenant lost its turn to a more urgent one.
-     *
-     * @param victim the tenant that lost its turn
-     * @param by the more urgent tenant
-     * @param askedToEnd how many running calls were asked to end
-     */
-    void preempted(Tenant victim, Tenant by, int askedToEnd);
-
-    /**
-     * The GPU stood still although a tenant could have used it, and the scheduler has corrected
-     * that. This only happens if an event was lost, or if the scheduler has an error.
-     *
-     * @param what the finding and the correction, in words
-     */
-    default void stoodStill(String what) {}
-  }
 
   private final SchedulerSettings settings;
   private final ShareLevel upper;
@@ -89,7 +65,7 @@ public final class ShareScheduler implements TurnStepper {
    * @param observer receives preemptions and standstills
    * @param nowNs the present
    */
-  public ShareScheduler(SchedulerSettings settings, Observer observer, long nowNs) {
+  public ShareScheduler(SchedulerSettings settings, TurnObserver observer, long nowNs) {
     this.settings = requireNonNull(settings, "settings");
     this.upper = new ShareLevel(settings);
     this.offline = new ShareLevel(settings);

@@ -16,10 +16,10 @@ final class StandStill {
    */
   private static final long ASK_AGAIN_NS = 300_000_000;
 
-  private final ShareScheduler.Observer observer;
-  private long sinceNs = ShareScheduler.NEVER;
+  private final TurnObserver observer;
+  private long sinceNs = TurnStepper.NEVER;
 
-  StandStill(ShareScheduler.Observer observer) {
+  StandStill(TurnObserver observer) {
     this.observer = observer;
   }
 
@@ -32,17 +32,17 @@ final class StandStill {
    */
   boolean isTooLong(@Nullable Tenant next, ActiveGates gates) {
     if (next == null) {
-      sinceNs = ShareScheduler.NEVER;
+      sinceNs = TurnStepper.NEVER;
       return false;
     }
-    if (sinceNs == ShareScheduler.NEVER) {
+    if (sinceNs == TurnStepper.NEVER) {
       sinceNs = gates.nowNs();
     }
     if (gates.nowNs() - sinceNs < MOST_NS) {
       gates.wakeAt(sinceNs + MOST_NS);
       return false;
     }
-    sinceNs = ShareScheduler.NEVER;
+    sinceNs = TurnStepper.NEVER;
     return true;
   }
 

@@ -5,6 +5,9 @@ package dev.vgpu.core.schedule;
  * process that does not hold the seat. Confined to its owner.
  */
 public interface TurnStepper {
+  /** The value of {@link #nextWakeNs()} if only an event can change anything. */
+  long NEVER = Long.MAX_VALUE;
+
   /**
    * Takes all decisions that are due.
    *

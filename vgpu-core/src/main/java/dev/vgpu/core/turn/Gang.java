@@ -1,6 +1,6 @@
 package dev.vgpu.core.turn;
 
-import dev.vgpu.core.schedule.ShareScheduler;
+import dev.vgpu.core.schedule.TurnStepper;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  * held.
  */
 final class Gang {
-  private static final long NEVER = ShareScheduler.NEVER;
+  private static final long NEVER = TurnStepper.NEVER;
   private static final long MOST_PATIENCE_NS = 4_000_000_000L;
   private static final int PATIENT_TURNS = 4;
 

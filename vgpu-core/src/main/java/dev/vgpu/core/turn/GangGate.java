@@ -3,6 +3,7 @@ package dev.vgpu.core.turn;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.TurnGate;
+import dev.vgpu.core.schedule.TurnStepper;
 import dev.vgpu.core.turn.Gang.Phase;
 import java.util.List;
 
@@ -37,7 +38,7 @@ import java.util.List;
  * delivers them first.
  */
 final class GangGate implements TurnLine, GpuSeat.Alarm {
-  private static final long NEVER = ShareScheduler.NEVER;
+  private static final long NEVER = TurnStepper.NEVER;
   private static final long ABANDONED_CHECK_NS = 5_000_000;
 
   /**

@@ -1,7 +1,6 @@
 package dev.vgpu.core.turn;
 
 import dev.vgpu.core.NanoClock;
-import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.TurnStepper;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -37,7 +36,7 @@ public final class GpuSeat {
   private final List<Alarm> alarms = new ArrayList<>();
   private @Nullable Waiter firstReady;
   private @Nullable Waiter lastReady;
-  private volatile long wakeAtNs = ShareScheduler.NEVER;
+  private volatile long wakeAtNs = TurnStepper.NEVER;
 
   /**
    * The recent time for which tenants kept the GPU, as a moving average; the lock guards writes.
@@ -63,7 +62,7 @@ public final class GpuSeat {
 
   /** An action other than the scheduler's step that is due at a time. Called with the seat held. */
   interface Alarm {
-    /** When it is due; {@link ShareScheduler#NEVER} if it is not. Read after each step. */
+    /** When it is due; {@link TurnStepper#NEVER} if it is not. Read after each step. */
     long atNs();
 
     /** Called when it is due. */
@@ -89,7 +88,7 @@ public final class GpuSeat {
 
     @Override
     public long nextWakeNs() {
-      return ShareScheduler.NEVER;
+      return TurnStepper.NEVER;
     }
   }
 

@@ -1,7 +1,6 @@
 package dev.vgpu.core.turn;
 
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.TurnStepper;
 import java.util.ArrayList;
 import java.util.List;
@@ -71,7 +70,7 @@ public final class RemoteTurns implements TurnStepper {
     DRAINING
   }
 
-  private static final long NEVER = ShareScheduler.NEVER;
+  private static final long NEVER = TurnStepper.NEVER;
 
   /** How long to wait for a turn before checking whether the deciding process can answer. */
   private static final long SILENCE_NS = 10_000_000;

@@ -47,7 +47,7 @@ class ForgottenTenantsProperties {
     List<Integer> numbers = add(used, before, model);
     used.runUntil(S);
     numbers.forEach(used::remove);
-    assertThat(used.scheduler().nextWakeNs()).isEqualTo(ShareScheduler.NEVER);
+    assertThat(used.scheduler().nextWakeNs()).isEqualTo(TurnStepper.NEVER);
     assertThat(used.scheduler().state().mode()).isEqualTo(SchedulerState.Mode.IDLE);
     used.runUntil(2 * S);
     used.decisions().clear();

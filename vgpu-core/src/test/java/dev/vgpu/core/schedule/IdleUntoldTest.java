@@ -51,7 +51,7 @@ class IdleUntoldTest {
     scheduler.wanted(tenant("offline", offline, PreemptionClass.OFFLINE), 1_000);
     ignored = scheduler.doWork(1_000);
     for (int i = 0; i < 10 && !offline.open; i++) {
-      assertThat(scheduler.nextWakeNs()).isNotEqualTo(ShareScheduler.NEVER);
+      assertThat(scheduler.nextWakeNs()).isNotEqualTo(TurnStepper.NEVER);
       ignored = scheduler.doWork(scheduler.nextWakeNs());
     }
     assertThat(offline.open).isTrue();

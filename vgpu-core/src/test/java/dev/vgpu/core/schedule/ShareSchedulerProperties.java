@@ -246,6 +246,6 @@ class ShareSchedulerProperties {
     }
     node.scheduler().doWork(node.nowNs());
     assertThat(node.scheduler().holder()).isNull();
-    assertThat(node.scheduler().nextWakeNs()).isEqualTo(ShareScheduler.NEVER);
+    assertThat(node.scheduler().nextWakeNs()).isEqualTo(TurnStepper.NEVER);
   }
 }

@@ -272,6 +272,6 @@ class ShareSchedulerTest {
     }
     node.scheduler().doWork(node.nowNs());
     assertThat(node.scheduler().holder()).isNull();
-    assertThat(node.scheduler().nextWakeNs()).isEqualTo(ShareScheduler.NEVER);
+    assertThat(node.scheduler().nextWakeNs()).isEqualTo(TurnStepper.NEVER);
   }
 }

@@ -30,7 +30,7 @@ class StandStillTest {
   }
 
   /** Records what it is told. */
-  private static final class Told implements ShareScheduler.Observer {
+  private static final class Told implements TurnObserver {
     final List<String> stoodStill = new ArrayList<>();
 
     @Override

@@ -145,7 +145,7 @@ class TakenOverTenantsTest {
     scheduler.wanted(second, MS);
     scheduler.doWork(3 * MS);
     assertThat(one.open).isFalse();
-    assertThat(scheduler.nextWakeNs()).isEqualTo(ShareScheduler.NEVER);
+    assertThat(scheduler.nextWakeNs()).isEqualTo(TurnStepper.NEVER);
     assertThat(one.asked).isZero();
   }
 

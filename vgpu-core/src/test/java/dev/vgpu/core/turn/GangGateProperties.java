@@ -12,7 +12,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
-import dev.vgpu.core.schedule.ShareScheduler;
+import dev.vgpu.core.schedule.TurnStepper;
 import dev.vgpu.core.turn.GangNode.Worker;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -215,7 +215,7 @@ class GangGateProperties {
     }
     for (int gpu = 0; gpu < mix.gpus(); gpu++) {
       assertThat(node.schedulers.get(gpu).holder()).isNull();
-      assertThat(node.seats.get(gpu).wakeAtNs()).isEqualTo(ShareScheduler.NEVER);
+      assertThat(node.seats.get(gpu).wakeAtNs()).isEqualTo(TurnStepper.NEVER);
     }
   }
 
