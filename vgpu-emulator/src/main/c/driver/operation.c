@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void copy_box(const emu_box *box) {
+void emu_box_copy(const emu_box *box) {
     for (uint64_t z = 0; z < box->depth; z++) {
         for (uint64_t y = 0; y < box->height; y++) {
             const char *source = (const char *)(uintptr_t)(box->source + z * box->source_slice +
@@ -137,7 +137,7 @@ void emu_operation_run(CUstream stream, const emu_operation *operation) {
         }
         break;
     case EMU_COPY:
-        copy_box(&operation->copy);
+        emu_box_copy(&operation->copy);
         break;
     case EMU_FILL:
         fill_rows(&operation->fill);

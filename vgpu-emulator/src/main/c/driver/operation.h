@@ -74,10 +74,12 @@ typedef struct {
 struct emu_operation {
     emu_operation_kind kind;
     bool running; /* a kept operation that has been started */
+    bool reads_at_once; /* a copy whose source is read before the call returns, even if the copy is kept back */
     uint32_t engine; /* the copy engine that it uses, counted from 1; 0: none */
     uint64_t duration_ns;
     uint64_t sequence; /* the order of submission within the context */
     emu_operation *next;
+    void *read; /* a kept copy that reads at once: what it read */
     union {
         struct {
             const emu_kernel *known;
@@ -105,6 +107,9 @@ CUresult emu_enqueue(CUstream stream, const emu_operation *operation);
 
 /* Performs an operation's effect on memory and on its stream. The caller must not hold the context's lock. */
 void emu_operation_run(CUstream stream, const emu_operation *operation);
+
+/* Moves the bytes of a copy. */
+void emu_box_copy(const emu_box *box);
 
 /* Whether a word has the value that a stream waits for. */
 bool emu_word_is_there(const emu_word *word);
