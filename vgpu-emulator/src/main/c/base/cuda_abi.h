@@ -399,6 +399,11 @@ typedef struct {
     int64_t reserved2;
 } CUgraphNodeParams;
 
+/* Its contents are the driver's own. */
+typedef struct {
+    _Alignas(64) uint64_t opaque[16];
+} CUtensorMap;
+
 enum {
     CU_STREAM_WAIT_VALUE_GEQ = 0,
     CU_STREAM_WAIT_VALUE_EQ = 1,
