@@ -32,6 +32,8 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary libra
 CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary library);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 
+CUresult cuFuncGetParamCount(CUfunction function, size_t *count);
+
 static CUcontext context;
 static CUmodule module;
 
@@ -247,6 +249,15 @@ static void librariesLoadWithOptionsThatHaveNoValue(void) {
                 CUDA_ERROR_INVALID_VALUE);
 }
 
+static void functionsTellTheNumberOfTheirParameters(void) {
+    size_t count = 0;
+    CHECK_OK(cuFuncGetParamCount(function("vgpu_saxpy"), &count));
+    CHECK_EQUAL(count, 4);
+    CHECK_OK(cuFuncGetParamCount(function("vgpu_null"), &count));
+    CHECK_EQUAL(count, 0);
+    CHECK_EQUAL(cuFuncGetParamCount(function("vgpu_null"), NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
 static void loadingIsLazy(void) {
     int mode = 0;
     CHECK_OK(cuModuleGetLoadingMode(&mode));
@@ -292,6 +303,7 @@ int main(void) {
     machineCodeHasWhatItsSymbolsSay();
     namesMayBeOfAnyLength();
     librariesLoadWithOptionsThatHaveNoValue();
+    functionsTellTheNumberOfTheirParameters();
     loadingIsLazy();
     primaryContextKeepsItsHandle();
     aResetReleasesNothing();

@@ -19,7 +19,8 @@ CUresult cuMemRangeGetAttributes(void **data, size_t *sizes, int *attributes, si
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t bytes, unsigned int flags);
 
 enum { PAGE = 4096, BYTES = 16 * PAGE };
-enum { READ_MOSTLY = 1, PREFERRED, ACCESSED_BY, PREFETCHED, PREFERRED_TYPE, PREFERRED_ID, PREFETCHED_TYPE, PREFETCHED_ID };
+enum { READ_MOSTLY = 1, PREFERRED, ACCESSED_BY, PREFETCHED };
+enum { PREFERRED_TYPE = 5, PREFERRED_ID, PREFETCHED_TYPE, PREFETCHED_ID };
 enum { SET_READ_MOSTLY = 1, UNSET_READ_MOSTLY, SET_PREFERRED, UNSET_PREFERRED, SET_ACCESSED_BY, UNSET_ACCESSED_BY };
 enum { DEVICE = 1, HOST, HOST_NUMA, CPU = -1, NOWHERE = -2 };
 

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-#define TENSOR CUtensorMap *map, int type, uint32_t rank, void *address, const uint64_t *lengths, const uint64_t *strides
+#define TENSOR \
+    CUtensorMap *map, int type, uint32_t rank, void *address, const uint64_t *lengths, \
+        const uint64_t *strides
 #define LAYOUT int interleave, int swizzle, int promotion, int fill
 CUresult cuTensorMapEncodeTiled(TENSOR, const uint32_t *box, const uint32_t *steps, LAYOUT);
 CUresult cuTensorMapEncodeIm2col(TENSOR, const int *lower, const int *upper, uint32_t channels,

@@ -28,6 +28,7 @@ FUNCTION(cuGraphExecKernelNodeSetParams_v2, STEP, const CUDA_KERNEL_NODE_PARAMS_
 FUNCTION(cuGraphExecMemcpyNodeSetParams, STEP, const CUDA_MEMCPY3D *copy, CUcontext context);
 FUNCTION(cuGraphExecMemsetNodeSetParams, STEP, const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context);
 FUNCTION(cuGraphExecHostNodeSetParams, STEP, const CUDA_HOST_NODE_PARAMS *params);
+FUNCTION(cuGraphExecChildGraphNodeSetParams, STEP, CUgraph child);
 FUNCTION(cuGraphExecEventRecordNodeSetEvent, STEP, CUevent event);
 FUNCTION(cuGraphExecEventWaitNodeSetEvent, STEP, CUevent event);
 CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
@@ -114,6 +115,8 @@ EMU_API CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node,
         return cuGraphExecMemsetNodeSetParams(exec, node, &params->fill, NULL);
     case HOST:
         return cuGraphExecHostNodeSetParams(exec, node, &params->host);
+    case CHILD:
+        return cuGraphExecChildGraphNodeSetParams(exec, node, params->graph);
     case WAIT:
         return cuGraphExecEventWaitNodeSetEvent(exec, node, params->event);
     case RECORD:

@@ -213,7 +213,8 @@ static void list_accessing(const summary *all, int32_t *list, size_t room) {
 }
 
 static CUresult give_attribute(const summary *all, int attribute, void *data, size_t size) {
-    enum { READ_MOSTLY = 1, PREFERRED, ACCESSED_BY, PREFETCHED, PREFERRED_TYPE, PREFERRED_ID, PREFETCHED_TYPE, PREFETCHED_ID };
+    enum { READ_MOSTLY = 1, PREFERRED, ACCESSED_BY, PREFETCHED };
+    enum { PREFERRED_TYPE = 5, PREFERRED_ID, PREFETCHED_TYPE, PREFETCHED_ID };
     EMU_REQUIRE(data != NULL && size > 0 && size % sizeof(int32_t) == 0 &&
                 (size == sizeof(int32_t) || attribute == ACCESSED_BY));
     int32_t *value = data;

@@ -1,6 +1,7 @@
 /*
- * Tensor maps: a tensor's place in memory and the box that a kernel reads of it, for the tensor memory accelerator. Each
- * is checked against the documented limits. The description is the emulator's own, which no kernel here reads.
+ * Tensor maps: a tensor's place in memory and the box that a kernel reads of it, for the tensor memory accelerator.
+ * Each map is checked against the documented limits. The description is the emulator's own, which no kernel here
+ * reads.
  */
 #include "driver/driver.h"
 #include "driver/memory.h"
