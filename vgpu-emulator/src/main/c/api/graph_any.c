@@ -38,7 +38,7 @@ FUNCTION(cuGraphNodeGetDependentNodes, CUgraphNode node, CUgraphNode *dependents
 FUNCTION(cuGraphRemoveDependencies, CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
          size_t count);
 
-enum { KERNEL, COPY, FILL, HOST, CHILD, EMPTY, WAIT, RECORD, ALLOCATION = 10 }; /* CUgraphNodeType */
+enum { KERNEL, COPY, FILL, HOST, CHILD, EMPTY, WAIT, RECORD, ALLOCATION = 10, CONDITIONAL = 13 }; /* CUgraphNodeType */
 
 EMU_API CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
                                 size_t count, CUgraphNodeParams *params) {
@@ -63,6 +63,8 @@ EMU_API CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphN
         return cuGraphAddEventRecordNode(node, graph, needs, count, params->event);
     case ALLOCATION:
         return cuGraphAddMemAllocNode(node, graph, needs, count, &params->allocation);
+    case CONDITIONAL:
+        return emu_graph_add_conditional(node, graph, needs, count, &params->conditional);
     default:
         return CUDA_ERROR_NOT_SUPPORTED;
     }

@@ -26,7 +26,7 @@ static bool is_alike(CUgraph one, CUgraph other) {
     b = other->first;
     for (CUgraphNode a = one->first; a != NULL; a = a->next, b = b->next) {
         emu_operation_kind kind = a->operation.kind;
-        if (kind == EMU_ALLOC || kind == EMU_FREE ||
+        if (kind == EMU_ALLOC || kind == EMU_FREE || kind == EMU_CONDITIONAL ||
             (kind == EMU_CHILD && !is_alike(a->operation.child, b->operation.child))) {
             return false;
         }
@@ -81,7 +81,8 @@ static const char *name_of(const emu_operation *operation) {
         [EMU_WAIT] = "EVENT_WAIT",    [EMU_HOST] = "HOST",
         [EMU_FREE] = "MEM_FREE",      [EMU_ALLOC] = "MEM_ALLOC",
         [EMU_EMPTY] = "EMPTY",        [EMU_WRITE_VALUE] = "BATCH_MEM_OP",
-        [EMU_CHILD] = "CHILD_GRAPH",  [EMU_WAIT_VALUE] = "BATCH_MEM_OP"};
+        [EMU_CHILD] = "CHILD_GRAPH",  [EMU_WAIT_VALUE] = "BATCH_MEM_OP",
+        [EMU_CONDITIONAL] = "CONDITIONAL"};
     return names[operation->kind];
 }
 

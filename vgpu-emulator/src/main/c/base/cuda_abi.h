@@ -377,6 +377,14 @@ typedef struct {
     void *data;
 } CUDA_HOST_NODE_PARAMS;
 
+typedef struct {
+    uint64_t handle;
+    int type;
+    unsigned int size;
+    CUgraph *bodies; /* output */
+    CUcontext context;
+} CUDA_CONDITIONAL_NODE_PARAMS;
+
 /* A node's parameters, in the form that all kinds share. */
 typedef struct {
     int type;
@@ -395,6 +403,7 @@ typedef struct {
         CUgraph graph; /* its ownership follows it */
         CUevent event;
         CUDA_MEM_ALLOC_NODE_PARAMS allocation;
+        CUDA_CONDITIONAL_NODE_PARAMS conditional;
     };
     int64_t reserved2;
 } CUgraphNodeParams;

@@ -1,6 +1,7 @@
 #include "host_calls.h"
 
 #include "base/log.h"
+#include "conditional.h"
 #include "driver.h"
 #include "graph.h"
 #include "timeline.h"
@@ -144,6 +145,9 @@ static void drop_first(CUstream stream) {
         stream->last_waiting = NULL;
     }
     __atomic_store_n(&stream->first_waiting, first->next, __ATOMIC_RELEASE);
+    if (first->kind == EMU_CONDITIONAL) {
+        emu_conditional_leave(first->conditional.what);
+    }
     free(first->read);
     free(first);
     change_kept(stream->context, -1);
@@ -334,6 +338,9 @@ static bool own(emu_operation *kept) {
     kept->read = NULL;
     if (kept->kind == EMU_RECORD || kept->kind == EMU_WAIT) {
         return join_record(kept);
+    }
+    if (kept->kind == EMU_CONDITIONAL) { /* the executable graph may end before it runs */
+        emu_conditional_join(kept->conditional.what);
     }
     return kept->kind != EMU_COPY || !kept->reads_at_once || read_source(kept);
 }

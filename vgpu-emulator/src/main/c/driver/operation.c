@@ -1,6 +1,7 @@
 #include "operation.h"
 
 #include "capture.h"
+#include "conditional.h"
 #include "driver.h"
 #include "graph_memory.h"
 #include "host_calls.h"
@@ -158,6 +159,9 @@ void emu_operation_run(CUstream stream, const emu_operation *operation) {
     case EMU_ALLOC:
     case EMU_WRITE_VALUE:
         write_word(&operation->word);
+        return;
+    case EMU_CONDITIONAL:
+        emu_conditional_run(stream, operation);
         return;
     case EMU_HOST:
     case EMU_EMPTY:

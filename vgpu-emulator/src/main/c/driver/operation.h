@@ -17,7 +17,8 @@ typedef enum {
     EMU_EMPTY,
     EMU_WRITE_VALUE,
     EMU_WAIT_VALUE,
-    EMU_CHILD /* a child graph node; never in a stream */
+    EMU_CHILD, /* a child graph node; never in a stream */
+    EMU_CONDITIONAL
 } emu_operation_kind;
 
 /* A copy of a box of bytes. */
@@ -95,6 +96,10 @@ struct emu_operation {
         emu_host_call host;
         emu_word word;
         CUgraph child; /* the operation's own copy */
+        struct {
+            struct emu_conditional *what; /* shared */
+            bool resets; /* begins a launch: the values become the initial ones */
+        } conditional;
         uint64_t address;
     };
 };
