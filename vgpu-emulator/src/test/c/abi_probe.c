@@ -6,7 +6,7 @@
 #include <cuda.h>
 #define PICK(ours, theirs) theirs
 #else
-#include "base/cuda_abi.h"
+#include "base/copy_abi.h"
 #define PICK(ours, theirs) ours
 #endif
 

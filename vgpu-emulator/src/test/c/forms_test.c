@@ -32,6 +32,12 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary libra
 CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary library);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 
+CUresult cuFuncGetParamCount(CUfunction function, size_t *count);
+CUresult cuStreamGetAttribute(CUstream stream, int attribute, void *value);
+CUresult cuStreamSetAttribute(CUstream stream, int attribute, const void *value);
+CUresult cuStreamCopyAttributes(CUstream target, CUstream source);
+CUresult cuStreamGetPriority(CUstream stream, int *priority);
+
 static CUcontext context;
 static CUmodule module;
 
@@ -247,6 +253,43 @@ static void librariesLoadWithOptionsThatHaveNoValue(void) {
                 CUDA_ERROR_INVALID_VALUE);
 }
 
+static void streamsKeepTheirAttributes(void) {
+    enum { ACCESS_POLICY = 1, COOPERATIVE = 2, SYNC_POLICY = 3, PRIORITY = 8 };
+    CUlaunchAttribute set = {.value = "a window"};
+    CUlaunchAttribute seen = {.value = ""};
+    CUstream one = NULL;
+    CUstream other = NULL;
+    int priority = -3;
+    CHECK_OK(cuStreamCreate(&one, 0));
+    CHECK_OK(cuStreamCreate(&other, 0));
+    CHECK_OK(cuStreamGetAttribute(one, SYNC_POLICY, seen.value));
+    CHECK_EQUAL(seen.value[0], 1);
+    CHECK_OK(cuStreamSetAttribute(one, ACCESS_POLICY, set.value));
+    CHECK_OK(cuStreamSetAttribute(one, PRIORITY, &(CUlaunchAttribute){.value = {-3, -1, -1, -1}}.value));
+    CHECK_OK(cuStreamGetAttribute(other, ACCESS_POLICY, seen.value));
+    CHECK_EQUAL(seen.value[0], 0); /* each has its own */
+    CHECK_OK(cuStreamCopyAttributes(other, one));
+    CHECK_OK(cuStreamGetAttribute(other, ACCESS_POLICY, seen.value));
+    CHECK(memcmp(seen.value, set.value, sizeof set.value) == 0);
+    CHECK_OK(cuStreamGetAttribute(other, PRIORITY, seen.value));
+    CHECK(memcmp(seen.value, &priority, sizeof priority) == 0);
+    CHECK_OK(cuStreamGetPriority(other, &priority));
+    CHECK_EQUAL(priority, -3);
+    CHECK_EQUAL(cuStreamGetAttribute(one, COOPERATIVE, seen.value), CUDA_ERROR_INVALID_VALUE); /* a launch's */
+    CHECK_EQUAL(cuStreamSetAttribute(one, ACCESS_POLICY, NULL), CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuStreamDestroy_v2(one));
+    CHECK_OK(cuStreamDestroy_v2(other));
+}
+
+static void functionsTellTheNumberOfTheirParameters(void) {
+    size_t count = 0;
+    CHECK_OK(cuFuncGetParamCount(function("vgpu_saxpy"), &count));
+    CHECK_EQUAL(count, 4);
+    CHECK_OK(cuFuncGetParamCount(function("vgpu_null"), &count));
+    CHECK_EQUAL(count, 0);
+    CHECK_EQUAL(cuFuncGetParamCount(function("vgpu_null"), NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
 static void loadingIsLazy(void) {
     int mode = 0;
     CHECK_OK(cuModuleGetLoadingMode(&mode));
@@ -292,6 +335,8 @@ int main(void) {
     machineCodeHasWhatItsSymbolsSay();
     namesMayBeOfAnyLength();
     librariesLoadWithOptionsThatHaveNoValue();
+    functionsTellTheNumberOfTheirParameters();
+    streamsKeepTheirAttributes();
     loadingIsLazy();
     primaryContextKeepsItsHandle();
     aResetReleasesNothing();

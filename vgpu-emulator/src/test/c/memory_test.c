@@ -51,6 +51,10 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 
 enum { RELEASE_THRESHOLD = 4, RESERVED = 5, USED = 7, GRAPH_USED = 0, GRAPH_RESERVED = 2 };
 
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type);
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type);
+CUresult cuMemSetMemPool(CUmemLocation *location, int type, CUmemoryPool pool);
+
 static CUcontext context;
 
 static size_t used_bytes(void) {
@@ -97,6 +101,30 @@ static void poolsKeepWhatTheyMay(void) {
     CHECK_EQUAL(used_bytes() - before, 32 * MIB); /* live allocations stay */
     CHECK_OK(cuMemFreeAsync(p[0], NULL));
     CHECK_EQUAL(used_bytes(), before);
+}
+
+static void aPlaceHasAPool(void) {
+    CUmemLocation here = {1, 0};
+    CUmemLocation host = {2, 0};
+    CUmemPoolProps properties = {.alloc_type = 1, .location = {1, 0}};
+    CUmemoryPool usual = NULL;
+    CUmemoryPool mine = NULL;
+    CUmemoryPool found = NULL;
+    CHECK_OK(cuDeviceGetDefaultMemPool(&usual, 0));
+    CHECK_OK(cuMemGetDefaultMemPool(&found, &here, 1));
+    CHECK(found == usual);
+    CHECK_OK(cuMemPoolCreate(&mine, &properties));
+    CHECK_OK(cuMemSetMemPool(&here, 1, mine));
+    CHECK_OK(cuMemGetMemPool(&found, &here, 1));
+    CHECK(found == mine);
+    CHECK_OK(cuMemGetDefaultMemPool(&found, &here, 1));
+    CHECK(found == usual);
+    CHECK_OK(cuMemSetMemPool(&here, 1, usual));
+    CHECK_OK(cuMemPoolDestroy(mine));
+    CHECK_EQUAL(cuMemGetMemPool(&found, &host, 1), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_EQUAL(cuMemGetMemPool(&found, &here, 0), CUDA_ERROR_INVALID_VALUE);
+    here.id = 9;
+    CHECK_EQUAL(cuMemGetMemPool(&found, &here, 1), CUDA_ERROR_INVALID_DEVICE);
 }
 
 static void whatOnePoolKeepsAnotherMayHave(void) {
@@ -397,6 +425,7 @@ int main(int count, char **arguments) {
     CHECK_OK(cuDevicePrimaryCtxRetain(&context, 0));
     CHECK_OK(cuCtxSetCurrent(context));
     poolsKeepWhatTheyMay();
+    aPlaceHasAPool();
     whatOnePoolKeepsAnotherMayHave();
     graphsTakeMemoryWhenTheyAreLaunched();
     capturedAllocationsAreTheGraphs();

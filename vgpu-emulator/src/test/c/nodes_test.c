@@ -33,6 +33,11 @@ CUresult cuUserObjectRelease(object user, unsigned int count);
 CUresult cuGraphRetainUserObject(CUgraph graph, object user, unsigned int count, unsigned int flags);
 CUresult cuGraphReleaseUserObject(CUgraph graph, object user, unsigned int count);
 
+CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
+                                  size_t count, CUgraph child);
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child);
+CUresult cuGraphDebugDotPrint(CUgraph graph, const char *path, unsigned int flags);
+
 enum { KERNEL, COPY, FILL, HOST, RECORD = 7, N = 64 };
 
 static CUmodule module;
@@ -256,6 +261,77 @@ static void objectsEndWithTheirLastReference(void) {
     CHECK_EQUAL(cuUserObjectRelease(user, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* Adds vgpu_fill with a value, after the given node. */
+static CUgraphNode addFill(CUgraph graph, CUgraphNode need, uint32_t value) {
+    CUgraphNode node = NULL;
+    uint64_t n = N;
+    void *arguments[] = {&memory, &value, &n};
+    CUgraphNodeParams params = kernel("vgpu_fill", arguments);
+    CHECK_OK(cuGraphAddNode_v2(&node, graph, &need, NULL, need == NULL ? 0 : 1, &params));
+    return node;
+}
+
+static void aChildGraphGetsOtherParameters(void) {
+    CUgraph graph = NULL;
+    CUgraph child = NULL;
+    CUgraph middle = NULL;
+    CUgraph other = NULL;
+    CUgraphNode inner = NULL;
+    CUgraphNode node = NULL;
+    CHECK_OK(cuGraphCreate(&graph, 0));
+    CHECK_OK(cuGraphCreate(&middle, 0));
+    CHECK_OK(cuGraphCreate(&child, 0));
+    addFill(child, addFill(child, NULL, 0x3f800000), 0x40000000); /* 1.0f, then 2.0f */
+    CHECK_OK(cuGraphAddChildGraphNode(&inner, middle, NULL, 0, child));
+    CHECK_OK(cuGraphAddChildGraphNode(&node, graph, NULL, 0, middle));
+    CUgraphExec exec = instantiate(graph);
+    run(exec);
+    CHECK(first() == 2.0f);
+    CHECK_OK(cuGraphCreate(&other, 0));
+    CUgraphNode one = addFill(other, NULL, 0x3f800000);
+    CUgraph outer = NULL;
+    CHECK_OK(cuGraphCreate(&outer, 0));
+    CHECK_OK(cuGraphAddChildGraphNode(&inner, outer, NULL, 0, other));
+    CHECK_EQUAL(cuGraphExecChildGraphNodeSetParams(exec, node, outer), CUDA_ERROR_INVALID_VALUE); /* one node */
+    CHECK_OK(cuGraphDestroy(outer));
+    addFill(other, one, 0x40400000); /* 3.0f */
+    CHECK_OK(cuGraphCreate(&outer, 0));
+    CHECK_OK(cuGraphAddChildGraphNode(&inner, outer, NULL, 0, other));
+    CHECK_OK(cuGraphExecChildGraphNodeSetParams(exec, node, outer));
+    run(exec);
+    CHECK(first() == 3.0f);
+    CUgraphExec again = instantiate(graph); /* the graph itself is as it was */
+    run(again);
+    CHECK(first() == 2.0f);
+    CHECK_EQUAL(cuGraphExecChildGraphNodeSetParams(exec, inner, other), CUDA_ERROR_INVALID_VALUE); /* elsewhere */
+    CHECK_OK(cuGraphExecDestroy(exec));
+    CHECK_OK(cuGraphExecDestroy(again));
+    CHECK_OK(cuGraphDestroy(graph));
+    CHECK_OK(cuGraphDestroy(middle));
+    CHECK_OK(cuGraphDestroy(child));
+    CHECK_OK(cuGraphDestroy(other));
+    CHECK_OK(cuGraphDestroy(outer));
+}
+
+static void aGraphIsDrawn(void) {
+    char path[] = "/tmp/vgpu-dot-XXXXXX";
+    char text[4096] = "";
+    CUgraph graph = NULL;
+    int fd = mkstemp(path);
+    CHECK(fd >= 0);
+    CHECK_OK(cuGraphCreate(&graph, 0));
+    addFill(graph, addFill(graph, NULL, 1), 2);
+    CHECK_OK(cuGraphDebugDotPrint(graph, path, 0));
+    CHECK(read(fd, text, sizeof text - 1) > 0);
+    CHECK(strstr(text, "digraph") == text && strstr(text, "KERNEL vgpu_fill") != NULL);
+    CHECK(strstr(text, "\"graph_1_node_0\" -> \"graph_1_node_1\"") != NULL);
+    CHECK_EQUAL(cuGraphDebugDotPrint(graph, "/nowhere/graph.dot", 0), CUDA_ERROR_OPERATING_SYSTEM);
+    CHECK_EQUAL(cuGraphDebugDotPrint(NULL, path, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuGraphDestroy(graph));
+    close(fd);
+    unlink(path);
+}
+
 int main(void) {
     CUcontext context = NULL;
     CHECK_OK(cuInit(0));
@@ -269,5 +345,7 @@ int main(void) {
     capturedNodesTellTheSame();
     hostFunctionsAndEventsMayChange();
     objectsEndWithTheirLastReference();
+    aChildGraphGetsOtherParameters();
+    aGraphIsDrawn();
     return check_failures != 0;
 }

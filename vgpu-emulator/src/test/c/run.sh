@@ -10,7 +10,7 @@ out=$1/$2
 kind=$2
 : "${CC:=cc}"
 kills=200
-tests="schedule text trusted driver forms green memory ipc time graph nodes texture random sharing suspend rm mig monitor fidelity pieces processes"
+tests="schedule text trusted driver forms green memory managed batch tensor ipc time graph nodes conditional texture random sharing suspend rm mig monitor metrics fidelity pieces processes"
 case $kind in
   plain) sanitize= ;;
   large-pages)
@@ -24,7 +24,7 @@ case $kind in
   thread)
     # The sanitizer does not know fences; they order accesses that are atomic anyway. See state_values.c.
     sanitize="-fsanitize=thread -Wno-tsan"
-    tests="driver forms green memory ipc time graph nodes texture random rm pieces"
+    tests="driver forms green memory managed batch tensor ipc time graph nodes conditional texture random rm pieces"
     ;;
   *) exit 2 ;;
 esac

@@ -51,12 +51,9 @@ CUresult emu_transfer(CUstream handle, bool per_thread, bool wait, const emu_ope
 
 typedef enum { FROM_HOST = 1, TO_HOST = 2, ANYWHERE = 4 } direction;
 
-static CUresult copy(uint64_t target, uint64_t source, size_t bytes, direction where,
-                     CUstream stream, bool per_thread, bool wait) {
-    EMU_INITIALIZED();
-    if (bytes == 0) {
-        return CUDA_SUCCESS;
-    }
+/* Checks a linear copy and describes it. */
+static CUresult copy_of(uint64_t target, uint64_t source, uint64_t bytes, direction where,
+                        emu_operation *operation) {
     EMU_REQUIRE(target != 0 && source != 0);
     emu_allocation found;
     bool target_ok = where == TO_HOST || (where == ANYWHERE && !emu_memory_find(target, &found)) ||
@@ -65,11 +62,26 @@ static CUresult copy(uint64_t target, uint64_t source, size_t bytes, direction w
                      (where == ANYWHERE && !emu_memory_find(source, &found)) ||
                      emu_memory_readable(source, bytes);
     EMU_REQUIRE(target_ok && source_ok);
-    emu_operation operation = {
+    *operation = (emu_operation){
         .kind = EMU_COPY,
         .copy = {.source = source, .target = target, .width = bytes, .height = 1, .depth = 1}};
-    emu_transfer_place(source, target, bytes, &operation);
-    return emu_transfer(stream, per_thread, wait, &operation);
+    emu_transfer_place(source, target, bytes, operation);
+    return CUDA_SUCCESS;
+}
+
+CUresult emu_copy_of(uint64_t target, uint64_t source, uint64_t bytes, emu_operation *operation) {
+    return copy_of(target, source, bytes, ANYWHERE, operation);
+}
+
+static CUresult copy(uint64_t target, uint64_t source, size_t bytes, direction where,
+                     CUstream stream, bool per_thread, bool wait) {
+    EMU_INITIALIZED();
+    if (bytes == 0) {
+        return CUDA_SUCCESS;
+    }
+    emu_operation operation;
+    CUresult result = copy_of(target, source, bytes, where, &operation);
+    return result == CUDA_SUCCESS ? emu_transfer(stream, per_thread, wait, &operation) : result;
 }
 
 #define HOST(pointer) (uint64_t)(uintptr_t)(pointer)

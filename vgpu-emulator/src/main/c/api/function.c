@@ -154,6 +154,18 @@ EMU_API CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *off
     return cuFuncGetParamInfo(kernel, index, offset, size);
 }
 
+EMU_API CUresult cuFuncGetParamCount(CUfunction function, size_t *count) {
+    CUresult result = check(function, count != NULL);
+    if (result == CUDA_SUCCESS) {
+        *count = function->param_count;
+    }
+    return result;
+}
+
+EMU_API CUresult cuKernelGetParamCount(CUkernel kernel, size_t *count) {
+    return cuFuncGetParamCount(kernel, count);
+}
+
 static int blocks_per_sm(uint64_t threads, size_t shared) {
     uint64_t blocks = THREADS_PER_SM / ((threads + 31) / 32 * 32);
     blocks = blocks > BLOCKS_PER_SM ? BLOCKS_PER_SM : blocks;

@@ -28,6 +28,7 @@ FUNCTION(cuGraphExecKernelNodeSetParams_v2, STEP, const CUDA_KERNEL_NODE_PARAMS_
 FUNCTION(cuGraphExecMemcpyNodeSetParams, STEP, const CUDA_MEMCPY3D *copy, CUcontext context);
 FUNCTION(cuGraphExecMemsetNodeSetParams, STEP, const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context);
 FUNCTION(cuGraphExecHostNodeSetParams, STEP, const CUDA_HOST_NODE_PARAMS *params);
+FUNCTION(cuGraphExecChildGraphNodeSetParams, STEP, CUgraph child);
 FUNCTION(cuGraphExecEventRecordNodeSetEvent, STEP, CUevent event);
 FUNCTION(cuGraphExecEventWaitNodeSetEvent, STEP, CUevent event);
 CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
@@ -37,7 +38,7 @@ FUNCTION(cuGraphNodeGetDependentNodes, CUgraphNode node, CUgraphNode *dependents
 FUNCTION(cuGraphRemoveDependencies, CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
          size_t count);
 
-enum { KERNEL, COPY, FILL, HOST, CHILD, EMPTY, WAIT, RECORD, ALLOCATION = 10 }; /* CUgraphNodeType */
+enum { KERNEL, COPY, FILL, HOST, CHILD, EMPTY, WAIT, RECORD, ALLOCATION = 10, CONDITIONAL = 13 }; /* CUgraphNodeType */
 
 EMU_API CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
                                 size_t count, CUgraphNodeParams *params) {
@@ -62,6 +63,8 @@ EMU_API CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphN
         return cuGraphAddEventRecordNode(node, graph, needs, count, params->event);
     case ALLOCATION:
         return cuGraphAddMemAllocNode(node, graph, needs, count, &params->allocation);
+    case CONDITIONAL:
+        return emu_graph_add_conditional(node, graph, needs, count, &params->conditional);
     default:
         return CUDA_ERROR_NOT_SUPPORTED;
     }
@@ -114,6 +117,8 @@ EMU_API CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node,
         return cuGraphExecMemsetNodeSetParams(exec, node, &params->fill, NULL);
     case HOST:
         return cuGraphExecHostNodeSetParams(exec, node, &params->host);
+    case CHILD:
+        return cuGraphExecChildGraphNodeSetParams(exec, node, params->graph);
     case WAIT:
         return cuGraphExecEventWaitNodeSetEvent(exec, node, params->event);
     case RECORD:

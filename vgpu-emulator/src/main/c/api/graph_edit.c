@@ -1,4 +1,5 @@
 /* Child graphs, event nodes, and changing the shape of a graph. */
+#include "driver/conditional.h"
 #include "driver/driver.h"
 #include "driver/graph.h"
 #include "driver/host_calls.h"
@@ -17,6 +18,9 @@ EMU_API CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph,
                                           const CUgraphNode *needs, size_t count, CUgraph child) {
     EMU_INITIALIZED();
     EMU_REQUIRE(emu_is_graph(child) && child != graph);
+    if (emu_graph_has_conditionals(child)) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     emu_operation operation = {.kind = EMU_CHILD, .child = emu_graph_clone(child)};
     if (operation.child == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -60,6 +64,9 @@ EMU_API CUresult cuGraphAddEventWaitNode(CUgraphNode *node, CUgraph graph, const
 EMU_API CUresult cuGraphClone(CUgraph *clone, CUgraph graph) {
     EMU_INITIALIZED();
     EMU_REQUIRE(clone != NULL && emu_is_graph(graph));
+    if (emu_graph_has_conditionals(graph)) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     *clone = emu_graph_clone(graph);
     return *clone == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }

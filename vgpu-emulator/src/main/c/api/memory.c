@@ -1,6 +1,7 @@
 /* Device memory, host memory, and pointer attributes. */
 #include "base/heap.h"
 #include "driver/driver.h"
+#include "driver/hints.h"
 #include "driver/imported.h"
 #include "driver/memory.h"
 #include "driver/operation.h"
@@ -59,7 +60,11 @@ EMU_API CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned 
     EMU_CONTEXT(context);
     EMU_REQUIRE(address != NULL && (flags == 1 || flags == 2)); /* global or host */
     emu_checkpoint_hinder(&emu_driver.state, EMU_USED_MANAGED);
-    return allocate(context, address, bytes, EMU_MANAGED_MEMORY);
+    CUresult result = allocate(context, address, bytes, EMU_MANAGED_MEMORY);
+    if (result == CUDA_SUCCESS) {
+        emu_hints_forget(*address, bytes);
+    }
+    return result;
 }
 
 /* No wait for running kernels: whatever they would read was already computed when they were launched. */
@@ -333,48 +338,3 @@ EMU_API CUresult cuPointerSetAttribute(const void *value, int attribute, CUdevic
     EMU_REQUIRE(value != NULL && attribute == 6 && emu_memory_find(address, &found));
     return CUDA_SUCCESS;
 }
-
-static CUresult managed_hint(CUdeviceptr address, size_t bytes) {
-    EMU_CONTEXT(context);
-    (void)context;
-    emu_allocation found;
-    EMU_REQUIRE(bytes > 0 && emu_memory_find(address, &found) && found.kind == EMU_MANAGED_MEMORY);
-    return CUDA_SUCCESS;
-}
-
-EMU_API CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, int advice, CUdevice device) {
-    (void)device;
-    EMU_REQUIRE(advice >= 1 && advice <= 6);
-    return managed_hint(address, bytes);
-}
-
-EMU_API CUresult cuMemAdvise_v2(CUdeviceptr address, size_t bytes, int advice,
-                                CUmemLocation location) {
-    (void)location;
-    EMU_REQUIRE(advice >= 1 && advice <= 6);
-    return managed_hint(address, bytes);
-}
-
-EMU_API CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device,
-                                    CUstream stream) {
-    (void)device;
-    (void)stream;
-    return managed_hint(address, bytes);
-}
-
-EMU_API CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr address, size_t bytes, CUdevice device,
-                                         CUstream stream)
-    __attribute__((alias("cuMemPrefetchAsync")));
-
-EMU_API CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation location,
-                                       unsigned int flags, CUstream stream) {
-    (void)location;
-    (void)stream;
-    EMU_REQUIRE(flags == 0);
-    return managed_hint(address, bytes);
-}
-
-EMU_API CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr address, size_t bytes,
-                                            CUmemLocation location, unsigned int flags,
-                                            CUstream stream)
-    __attribute__((alias("cuMemPrefetchAsync_v2")));

@@ -179,25 +179,6 @@ static CUresult cuStreamGetDevice_in(CUstream handle, CUdevice *device, bool per
 BOTH(cuStreamGetDevice, _ptsz, (CUstream stream, CUdevice *device), stream, device)
 
 /* Hardware hints (cache windows, memory priorities) are accepted and have no effect. */
-static CUresult cuStreamSetAttribute_in(CUstream handle, int attribute, const void *value,
-                                        bool per_thread) {
-    STREAM(handle, per_thread);
-    EMU_REQUIRE(attribute > 0 && value != NULL);
-    return CUDA_SUCCESS;
-}
-BOTH(cuStreamSetAttribute, _ptsz, (CUstream stream, int attribute, const void *value), stream,
-     attribute, value)
-
-static CUresult cuStreamGetAttribute_in(CUstream handle, int attribute, void *value,
-                                        bool per_thread) {
-    STREAM(handle, per_thread);
-    EMU_REQUIRE(attribute > 0 && value != NULL);
-    memset(value, 0, sizeof((CUlaunchAttribute *)NULL)->value);
-    return CUDA_SUCCESS;
-}
-BOTH(cuStreamGetAttribute, _ptsz, (CUstream stream, int attribute, void *value), stream, attribute,
-     value)
-
 static CUresult cuLaunchHostFunc_in(CUstream handle, CUhostFn function, void *data,
                                     bool per_thread) {
     STREAM(handle, per_thread);

@@ -377,6 +377,14 @@ typedef struct {
     void *data;
 } CUDA_HOST_NODE_PARAMS;
 
+typedef struct {
+    uint64_t handle;
+    int type;
+    unsigned int size;
+    CUgraph *bodies; /* output */
+    CUcontext context;
+} CUDA_CONDITIONAL_NODE_PARAMS;
+
 /* A node's parameters, in the form that all kinds share. */
 typedef struct {
     int type;
@@ -395,9 +403,15 @@ typedef struct {
         CUgraph graph; /* its ownership follows it */
         CUevent event;
         CUDA_MEM_ALLOC_NODE_PARAMS allocation;
+        CUDA_CONDITIONAL_NODE_PARAMS conditional;
     };
     int64_t reserved2;
 } CUgraphNodeParams;
+
+/* Its contents are the driver's own. */
+typedef struct {
+    _Alignas(64) uint64_t opaque[16];
+} CUtensorMap;
 
 enum {
     CU_STREAM_WAIT_VALUE_GEQ = 0,

@@ -37,6 +37,7 @@
 #define emu_nvml_gpu_instance nvmlGpuInstance_st
 #define emu_nvml_compute_instance nvmlComputeInstance_st
 #define emu_nvml_events nvmlEventSet_st
+#define emu_nvml_gpm_sample nvmlGpmSample_st
 #else
 
 typedef int nvmlReturn_t;
@@ -54,6 +55,9 @@ typedef int nvmlGpuP2PCapsIndex_t;
 typedef int nvmlGpuP2PStatus_t;
 typedef int nvmlMemoryLocation_t;
 typedef int nvmlValueType_t;
+typedef int nvmlSamplingType_t;
+typedef int nvmlNvLinkCapability_t;
+typedef int nvmlNvLinkErrorCounter_t;
 typedef struct emu_nvml_device *nvmlDevice_t;
 typedef struct emu_nvml_gpu_instance *nvmlGpuInstance_t;
 typedef struct emu_nvml_compute_instance *nvmlComputeInstance_t;
@@ -99,6 +103,37 @@ typedef union {
     unsigned int uiVal;
     unsigned long long ullVal;
 } nvmlValue_t;
+
+typedef struct {
+    unsigned long long timeStamp; /* µs */
+    nvmlValue_t sampleValue;
+} nvmlSample_t;
+
+typedef struct emu_nvml_gpm_sample *nvmlGpmSample_t;
+
+typedef struct {
+    unsigned int metricId;
+    nvmlReturn_t nvmlReturn;
+    double value;
+    struct {
+        char *shortName;
+        char *longName;
+        char *unit;
+    } metricInfo;
+} nvmlGpmMetric_t;
+
+typedef struct {
+    unsigned int version;
+    unsigned int numMetrics;
+    nvmlGpmSample_t sample1;
+    nvmlGpmSample_t sample2;
+    nvmlGpmMetric_t metrics[333]; /* as many as numMetrics says are there */
+} nvmlGpmMetricsGet_t;
+
+typedef struct {
+    unsigned int version;
+    unsigned int isSupportedDevice;
+} nvmlGpmSupport_t;
 
 typedef struct {
     unsigned int fieldId;

@@ -252,6 +252,9 @@ bool emu_capture_take(CUstream stream, const emu_operation *operation, CUresult 
                       ? take_node(stream, operation)
                       : emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
         break;
+    case EMU_CONDITIONAL: /* cannot be part of another graph */
+        *result = emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        break;
     case EMU_ALLOC:
     case EMU_KERNEL:
     case EMU_COPY:

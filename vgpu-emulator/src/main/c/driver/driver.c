@@ -384,6 +384,8 @@ void emu_stream_close(CUstream stream) {
     emu_nodes_clear(&stream->captured);
     free(stream->queue);
     stream->queue = NULL;
+    free(stream->attributes);
+    stream->attributes = NULL;
     emu_pool_give(&emu_streams, stream);
 }
 

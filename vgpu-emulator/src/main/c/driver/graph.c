@@ -1,5 +1,6 @@
 #include "graph.h"
 
+#include "conditional.h"
 #include "graph_memory.h"
 
 #include "timeline.h"
@@ -50,6 +51,9 @@ static void close_node(CUgraphNode node) {
     if (node->operation.kind == EMU_CHILD) {
         emu_graph_close(node->operation.child);
     }
+    if (node->operation.kind == EMU_CONDITIONAL) {
+        emu_conditional_leave(node->operation.conditional.what);
+    }
     emu_graph_memory_use(&node->operation, -1);
     emu_nodes_clear(&node->needs);
     free(node->copy);
@@ -63,6 +67,12 @@ void emu_graph_close(CUgraph graph) {
         CUgraphNode node = graph->first;
         graph->first = node->next;
         close_node(node);
+    }
+    while (graph->conditions != NULL) {
+        emu_condition *condition = graph->conditions;
+        graph->conditions = condition->next;
+        condition->graph = NULL;
+        emu_condition_leave(condition);
     }
     emu_users_drop(&graph->users);
     emu_pool_give(&emu_graphs, graph);
@@ -132,6 +142,14 @@ static bool is_ready(CUgraphNode node) {
     return node->mark == 0;
 }
 
+/* An executable graph has its own conditional actions, because the graph may change or end. */
+static bool own_conditional(emu_operation *operation) {
+    if (operation->kind == EMU_CONDITIONAL) {
+        operation->conditional.what = emu_conditional_instantiate(operation->conditional.what, 0);
+    }
+    return operation->kind != EMU_CONDITIONAL || operation->conditional.what != NULL;
+}
+
 static bool fill_step(emu_step *step, CUgraphNode node, bool is_spread) {
     step->node = is_spread ? node->source : node;
     step->operation = node->operation;
@@ -143,13 +161,18 @@ static bool fill_step(emu_step *step, CUgraphNode node, bool is_spread) {
     for (size_t i = 0; i < node->needs.count; i++) {
         step->needs[i] = node->needs.items[i]->mark - 1;
     }
+    if (!own_conditional(&step->operation)) {
+        return false;
+    }
     emu_graph_memory_use(&step->operation, 1);
     return true;
 }
 
 static void free_steps(emu_step *steps, size_t count) {
     for (size_t i = 0; steps != NULL && i < count; i++) {
-        if (steps[i].needs != NULL) {
+        if (steps[i].needs != NULL && steps[i].operation.kind == EMU_CONDITIONAL) {
+            emu_conditional_leave(steps[i].operation.conditional.what);
+        } else if (steps[i].needs != NULL) {
             emu_graph_memory_use(&steps[i].operation, -1);
         }
         free(steps[i].needs);
@@ -224,6 +247,9 @@ void emu_graph_exec_time(CUgraphExec exec) {
 CUresult emu_graph_instantiate(CUgraph graph, uint64_t flags, CUgraphExec *result) {
     emu_step *steps = NULL;
     size_t count = 0;
+    if (!emu_graph_has_valid_bodies(graph)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     CUresult ordered = order(graph, &count, &steps);
     if (ordered != CUDA_SUCCESS) {
         return ordered;
@@ -292,9 +318,23 @@ static void launch_whole(CUgraphExec exec, CUstream stream) {
     pthread_mutex_unlock(&stream->context->lock);
 }
 
+/* Gives the conditions their initial values, in the order of the stream. */
+static CUresult launch_resets(CUgraphExec exec, CUstream stream) {
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; result == CUDA_SUCCESS && i < exec->count; i++) {
+        if (exec->steps[i].operation.kind == EMU_CONDITIONAL) {
+            emu_operation operation = exec->steps[i].operation;
+            operation.conditional.resets = true;
+            result = emu_enqueue(stream, &operation);
+        }
+    }
+    return result;
+}
+
 CUresult emu_graph_launch(CUgraphExec exec, CUstream stream) {
     pthread_mutex_lock(&exec->lock);
     CUresult result = exec->is_plain ? CUDA_SUCCESS : emu_graph_memory_prepare(exec);
+    result = result == CUDA_SUCCESS && !exec->is_plain ? launch_resets(exec, stream) : result;
     if (result != CUDA_SUCCESS) {
         pthread_mutex_unlock(&exec->lock);
         return result;

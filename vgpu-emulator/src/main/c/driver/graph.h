@@ -32,6 +32,8 @@ struct CUgraph_st {
     CUgraphNode last;
     size_t count;
     emu_user_references *users;
+    struct emu_condition *conditions; /* the values that were created for it */
+    CUgraph outer; /* the graph that it is a conditional body of; NULL: none */
 };
 
 typedef struct {
@@ -105,6 +107,9 @@ CUresult emu_graph_kernel(const CUDA_KERNEL_NODE_PARAMS_v1 *params, CUfunction f
 /* driver/user_object.c: copies a list of references, or drops all of a list. False: no memory. */
 bool emu_users_copy(emu_user_references **users, const emu_user_references *from);
 void emu_users_drop(emu_user_references **users);
+/* api/conditional.c: adds a conditional node. */
+CUresult emu_graph_add_conditional(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
+                                   size_t count, CUDA_CONDITIONAL_NODE_PARAMS *params);
 /* Recomputes the times after a step has changed. */
 void emu_graph_exec_time(CUgraphExec exec);
 

@@ -1,5 +1,5 @@
 /* Copies of graphs. */
-#include "graph.h"
+#include "conditional.h"
 
 #include <stdlib.h>
 
@@ -25,7 +25,13 @@ static CUgraphNode add_copy(CUgraph into, CUgraphNode node, emu_operation operat
             return NULL;
         }
     }
+    if (operation.kind == EMU_CONDITIONAL) {
+        emu_conditional_join(operation.conditional.what);
+    }
     CUgraphNode copy = emu_graph_add(into, &operation, NULL, 0);
+    if (copy == NULL && operation.kind == EMU_CONDITIONAL) {
+        emu_conditional_leave(operation.conditional.what);
+    }
     if (copy == NULL && operation.kind == EMU_CHILD) {
         emu_graph_close(operation.child);
     }

@@ -1,6 +1,7 @@
 #include "host_calls.h"
 
 #include "base/log.h"
+#include "conditional.h"
 #include "driver.h"
 #include "graph.h"
 #include "timeline.h"
@@ -144,6 +145,10 @@ static void drop_first(CUstream stream) {
         stream->last_waiting = NULL;
     }
     __atomic_store_n(&stream->first_waiting, first->next, __ATOMIC_RELEASE);
+    if (first->kind == EMU_CONDITIONAL) {
+        emu_conditional_leave(first->conditional.what);
+    }
+    free(first->read);
     free(first);
     change_kept(stream->context, -1);
     pthread_cond_broadcast(&stream->context->progress);
@@ -307,6 +312,39 @@ static bool must_keep(CUstream stream, const emu_operation *operation) {
     return before(stream, UINT64_MAX, false) > 0;
 }
 
+/* Reads the source of a copy whose source the program may change as soon as the call returns. */
+static bool read_source(emu_operation *kept) {
+    emu_box *box = &kept->copy;
+    if (box->width > SIZE_MAX / box->height || box->width * box->height > SIZE_MAX / box->depth) {
+        return false;
+    }
+    kept->read = malloc(box->width * box->height * box->depth);
+    if (kept->read == NULL) {
+        return false;
+    }
+    emu_box reading = *box;
+    reading.target = (uint64_t)(uintptr_t)kept->read;
+    reading.target_pitch = box->width;
+    reading.target_slice = box->width * box->height;
+    emu_box_copy(&reading);
+    box->source = reading.target;
+    box->source_pitch = reading.target_pitch;
+    box->source_slice = reading.target_slice;
+    return true;
+}
+
+/* Makes a kept operation's own copy of what it refers to. False: no memory. */
+static bool own(emu_operation *kept) {
+    kept->read = NULL;
+    if (kept->kind == EMU_RECORD || kept->kind == EMU_WAIT) {
+        return join_record(kept);
+    }
+    if (kept->kind == EMU_CONDITIONAL) { /* the executable graph may end before it runs */
+        emu_conditional_join(kept->conditional.what);
+    }
+    return kept->kind != EMU_COPY || !kept->reads_at_once || read_source(kept);
+}
+
 bool emu_host_calls_take(CUstream stream, const emu_operation *operation, CUresult *result) {
     if (!must_keep(stream, operation)) {
         return false;
@@ -315,7 +353,7 @@ bool emu_host_calls_take(CUstream stream, const emu_operation *operation, CUresu
     bool is_made = kept != NULL && start_worker();
     if (is_made) {
         *kept = *operation;
-        is_made = (kept->kind != EMU_RECORD && kept->kind != EMU_WAIT) || join_record(kept);
+        is_made = own(kept);
     }
     if (!is_made) {
         free(kept);

@@ -1,5 +1,6 @@
 #include "kernels.h"
 
+#include "conditional.h"
 #include "memory.h"
 
 #include <string.h>
@@ -120,10 +121,26 @@ static uint64_t sgemm_ns(const uint8_t *arguments) {
     return SHORTEST_NS + 2 * m * n * k / FLOPS_PER_NS;
 }
 
+/* vgpu_condition(u64 handle, u32 *count): takes one off the count, and sets the condition to what is left. */
+static bool condition(const uint8_t *arguments) {
+    uint64_t address = u64_at(arguments, 8);
+    if (!usable(address, 1, true)) {
+        return false;
+    }
+    uint32_t *count = (uint32_t *)(uintptr_t)address;
+    *count -= *count > 0 ? 1 : 0;
+    return emu_condition_set(u64_at(arguments, 0), *count);
+}
+
+static uint64_t condition_ns(const uint8_t *arguments) {
+    (void)arguments;
+    return SHORTEST_NS;
+}
+
 static const emu_kernel known[] = {
     {"vgpu_null", 0, NULL, null_ns},     {"vgpu_spin", 8, NULL, spin_ns},
     {"vgpu_fill", 24, fill, fill_ns},    {"vgpu_saxpy", 32, saxpy, saxpy_ns},
-    {"vgpu_sgemm", 36, sgemm, sgemm_ns},
+    {"vgpu_sgemm", 36, sgemm, sgemm_ns}, {"vgpu_condition", 16, condition, condition_ns},
 };
 
 const emu_kernel *emu_kernel_find(const char *name) {

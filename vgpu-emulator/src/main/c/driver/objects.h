@@ -75,6 +75,7 @@ struct CUstream_st {
     emu_operation *last_waiting;
     emu_capture *capture; /* not NULL: submitted work becomes part of a graph */
     emu_nodes captured;   /* the nodes that the next captured operation depends on */
+    struct emu_stream_attributes *attributes; /* NULL: none has been set */
 };
 
 typedef enum { EMU_EVENT_DONE, EMU_EVENT_PENDING, EMU_EVENT_WAITING } emu_event_state;

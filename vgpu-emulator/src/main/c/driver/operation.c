@@ -1,6 +1,7 @@
 #include "operation.h"
 
 #include "capture.h"
+#include "conditional.h"
 #include "driver.h"
 #include "graph_memory.h"
 #include "host_calls.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void copy_box(const emu_box *box) {
+void emu_box_copy(const emu_box *box) {
     for (uint64_t z = 0; z < box->depth; z++) {
         for (uint64_t y = 0; y < box->height; y++) {
             const char *source = (const char *)(uintptr_t)(box->source + z * box->source_slice +
@@ -137,7 +138,7 @@ void emu_operation_run(CUstream stream, const emu_operation *operation) {
         }
         break;
     case EMU_COPY:
-        copy_box(&operation->copy);
+        emu_box_copy(&operation->copy);
         break;
     case EMU_FILL:
         fill_rows(&operation->fill);
@@ -158,6 +159,9 @@ void emu_operation_run(CUstream stream, const emu_operation *operation) {
     case EMU_ALLOC:
     case EMU_WRITE_VALUE:
         write_word(&operation->word);
+        return;
+    case EMU_CONDITIONAL:
+        emu_conditional_run(stream, operation);
         return;
     case EMU_HOST:
     case EMU_EMPTY:

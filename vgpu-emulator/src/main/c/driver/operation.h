@@ -17,7 +17,8 @@ typedef enum {
     EMU_EMPTY,
     EMU_WRITE_VALUE,
     EMU_WAIT_VALUE,
-    EMU_CHILD /* a child graph node; never in a stream */
+    EMU_CHILD, /* a child graph node; never in a stream */
+    EMU_CONDITIONAL
 } emu_operation_kind;
 
 /* A copy of a box of bytes. */
@@ -74,10 +75,12 @@ typedef struct {
 struct emu_operation {
     emu_operation_kind kind;
     bool running; /* a kept operation that has been started */
+    bool reads_at_once; /* a copy whose source is read before the call returns, even if the copy is kept back */
     uint32_t engine; /* the copy engine that it uses, counted from 1; 0: none */
     uint64_t duration_ns;
     uint64_t sequence; /* the order of submission within the context */
     emu_operation *next;
+    void *read; /* a kept copy that reads at once: what it read */
     union {
         struct {
             const emu_kernel *known;
@@ -93,6 +96,10 @@ struct emu_operation {
         emu_host_call host;
         emu_word word;
         CUgraph child; /* the operation's own copy */
+        struct {
+            struct emu_conditional *what; /* shared */
+            bool resets; /* begins a launch: the values become the initial ones */
+        } conditional;
         uint64_t address;
     };
 };
@@ -105,6 +112,9 @@ CUresult emu_enqueue(CUstream stream, const emu_operation *operation);
 
 /* Performs an operation's effect on memory and on its stream. The caller must not hold the context's lock. */
 void emu_operation_run(CUstream stream, const emu_operation *operation);
+
+/* Moves the bytes of a copy. */
+void emu_box_copy(const emu_box *box);
 
 /* Whether a word has the value that a stream waits for. */
 bool emu_word_is_there(const emu_word *word);

@@ -207,6 +207,32 @@ EMU_API CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool pool) {
     return CUDA_SUCCESS;
 }
 
+/* Pools by location: only those of pinned memory on a device are there. */
+static CUresult check_place(const CUmemLocation *location, int type) {
+    enum { PINNED = 1, MANAGED, DEVICE = 1, HOST_NUMA = 3 };
+    EMU_REQUIRE(location != NULL && (type == PINNED || type == MANAGED));
+    EMU_REQUIRE(location->type >= (type == MANAGED ? 0 : DEVICE) && location->type <= HOST_NUMA);
+    return type == PINNED && location->type == DEVICE ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+EMU_API CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type) {
+    EMU_INITIALIZED();
+    CUresult result = check_place(location, type);
+    return result == CUDA_SUCCESS ? cuDeviceGetDefaultMemPool(pool, location->id) : result;
+}
+
+EMU_API CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type) {
+    EMU_INITIALIZED();
+    CUresult result = check_place(location, type);
+    return result == CUDA_SUCCESS ? cuDeviceGetMemPool(pool, location->id) : result;
+}
+
+EMU_API CUresult cuMemSetMemPool(CUmemLocation *location, int type, CUmemoryPool pool) {
+    EMU_INITIALIZED();
+    CUresult result = check_place(location, type);
+    return result == CUDA_SUCCESS ? cuDeviceSetMemPool(location->id, pool) : result;
+}
+
 EMU_API CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
     EMU_INITIALIZED();
     EMU_REQUIRE(pool != NULL && properties != NULL && properties->alloc_type == 1 &&

@@ -268,6 +268,25 @@ EMU_API nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, un
     return result;
 }
 
+/* What a link can do: access a peer's memory and that of the machine, each also by atomics; be a bridge; be valid. */
+EMU_API nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned int link,
+                                                   nvmlNvLinkCapability_t capability,
+                                                   unsigned int *is) {
+    enum { PEER, PEER_ATOMICS = 2, VALID = 5, CAPABILITIES };
+    EMU_NVML_GPU(device, is != NULL && (int)capability >= 0 && (int)capability < CAPABILITIES);
+    *is = (int)capability == PEER || (int)capability == PEER_ATOMICS || (int)capability == VALID;
+    return check_link(gpu, link);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigned int link,
+                                                     nvmlNvLinkErrorCounter_t counter,
+                                                     unsigned long long *errors) {
+    enum { COUNTERS = 5 };
+    EMU_NVML_GPU(device, errors != NULL && (int)counter >= 0 && (int)counter < COUNTERS);
+    *errors = emu_nvml_number("nvlink_errors", (int)gpu->index, 0);
+    return check_link(gpu, link);
+}
+
 /* ---- virtual machines ---- */
 
 EMU_API nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t device, unsigned int *mode) {

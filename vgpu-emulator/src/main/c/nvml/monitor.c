@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MILLI = 1000, FIELD_UNSIGNED = 1, FIELD_UNSIGNED_LONG_LONG = 3 };
+enum { MILLI = 1000, FIELD_UNSIGNED = 1, FIELD_UNSIGNED_LONG_LONG = 3, FIELD_LINKS = 91, FIELD_ROWS = 142 };
 
 #define NUMBER(function, setting, value) \
     EMU_API nvmlReturn_t function(nvmlDevice_t device, unsigned int *number) { \
@@ -71,6 +71,16 @@ extern nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t 
                                            unsigned int *clock);
 extern nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type,
                                               unsigned int *clock);
+extern nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, unsigned int *current,
+                                         unsigned int *pending);
+extern nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrected,
+                                              unsigned int *uncorrected, unsigned int *pending,
+                                              unsigned int *failed);
+extern nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link,
+                                             unsigned int *is_active);
+extern nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigned int link,
+                                                    nvmlNvLinkErrorCounter_t counter,
+                                                    unsigned long long *errors);
 
 /* In millijoules, as if the machine had been idle since boot, so it never decreases. */
 EMU_API nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
@@ -196,10 +206,64 @@ EMU_API nvmlReturn_t nvmlUnitGetCount(unsigned int *count) {
     return NVML_SUCCESS;
 }
 
+/* Errors of all links, or the number of links. */
+static nvmlReturn_t link_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
+    unsigned int active = 0;
+    unsigned long long errors = 0;
+    unsigned long long sum = 0;
+    unsigned int links = 0;
+    nvmlReturn_t result = nvmlDeviceGetNvLinkState(device, 0, &active);
+    for (; result == NVML_SUCCESS && nvmlDeviceGetNvLinkState(device, links, &active) == NVML_SUCCESS;
+         links++) {
+        nvmlDeviceGetNvLinkErrorCounter(device, links, 0, &errors);
+        sum += errors;
+    }
+    if (field->fieldId == FIELD_LINKS) {
+        field->valueType = FIELD_UNSIGNED;
+        field->value.uiVal = links;
+        return result == NVML_ERROR_NOT_SUPPORTED ? NVML_SUCCESS : result;
+    }
+    field->value.ullVal = sum;
+    return result;
+}
+
+/* One of the four values of nvmlDeviceGetRemappedRows. */
+static nvmlReturn_t row_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
+    unsigned int rows[4];
+    nvmlReturn_t result =
+        nvmlDeviceGetRemappedRows(device, &rows[0], &rows[1], &rows[2], &rows[3]);
+    field->valueType = FIELD_UNSIGNED;
+    field->value.uiVal = result == NVML_SUCCESS ? rows[field->fieldId - FIELD_ROWS] : 0;
+    return result;
+}
+
+static nvmlReturn_t ecc_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
+    unsigned int current = 0;
+    unsigned int pending = 0;
+    nvmlReturn_t result = nvmlDeviceGetEccMode(device, &current, &pending);
+    field->valueType = FIELD_UNSIGNED;
+    field->value.uiVal = field->fieldId == 1 ? current : pending;
+    return result;
+}
+
 /* One field of nvmlDeviceGetFieldValues, by its number in nvml.h. */
 static nvmlReturn_t field_value(nvmlDevice_t device, nvmlFieldValue_t *field) {
     field->valueType = FIELD_UNSIGNED_LONG_LONG;
     switch (field->fieldId) {
+    case 1: /* NVML_FI_DEV_ECC_CURRENT */
+    case 2: /* NVML_FI_DEV_ECC_PENDING */
+        return ecc_field(device, field);
+    case 38: /* NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL */
+    case 45: /* NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL */
+    case 52: /* NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL */
+    case 59: /* NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL */
+    case FIELD_LINKS: /* NVML_FI_DEV_NVLINK_LINK_COUNT */
+        return link_field(device, field);
+    case FIELD_ROWS:     /* NVML_FI_DEV_REMAPPED_COR */
+    case FIELD_ROWS + 1: /* NVML_FI_DEV_REMAPPED_UNC */
+    case FIELD_ROWS + 2: /* NVML_FI_DEV_REMAPPED_PENDING */
+    case FIELD_ROWS + 3: /* NVML_FI_DEV_REMAPPED_FAILURE */
+        return row_field(device, field);
     case 82: /* NVML_FI_DEV_MEMORY_TEMP */
         field->valueType = FIELD_UNSIGNED;
         field->value.uiVal = 45;
