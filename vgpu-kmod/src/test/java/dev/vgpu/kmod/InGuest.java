@@ -1,8 +1,6 @@
 package dev.vgpu.kmod;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
@@ -78,7 +76,8 @@ public final class InGuest {
             .build();
     Path directory = Files.createTempDirectory("lease");
     try (Enforcement enforcement = backend.open(directory)) {
-      EnforcedLease lease = enforcement.prepare("job-1", directory, new Gpu(), request, new Told());
+      EnforcedLease lease =
+          enforcement.prepare("job-1", directory, new TestGpu(), request, new Told());
       String tenant = "/sys/kernel/config/vgpu/job-1/";
       check("weight", kernel(tenant + "weight").equals("25"));
       check("class", kernel(tenant + "class").equals("offline"));
@@ -127,7 +126,7 @@ public final class InGuest {
   private EnforcedLease prepare(Enforcement enforcement, String id, VirtualGpuRequest request)
       throws IOException {
     return enforcement.prepare(
-        id, Files.createTempDirectory("lease"), new Gpu(), request, new Told());
+        id, Files.createTempDirectory("lease"), new TestGpu(), request, new Told());
   }
 
   private static Process launched(EnforcedLease lease, String... program) throws IOException {
@@ -153,33 +152,6 @@ public final class InGuest {
 
   private static VirtualGpuRequest sized(VirtualGpuRequest request, long mebibytes) {
     return request.toBuilder().memory(MemorySize.ofMebibytes(mebibytes)).build();
-  }
-
-  private record Gpu() implements PhysicalGpu {
-    @Override
-    public GpuId id() {
-      return new GpuId("GPU-1");
-    }
-
-    @Override
-    public String model() {
-      return "a model";
-    }
-
-    @Override
-    public MemorySize memory() {
-      return MemorySize.ofGibibytes(8);
-    }
-
-    @Override
-    public MemorySize usableMemory() {
-      return memory();
-    }
-
-    @Override
-    public String provider() {
-      return "test";
-    }
   }
 
   private final class Told implements EnforcedLease.Listener {

@@ -49,7 +49,7 @@ class UrgentWorkTest {
   private EnforcedLease prepare(Enforcement enforcement, String id, PreemptionClass of)
       throws IOException {
     Path directory = Files.createDirectories(leases.resolve(id));
-    return enforcement.prepare(id, directory, new StandInMachine.Gpu(), request(of), new Silent());
+    return enforcement.prepare(id, directory, new TestGpu(), request(of), new Silent());
   }
 
   private Path processes(String id, String text) throws IOException {
