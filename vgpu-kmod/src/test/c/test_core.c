@@ -63,6 +63,7 @@ static const struct {
     {"engine", test_engine},
     {"weights-of-tenants", test_weights_of_tenants},
     {"weights-later", test_weights_later},
+    {"managed-memory", test_managed_memory},
     {"sizes-shown", test_sizes_shown},
     {"versions", test_versions},
 };
