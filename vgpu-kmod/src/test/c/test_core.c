@@ -60,6 +60,7 @@ static const struct {
     {"weights", test_weights},
     {"reports", test_reports},
     {"turns", test_turns},
+    {"refused-stops", test_refused_stops},
     {"engine", test_engine},
     {"weights-of-tenants", test_weights_of_tenants},
     {"weights-later", test_weights_later},

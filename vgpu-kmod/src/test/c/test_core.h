@@ -56,6 +56,7 @@ void test_filters(void);
 void test_weights(void);
 void test_reports(void);
 void test_turns(void);
+void test_refused_stops(void);
 void test_engine(void);
 void test_weights_of_tenants(void);
 void test_weights_later(void);

@@ -111,8 +111,13 @@ public final class InGuest {
         InputStream device = Files.newInputStream(Path.of("/dev/vgpu"))) {
       Process yields = launched(offline, "/client", "run", "2");
       check("offline-runs", "runs".equals(answer(yields)));
+      Path refuses = Path.of("/sys/module/nvidia/parameters/refuses");
+      Files.writeString(refuses, "1000000000");
       Process works = launched(online, "/client", "take", "8");
       check("online-works", "took".equals(answer(works)));
+      check("refused-stop-is-named", refusalIsNamed(device, offline));
+      check("refusal-is-not-the-online-lease's", online.preemptionReason().isEmpty());
+      Files.writeString(refuses, "0");
       check("offline-is-stopped", reports(device, "offline-1 ", "stopped 1"));
       check("no-reason-against-it", offline.preemptionReason().isEmpty());
       works.getOutputStream().close();
@@ -148,6 +153,18 @@ public final class InGuest {
       }
     }
     return false;
+  }
+
+  /** Reads until the lease gives the reason; each of the module's tries is a change. */
+  private static boolean refusalIsNamed(InputStream device, EnforcedLease offline)
+      throws IOException {
+    byte[] lines = new byte[4096];
+    while (offline.preemptionReason().filter(why -> why.contains("refuses")).isEmpty()) {
+      if (device.read(lines) <= 0) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private static VirtualGpuRequest sized(VirtualGpuRequest request, long mebibytes) {

@@ -162,6 +162,28 @@ class UrgentWorkTest {
     }
   }
 
+  /** Each renewal has the module try again, so the reason goes away by itself. */
+  @Test
+  void stopThatTheDriverRefusesIsNamed() throws Exception {
+    try (Enforcement enforcement = backend.open(leases);
+        EnforcedLease online = prepare(enforcement, "job-1", PreemptionClass.ONLINE);
+        EnforcedLease offline = prepare(enforcement, "job-2", PreemptionClass.OFFLINE)) {
+      processes("job-1", "4711\n");
+      processes("job-2", "4712\n");
+      objects("job-1", 3);
+      await(HOLD);
+      assertThat(offline.preemptionReason()).isEmpty();
+      machine.tenants().set("job-2", "stats", "objects 4\nunstopped 5\nresisting 2\n");
+      assertThat(offline.preemptionReason()).get().asString().contains("refuses", "groups=2");
+      assertThat(online.preemptionReason()).isEmpty();
+      await(HOLD);
+      machine.tenants().set("job-2", "stats", "objects 4\nunstopped 5\nresisting 0\n");
+      assertThat(offline.preemptionReason()).isEmpty();
+      processes("job-1", "");
+      processes("job-2", "");
+    }
+  }
+
   private record Silent() implements EnforcedLease.Listener {
     @Override
     public void wanted() {}
