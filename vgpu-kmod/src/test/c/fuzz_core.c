@@ -162,6 +162,7 @@ static void some_turns(void) {
   struct vgpu_rm_turn turn;
   tenants[1 + below(3)]->yields = below(2) != 0;
   book.held = below(2) != 0;
+  book.round += below(2);
   book.able = below(4) != 0;
   while (below(50) != 0 && vgpu__turn_next(&book, &turn) > 0) vgpu__turn_done(&book, &turn, below(3) == 0);
 }

@@ -193,3 +193,32 @@ void test_files_never_seen(void) {
   nobody.key = nobody.tag = 0;
   end();
 }
+
+/* The calls of nvidia-uvm have plain numbers (UVM_INITIALIZE to UVM_MM_INITIALIZE). Some end like the resource manager's
+ * own, such as 42 and 43. None is an allocation: managed memory is neither charged nor refused, and memory that is
+ * mapped for the GPU (33) is not charged a second time. */
+void test_managed_memory(void) {
+  static const uint32_t NUMBERS[] = {0x30000001, 0x30000002, 23, 24, 25, 27, 31, 33, 34, 37, 39, 41,
+                                     42,         43,         51, 52, 66, 68, 72, 73, 74, 75};
+  begin(10 * MIB);
+  CHECK(take(&one, fd, client, 7, 10 * MIB) == RM_OK && used(1) == 10 * MIB);
+  for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++) {
+    for (int full = 0; full < 2; full++) {
+      /* What it points at looks like an allocation: within the quota, then beyond it. */
+      struct alloc what = {.client = client, .parent = DEVICE, .handle = 8, .class_number = 0x40, .bytes = MIB};
+      if (!full) tenants[1]->limit = 20 * MIB;
+      put32(CALL, what.client);
+      put32(CALL + 4, what.parent);
+      put32(CALL + 8, what.handle);
+      put32(CALL + 12, what.class_number);
+      put64(CALL + 16, spot(PARAMS));
+      put64(PARAMS + 64, what.bytes);
+      uint64_t calls = rm.calls, objects = tenants[1]->objects;
+      bed_ioctl(&one, fd, NUMBERS[i], spot(CALL));
+      CHECK(rm.calls == calls + 1 && used(1) == 10 * MIB && tenants[1]->objects == objects);
+      CHECK(tenants[1]->refused == 0 && tenants[1]->filtered == 0);
+      tenants[1]->limit = 10 * MIB;
+    }
+  }
+  end();
+}

@@ -60,9 +60,11 @@ static const struct {
     {"weights", test_weights},
     {"reports", test_reports},
     {"turns", test_turns},
+    {"refused-stops", test_refused_stops},
     {"engine", test_engine},
     {"weights-of-tenants", test_weights_of_tenants},
     {"weights-later", test_weights_later},
+    {"managed-memory", test_managed_memory},
     {"sizes-shown", test_sizes_shown},
     {"versions", test_versions},
 };

@@ -34,6 +34,7 @@ void test_freeing_what_is_not_there(void);
 void test_other_bits_of_the_word(void);
 void test_behind_another_call(void);
 void test_files_never_seen(void);
+void test_managed_memory(void);
 
 /* test_hostile.c */
 void test_answer_cannot_be_written(void);
@@ -55,6 +56,7 @@ void test_filters(void);
 void test_weights(void);
 void test_reports(void);
 void test_turns(void);
+void test_refused_stops(void);
 void test_engine(void);
 void test_weights_of_tenants(void);
 void test_weights_later(void);

@@ -171,6 +171,53 @@ void test_turns(void) {
   end();
 }
 
+static void hold(int on) {
+  book.held = on;
+  book.round++;
+}
+
+/* The driver refuses to stop groups: the tenant is not called stopped, and each message of the scheduler tries again. */
+void test_refused_stops(void) {
+  begin(10 * MIB);
+  tenants[1]->yields = 1;
+  for (uint32_t handle = 7; handle < 10; handle++) {
+    CHECK(do_alloc(&one, fd, a_group(client, handle), NULL) == RM_OK && schedule(&one, fd, client, handle, 1) == RM_OK);
+  }
+  rm.refuses = 2;
+  hold(1);
+  CHECK(carry_turns_out() == 0 && model_scheduled(&rm, 1) == 2);
+  CHECK(tenants[1]->stops == 3 && tenants[1]->unstopped == 2 && tenants[1]->resisting == 2);
+  CHECK(!vgpu__is_stopped(&book, tenants[1]) && vgpu__owes_groups(tenants[1]));
+  uint64_t calls = rm.calls;
+  CHECK(carry_turns_out() == 0 && rm.calls == calls); /* not again in the same round */
+  CHECK(schedule(&one, fd, client, 7, 0) == RM_OK && rm.calls == calls); /* recorded */
+  rm.refuses = 1;
+  hold(1);
+  CHECK(carry_turns_out() == 0 && rm.calls == calls + 2 && model_scheduled(&rm, 1) == 1 && tenants[1]->resisting == 1);
+  hold(1);
+  CHECK(carry_turns_out() == 0 && rm.calls == calls + 3 && model_scheduled(&rm, 1) == 0 && tenants[1]->resisting == 0);
+  CHECK(tenants[1]->stops == 3 && tenants[1]->unstopped == 3 && vgpu__is_stopped(&book, tenants[1]));
+  hold(0); /* given back as last requested */
+  CHECK(carry_turns_out() == 0 && model_scheduled(&rm, 1) == 2 && !vgpu__owes_groups(tenants[1]));
+
+  /* A refused stop may have been executed in part, so the group is started when the hold ends. */
+  rm.refuses = 1000;
+  hold(1);
+  CHECK(carry_turns_out() == 0 && tenants[1]->resisting == 3 && !vgpu__is_stopped(&book, tenants[1]));
+  CHECK(do_free(&one, fd, client, 8) == RM_OK && tenants[1]->resisting == 2);
+  calls = rm.calls;
+  hold(0);
+  rm.refuses = 0;
+  CHECK(carry_turns_out() == 0 && rm.calls == calls + 2 && tenants[1]->resisting == 0 && tenants[1]->stuck == 0);
+  CHECK(!vgpu__is_stopped(&book, tenants[1]) && !vgpu__owes_groups(tenants[1]));
+  rm.refuses = 1000;
+  hold(1);
+  CHECK(carry_turns_out() == 0 && tenants[1]->resisting == 2);
+  bed_close(&one, fd);
+  CHECK(tenants[1]->resisting == 0 && !vgpu__owes_groups(tenants[1]));
+  end();
+}
+
 /* Tenants share the engine by their weights; one that is stopped has none of it. */
 void test_engine(void) {
   begin(10 * MIB);

@@ -138,16 +138,18 @@ static long nvidia_ioctl(struct file *file, unsigned int word, unsigned long arg
 		.self = opened,
 		.process = task_tgid_nr(current),
 	};
+	unsigned int before;
 	long result;
 
 	if (slow_ms)
 		msleep(slow_ms);
 	mutex_lock(&lock);
 	run_engine();
-	rm.refuses = refuses;
+	before = READ_ONCE(refuses);
+	rm.refuses = before;
 	caller.tag = tag_of_current();
 	result = model_ioctl(&rm, &opened->model, &caller, word, argument);
-	refuses = rm.refuses;
+	cmpxchg(&refuses, before, rm.refuses); /* unless the parameter was written meanwhile */
 	mutex_unlock(&lock);
 	return result;
 }

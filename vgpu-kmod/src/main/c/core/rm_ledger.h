@@ -44,6 +44,8 @@ struct vgpu_rm_tenant {
   /* turns (rm_turn.h) */
   int yields; /* its channel groups are stopped while the book is held */
   struct vgpu_rm_object *running, *stopped;
+  struct vgpu_rm_object *stopping, **stopping_end; /* stopping_end: where the next one goes; NULL: there was none */
+  uint64_t resisting; /* those of `stopping` whose stop the driver refused: they go on */
   struct vgpu_rm_engine engines[VGPU_RM_ENGINES]; /* by the engine's type; the driver numbers them from 1 */
   int unequal;   /* one of the engines may have groups with another time slice */
   uint64_t news; /* the book's `news` at the tenant's last change */
@@ -67,7 +69,9 @@ struct vgpu_rm_object {
   struct vgpu_rm_object *next_group, **at_group;
   int wanted; /* the tenant's last request */
   int ours;   /* stopped, or about to be given back; the tenant's requests are only recorded */
+  int resists;
   uint32_t tries;
+  uint32_t round; /* the book's `round` at the last stop */
   struct vgpu_rm_object *next_slice, **at_slice; /* on its engine, once it has been scheduled */
   uint32_t engine, slice_us;
   /* Only for clients (objects that are their own root). */
@@ -96,6 +100,7 @@ struct vgpu_rm_book {
   uint64_t stamp;
   uint64_t objects, tied;
   int held;     /* yielding tenants are stopped */
+  uint32_t round; /* increased by the host to have refused stops tried again */
   int able;     /* the host can make calls of its own now */
   int restless; /* there may be a call to make that vgpu__turn_next has not returned */
   uint32_t pass; /* the number of passes over groups that could not be given back */

@@ -10,10 +10,14 @@ static int vgpu__is_held(const struct vgpu_rm_book *book, const struct vgpu_rm_t
 }
 
 static void vgpu__unlist(struct vgpu_rm_object *group) {
+  struct vgpu_rm_tenant *tenant = group->root->tenant;
   if (group->at_group == NULL) return;
   *group->at_group = group->next_group;
   if (group->next_group != NULL) group->next_group->at_group = group->at_group;
+  if (tenant->stopping_end == &group->next_group) tenant->stopping_end = group->at_group;
   group->at_group = NULL;
+  if (group->resists) tenant->resisting--;
+  group->resists = 0;
 }
 
 /* ---- weights ---- */
@@ -100,6 +104,16 @@ static void vgpu__list(struct vgpu_rm_object *group, struct vgpu_rm_object **lis
   group->at_group = list;
 }
 
+/* Puts a group behind all others whose stop was handed out. */
+static void vgpu__list_stopping(struct vgpu_rm_book *book, struct vgpu_rm_object *group) {
+  struct vgpu_rm_tenant *tenant = group->root->tenant;
+  vgpu__unlist(group);
+  if (tenant->stopping_end == NULL) tenant->stopping_end = &tenant->stopping;
+  vgpu__list(group, tenant->stopping_end);
+  tenant->stopping_end = &group->next_group;
+  group->round = book->round;
+}
+
 static void vgpu__list_running(struct vgpu_rm_book *book, struct vgpu_rm_object *group) {
   struct vgpu_rm_tenant *tenant = group->root->tenant;
   group->ours = 0;
@@ -127,20 +141,37 @@ static int vgpu__slice_next(struct vgpu_rm_book *book, struct vgpu_rm_turn *turn
   return 0;
 }
 
+/* A group to stop. Groups that have not been tried in this round come first among those that the driver refused. */
+static struct vgpu_rm_object *vgpu__stop_next(const struct vgpu_rm_book *book, const struct vgpu_rm_tenant *tenant) {
+  struct vgpu_rm_object *refused = tenant->stopping;
+  if (tenant->running != NULL) return tenant->running;
+  return refused != NULL && refused->round != book->round ? refused : NULL;
+}
+
+int vgpu__is_stopped(const struct vgpu_rm_book *book, const struct vgpu_rm_tenant *tenant) {
+  int all = tenant->stopping == NULL && tenant->running == NULL;
+  return tenant->stopped != NULL && (all || !vgpu__is_held(book, tenant));
+}
+
+int vgpu__owes_groups(const struct vgpu_rm_tenant *tenant) {
+  return tenant->stopped != NULL || tenant->stopping != NULL;
+}
+
 int vgpu__turn_next(struct vgpu_rm_book *book, struct vgpu_rm_turn *turn) {
   int later = 0;
   book->restless = 0;
   for (struct vgpu_rm_tenant *tenant = book->tenants; tenant != NULL; tenant = tenant->next) {
     int held = vgpu__is_held(book, tenant);
-    struct vgpu_rm_object *group = held ? tenant->running : tenant->stopped;
+    struct vgpu_rm_object *group = held ? vgpu__stop_next(book, tenant) : tenant->stopping;
+    if (!held && group == NULL) group = tenant->stopped;
     if (group == NULL) continue;
     if (!held && group->tries > book->pass) { /* groups with the fewest failures come first */
       later = 1;
       continue;
     }
     if (held) {
-      vgpu__list(group, &tenant->stopped);
-      tenant->stops++;
+      if (!group->ours) tenant->stops++;
+      vgpu__list_stopping(book, group);
     } else {
       vgpu__unlist(group);
     }
@@ -168,7 +199,13 @@ void vgpu__turn_done(struct vgpu_rm_book *book, const struct vgpu_rm_turn *turn,
   if (!group->ours) return;
   vgpu__note(book, tenant);
   if (turn->stops) {
-    if (failed) tenant->unstopped++;
+    if (!failed) {
+      vgpu__list(group, &tenant->stopped);
+      return;
+    }
+    tenant->unstopped++;
+    tenant->resisting += !group->resists;
+    group->resists = 1;
     return;
   }
   if (failed && ++group->tries < MOST_TRIES) {

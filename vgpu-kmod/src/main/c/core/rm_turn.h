@@ -4,10 +4,12 @@
  * as their tenants last requested. The core keeps the state; the host makes the driver's calls, one at a time. The
  * caller of every function here holds the book's lock.
  *
- * After its first SCHEDULE, a group is in one of two lists of its tenant: `running` (as far as the core is concerned)
- * or `stopped`. It is `ours` from the moment a stop is handed out until a start has been executed. Meanwhile the
- * tenant's own SCHEDULE is recorded and not forwarded. A SCHEDULE that was already on its way puts the group back among
- * the running ones, and the group is stopped again.
+ * After its first SCHEDULE, a group is in one of three lists of its tenant: `running` (as far as the core is
+ * concerned), `stopping` (a stop was handed out) or `stopped` (the driver executed it). It is `ours` from the moment a
+ * stop is handed out until a start has been executed. Meanwhile the tenant's own SCHEDULE is recorded and not forwarded.
+ * A SCHEDULE that was already on its way puts the group back among the running ones, and the group is stopped again.
+ * If the driver refuses a stop, the group stays in `stopping`. Each new `round` tries it once more. A refused stop may
+ * have been executed in part, so such a group is given back like a stopped one.
  *
  * Weights. A tenant's channel groups on an engine have equal time slices, which add up to that of the tenant's weight:
  * the number of groups does not change what a tenant gets. A group counts from its first SCHEDULE until it is freed.
@@ -32,6 +34,10 @@ struct vgpu_rm_turn {
 int vgpu__turn_next(struct vgpu_rm_book *book, struct vgpu_rm_turn *turn);
 /* Reports the result of a call. */
 void vgpu__turn_done(struct vgpu_rm_book *book, const struct vgpu_rm_turn *turn, int failed);
+/* Whether the tenant is stopped: all its groups, or after the hold at least one that has not been given back yet. */
+int vgpu__is_stopped(const struct vgpu_rm_book *book, const struct vgpu_rm_tenant *tenant);
+/* Whether groups of the tenant have to be given back, those whose stop was refused included. */
+int vgpu__owes_groups(const struct vgpu_rm_tenant *tenant);
 
 /* The channel group that a SCHEDULE of this object refers to, or NULL. */
 struct vgpu_rm_object *vgpu__group_of(struct vgpu_rm_object *object);

@@ -147,13 +147,14 @@ static ssize_t vgpu_stats_show(struct config_item *item, char *page)
 	mutex_lock(&vgpu_lock);
 	size = sysfs_emit(page,
 		"allocations %llu\nrefused %llu\nfiltered %llu\nundone %llu\nover %llu\nchanged %llu\nunweighted %llu\n"
-		"objects %llu\nhost_bytes %llu\nstops %llu\nunstopped %llu\nstuck %llu\n",
+		"objects %llu\nhost_bytes %llu\nstops %llu\nunstopped %llu\nresisting %llu\nstuck %llu\n",
 		(unsigned long long)seen->allocations, (unsigned long long)seen->refused,
 		(unsigned long long)seen->filtered, (unsigned long long)seen->undone,
 		(unsigned long long)seen->over, (unsigned long long)seen->changed,
 		(unsigned long long)seen->unweighted, (unsigned long long)seen->objects,
 		(unsigned long long)seen->host_used, (unsigned long long)seen->stops,
-		(unsigned long long)seen->unstopped, (unsigned long long)seen->stuck);
+		(unsigned long long)seen->unstopped, (unsigned long long)seen->resisting,
+		(unsigned long long)seen->stuck);
 	mutex_unlock(&vgpu_lock);
 	return size;
 }

@@ -70,7 +70,7 @@ static bool vgpu_has_stopped(const struct vgpu_rm_tenant *tenant)
 
 	mutex_lock(&vgpu_lock);
 	list_for_each_entry(each, &vgpu_directories, all)
-		has |= (!tenant || each->tenant == tenant) && each->tenant->stopped;
+		has |= (!tenant || each->tenant == tenant) && vgpu__owes_groups(each->tenant);
 	mutex_unlock(&vgpu_lock);
 	return has;
 }
@@ -175,6 +175,7 @@ static void vgpu_hold(unsigned int ms)
 {
 	mutex_lock(&vgpu_lock);
 	vgpu_book.held = ms != 0;
+	vgpu_book.round++; /* stops that the driver refused are tried again */
 	until = jiffies + msecs_to_jiffies(ms);
 	mutex_unlock(&vgpu_lock);
 }
@@ -330,7 +331,7 @@ static int vgpu_tell(u64 *seen, char *line)
 				 config_item_name(&next->item), vgpu_classes[next->class],
 				 (unsigned long long)tenant->used,
 				 (unsigned long long)tenant->objects, (unsigned long long)tenant->refused,
-				 (unsigned long long)tenant->stops, tenant->stopped != NULL);
+				 (unsigned long long)tenant->stops, vgpu__is_stopped(&vgpu_book, tenant));
 	}
 	mutex_unlock(&vgpu_lock);
 	return size;

@@ -203,7 +203,19 @@ final class KmodLease implements EnforcedLease {
 
   @Override
   public Optional<String> preemptionReason() {
-    return yields && !processes().isEmpty() ? enforcement.urgent().failure() : Optional.empty();
+    return yields && !processes().isEmpty()
+        ? enforcement.urgent().failure().or(this::refusal)
+        : Optional.empty();
+  }
+
+  private Optional<String> refusal() {
+    long groups = stat("resisting");
+    return groups == 0
+        ? Optional.empty()
+        : Optional.of(
+            "the driver refuses to stop its work, which runs beside that of urgent leases;"
+                + " the stop is tried again: groups="
+                + groups);
   }
 
   @Override

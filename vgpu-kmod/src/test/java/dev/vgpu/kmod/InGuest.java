@@ -1,8 +1,6 @@
 package dev.vgpu.kmod;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
@@ -78,7 +76,8 @@ public final class InGuest {
             .build();
     Path directory = Files.createTempDirectory("lease");
     try (Enforcement enforcement = backend.open(directory)) {
-      EnforcedLease lease = enforcement.prepare("job-1", directory, new Gpu(), request, new Told());
+      EnforcedLease lease =
+          enforcement.prepare("job-1", directory, new TestGpu(), request, new Told());
       String tenant = "/sys/kernel/config/vgpu/job-1/";
       check("weight", kernel(tenant + "weight").equals("25"));
       check("class", kernel(tenant + "class").equals("offline"));
@@ -112,8 +111,13 @@ public final class InGuest {
         InputStream device = Files.newInputStream(Path.of("/dev/vgpu"))) {
       Process yields = launched(offline, "/client", "run", "2");
       check("offline-runs", "runs".equals(answer(yields)));
+      Path refuses = Path.of("/sys/module/nvidia/parameters/refuses");
+      Files.writeString(refuses, "1000000000");
       Process works = launched(online, "/client", "take", "8");
       check("online-works", "took".equals(answer(works)));
+      check("refused-stop-is-named", refusalIsNamed(device, offline));
+      check("refusal-is-not-the-online-lease's", online.preemptionReason().isEmpty());
+      Files.writeString(refuses, "0");
       check("offline-is-stopped", reports(device, "offline-1 ", "stopped 1"));
       check("no-reason-against-it", offline.preemptionReason().isEmpty());
       works.getOutputStream().close();
@@ -127,7 +131,7 @@ public final class InGuest {
   private EnforcedLease prepare(Enforcement enforcement, String id, VirtualGpuRequest request)
       throws IOException {
     return enforcement.prepare(
-        id, Files.createTempDirectory("lease"), new Gpu(), request, new Told());
+        id, Files.createTempDirectory("lease"), new TestGpu(), request, new Told());
   }
 
   private static Process launched(EnforcedLease lease, String... program) throws IOException {
@@ -151,35 +155,20 @@ public final class InGuest {
     return false;
   }
 
-  private static VirtualGpuRequest sized(VirtualGpuRequest request, long mebibytes) {
-    return request.toBuilder().memory(MemorySize.ofMebibytes(mebibytes)).build();
+  /** Reads until the lease gives the reason; each of the module's tries is a change. */
+  private static boolean refusalIsNamed(InputStream device, EnforcedLease offline)
+      throws IOException {
+    byte[] lines = new byte[4096];
+    while (offline.preemptionReason().filter(why -> why.contains("refuses")).isEmpty()) {
+      if (device.read(lines) <= 0) {
+        return false;
+      }
+    }
+    return true;
   }
 
-  private record Gpu() implements PhysicalGpu {
-    @Override
-    public GpuId id() {
-      return new GpuId("GPU-1");
-    }
-
-    @Override
-    public String model() {
-      return "a model";
-    }
-
-    @Override
-    public MemorySize memory() {
-      return MemorySize.ofGibibytes(8);
-    }
-
-    @Override
-    public MemorySize usableMemory() {
-      return memory();
-    }
-
-    @Override
-    public String provider() {
-      return "test";
-    }
+  private static VirtualGpuRequest sized(VirtualGpuRequest request, long mebibytes) {
+    return request.toBuilder().memory(MemorySize.ofMebibytes(mebibytes)).build();
   }
 
   private final class Told implements EnforcedLease.Listener {

@@ -70,7 +70,7 @@ class KmodBackendTest {
   }
 
   private EnforcedLease prepare(Enforcement enforcement) {
-    return enforcement.prepare("job-1", leases, new StandInMachine.Gpu(), request(64), new Told());
+    return enforcement.prepare("job-1", leases, new TestGpu(), request(64), new Told());
   }
 
   private void await(int processes) throws InterruptedException {
@@ -168,7 +168,7 @@ class KmodBackendTest {
     CountDownLatch gone = new CountDownLatch(1);
     Enforcement enforcement = backend.open(leases);
     EnforcedLease lease =
-        enforcement.prepare("job-1", leases, new StandInMachine.Gpu(), request(64), new Busy(gone));
+        enforcement.prepare("job-1", leases, new TestGpu(), request(64), new Busy(gone));
     Path processes = Files.writeString(cgroup().resolve("cgroup.procs"), "4711\n");
     lease.close();
     Files.writeString(processes, "");
@@ -242,9 +242,7 @@ class KmodBackendTest {
           .isInstanceOf(VgpuException.class)
           .hasMessageContaining("rmdir");
       assertThatThrownBy(
-              () ->
-                  enforcement.prepare(
-                      "../up", leases, new StandInMachine.Gpu(), request(64), new Told()))
+              () -> enforcement.prepare("../up", leases, new TestGpu(), request(64), new Told()))
           .isInstanceOf(VgpuException.class)
           .hasMessageContaining("id=../up");
     }
@@ -312,16 +310,14 @@ class KmodBackendTest {
   @Test
   void refusesWhatItCannotKeep() {
     var whole = request(64).toBuilder();
-    assertThat(backend.unable(new StandInMachine.Gpu(), request(64))).isEmpty();
-    assertThat(
-            backend.unable(new StandInMachine.Gpu(), whole.policy(SharePolicy.FIXED_SHARE).build()))
+    assertThat(backend.unable(new TestGpu(), request(64))).isEmpty();
+    assertThat(backend.unable(new TestGpu(), whole.policy(SharePolicy.FIXED_SHARE).build()))
         .get()
         .asString()
         .contains("BURST_SHARE");
     assertThat(
             backend.unable(
-                new StandInMachine.Gpu(),
-                whole.policy(SharePolicy.BURST_SHARE).gpuCount(2).build()))
+                new TestGpu(), whole.policy(SharePolicy.BURST_SHARE).gpuCount(2).build()))
         .get()
         .asString()
         .contains("one GPU");

@@ -2,9 +2,6 @@ package dev.vgpu.kmod;
 
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import java.io.Closeable;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -127,34 +124,6 @@ final class StandInMachine extends Machine {
       }
       super.remove(tenant);
       removed.add(tenant);
-    }
-  }
-
-  /** A GPU. */
-  record Gpu() implements PhysicalGpu {
-    @Override
-    public GpuId id() {
-      return new GpuId("GPU-1");
-    }
-
-    @Override
-    public String model() {
-      return "a model";
-    }
-
-    @Override
-    public MemorySize memory() {
-      return MemorySize.ofGibibytes(8);
-    }
-
-    @Override
-    public MemorySize usableMemory() {
-      return memory();
-    }
-
-    @Override
-    public String provider() {
-      return "test";
     }
   }
 }

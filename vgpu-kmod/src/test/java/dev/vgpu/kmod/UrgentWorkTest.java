@@ -49,7 +49,7 @@ class UrgentWorkTest {
   private EnforcedLease prepare(Enforcement enforcement, String id, PreemptionClass of)
       throws IOException {
     Path directory = Files.createDirectories(leases.resolve(id));
-    return enforcement.prepare(id, directory, new StandInMachine.Gpu(), request(of), new Silent());
+    return enforcement.prepare(id, directory, new TestGpu(), request(of), new Silent());
   }
 
   private Path processes(String id, String text) throws IOException {
@@ -156,6 +156,28 @@ class UrgentWorkTest {
       machine.busy = false;
       await(HOLD);
       await(HOLD);
+      assertThat(offline.preemptionReason()).isEmpty();
+      processes("job-1", "");
+      processes("job-2", "");
+    }
+  }
+
+  /** Each renewal has the module try again, so the reason goes away by itself. */
+  @Test
+  void stopThatTheDriverRefusesIsNamed() throws Exception {
+    try (Enforcement enforcement = backend.open(leases);
+        EnforcedLease online = prepare(enforcement, "job-1", PreemptionClass.ONLINE);
+        EnforcedLease offline = prepare(enforcement, "job-2", PreemptionClass.OFFLINE)) {
+      processes("job-1", "4711\n");
+      processes("job-2", "4712\n");
+      objects("job-1", 3);
+      await(HOLD);
+      assertThat(offline.preemptionReason()).isEmpty();
+      machine.tenants().set("job-2", "stats", "objects 4\nunstopped 5\nresisting 2\n");
+      assertThat(offline.preemptionReason()).get().asString().contains("refuses", "groups=2");
+      assertThat(online.preemptionReason()).isEmpty();
+      await(HOLD);
+      machine.tenants().set("job-2", "stats", "objects 4\nunstopped 5\nresisting 0\n");
       assertThat(offline.preemptionReason()).isEmpty();
       processes("job-1", "");
       processes("job-2", "");
