@@ -2,7 +2,7 @@ package dev.vgpu.core.schedule;
 
 /**
  * The early turns of a level that are not settled yet: the latest one, and an earlier one whose
- * later tenant had reported no use when the next turn began. Confined to the scheduler's owner.
+ * later tenant had more to report when the next turn began. Confined to the scheduler's owner.
  */
 final class EarlyTurns {
   private EarlyTurn latest = new EarlyTurn();
