@@ -260,12 +260,14 @@ static void streamsKeepTheirAttributes(void) {
     CUstream one = NULL;
     CUstream other = NULL;
     int priority = -3;
+    CUlaunchAttribute urgent = {.value = ""};
+    memcpy(urgent.value, &priority, sizeof priority);
     CHECK_OK(cuStreamCreate(&one, 0));
     CHECK_OK(cuStreamCreate(&other, 0));
     CHECK_OK(cuStreamGetAttribute(one, SYNC_POLICY, seen.value));
     CHECK_EQUAL(seen.value[0], 1);
     CHECK_OK(cuStreamSetAttribute(one, ACCESS_POLICY, set.value));
-    CHECK_OK(cuStreamSetAttribute(one, PRIORITY, &(CUlaunchAttribute){.value = {-3, -1, -1, -1}}.value));
+    CHECK_OK(cuStreamSetAttribute(one, PRIORITY, urgent.value));
     CHECK_OK(cuStreamGetAttribute(other, ACCESS_POLICY, seen.value));
     CHECK_EQUAL(seen.value[0], 0); /* each has its own */
     CHECK_OK(cuStreamCopyAttributes(other, one));
