@@ -1,6 +1,9 @@
 # shellcheck shell=bash
 # Sourced by ./vgpu: runs Maven with a log and a progress line, and builds what is stale.
 
+# shellcheck source=build/silence.sh
+. "$ROOT/build/silence.sh"
+
 # Everything that the built jars depend on.
 list_inputs() {
   find pom.xml LICENSE NOTICE .mvn vgpu-*/pom.xml samples/*/pom.xml vgpu-*/src/main samples/*/src/main -type f \
@@ -82,6 +85,7 @@ interrupted() {
   trap '' INT TERM HUP
   stop_running
   [ -z "${DRAWER-}" ] || kill "$DRAWER" 2>/dev/null
+  [ -z "${WATCHER-}" ] || kill "$WATCHER" 2>/dev/null
   clear_line
   say "interrupted"
   exit "$1"
@@ -119,11 +123,12 @@ maven_progress() {
 }
 
 # run_logged <label> <filter> <command...>: runs it with its output appended to LOG and one progress line on standard
-# error; on an interrupt it leaves no process behind. Where ANNOUNCED is set, that line has been printed.
+# error; on an interrupt it leaves no process behind. Where ANNOUNCED is set, that line has been printed. Where
+# SILENT_AT_MOST is set, a command that writes nothing for so many seconds is ended.
 run_logged() {
   local label=$1 filter=$2 rc=0
   shift 2
-  RUNNING='' DRAWER=''
+  RUNNING='' DRAWER='' WATCHER=''
   trap 'interrupted 130' INT
   trap 'interrupted 143' TERM
   trap 'interrupted 129' HUP
@@ -139,8 +144,19 @@ run_logged() {
   "$@" </dev/null >>"$LOG" 2>&1 &
   RUNNING=$!
   set +m
+  if [ -n "${SILENT_AT_MOST-}" ]; then
+    rm -f "$LOG.silent"
+    end_if_silent "$RUNNING" >/dev/null 2>&1 9>&- &
+    WATCHER=$!
+  fi
   wait "$RUNNING" 2>/dev/null || rc=$?
   RUNNING=
+  if [ -n "$WATCHER" ]; then
+    kill "$WATCHER" 2>/dev/null
+    wait "$WATCHER" 2>/dev/null
+    WATCHER=
+    tell_silence "$label"
+  fi
   if [ -n "$DRAWER" ]; then
     kill "$DRAWER" 2>/dev/null
     wait "$DRAWER" 2>/dev/null
