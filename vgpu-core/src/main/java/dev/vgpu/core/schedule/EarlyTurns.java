@@ -31,6 +31,7 @@ final class EarlyTurns {
 
   /** Records that a tenant has drained. */
   void ended(Tenant tenant, long nowNs) {
+    untold.ended(tenant, nowNs);
     latest.ended(tenant, nowNs);
   }
 

@@ -117,6 +117,21 @@ class EarlyTurnTest {
   }
 
   @Test
+  void laterOneThatDrainsInTheNextTurnHasNoMoreToTell() {
+    EarlyTurns turns = new EarlyTurns();
+    Tenant third = add("third", new SaidGate());
+    turns.begin(earlier, later, 0);
+    laterGate.busyUntilNs = 1_200_000;
+    turns.told(later, 1_200_000.0);
+    earlierGate.busyUntilNs = 1_500_000;
+    turns.ended(earlier, 1_500_000);
+    turns.begin(later, third, 1_600_000);
+    assertThat(turns.settle(level)).as("it may have more").isZero();
+    turns.ended(later, 1_700_000);
+    assertThat(turns.settle(level)).isEqualTo(1_200_000);
+  }
+
+  @Test
   void whatIsGivenBackToWhoHasNoWorkAnyMoreIsNotTakenFromTheOthers() {
     Tenant third = add("third", new SaidGate());
     early.begin(earlier, later, 0);

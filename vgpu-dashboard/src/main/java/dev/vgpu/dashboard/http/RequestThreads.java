@@ -52,7 +52,10 @@ public final class RequestThreads implements Executor, AutoCloseable {
             daemons(name));
     threads.allowCoreThreadTimeOut(true);
     watch = Executors.newSingleThreadScheduledExecutor(daemons(name + "-watch"));
-    watch.scheduleAtFixedRate(this::look, lookNs, lookNs, TimeUnit.NANOSECONDS);
+    // Not at a fixed rate: after the process stood still, the looks that it missed would come at
+    // once
+    // and end every exchange.
+    watch.scheduleWithFixedDelay(this::look, lookNs, lookNs, TimeUnit.NANOSECONDS);
   }
 
   /** {@return a factory of daemon threads whose names begin with {@code name}} */

@@ -26,7 +26,7 @@ class RequestThreadsTest {
   private static final int MOST = 4;
   private static final int LARGE = 64 << 20;
 
-  private final RequestThreads threads = new RequestThreads("test", MOST, Duration.ofMillis(10));
+  private final RequestThreads threads = new RequestThreads("test", MOST, Duration.ofMillis(25));
   private final List<Socket> sockets = new ArrayList<>();
   private final CountDownLatch end = new CountDownLatch(1);
   private HttpServer server;
