@@ -50,6 +50,7 @@ public final class ShareScheduler implements TurnStepper {
   private final ShareLevel upper;
   private final ShareLevel offline;
   private final BesideOffline besideOffline = new BesideOffline();
+  private final LanePauses pauses = new LanePauses();
   private final TurnLength lengths;
   private final ActiveGates gates;
   private final LevelTurns upperTurns;
@@ -388,7 +389,7 @@ public final class ShareScheduler implements TurnStepper {
       Tenant tenant = gates.get(i);
       read(tenant, passedNs);
       gates.early(tenant.isOffline()).told(tenant, tenant.saidNs);
-      besideOffline.told(tenant, tenant.saidNs);
+      besideOffline.told(tenant, tenant.saidNs, upper, offline);
       if (tenant.isOffline()) {
         offlineNs += tenant.usedNs;
         floorTurn |= tenant.floorTurn;
@@ -433,7 +434,7 @@ public final class ShareScheduler implements TurnStepper {
     gates.settleEarly();
     besideOffline.settle(upper, offline);
     upperTurns.passed(passedNs, upperNs);
-    offlineTurns.passed(passedNs - upperNs, offlineNs);
+    offlineTurns.passed(pauses.leftNs(passedNs, upperNs, gates), offlineNs);
   }
 
   /** Reads what a tenant has used since the last reading, limited to what is possible. */

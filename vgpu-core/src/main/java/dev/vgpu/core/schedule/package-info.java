@@ -139,7 +139,8 @@
  * <p>The scheduler does not believe a gate that reports more use than the time since its last
  * report, or a lower total than before. A gate that claims to have work but reports next to no use
  * for a whole turn is charged for the turn. Use that it reports later then counts as paid ({@code
- * DistrustProperties}).
+ * DistrustProperties}). An offline tenant is not charged for time in which urgent work, or the
+ * express lane in its short pauses, held it ({@code LanePauses}).
  *
  * <h2>Cost</h2>
  *

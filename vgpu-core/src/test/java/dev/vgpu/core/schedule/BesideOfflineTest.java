@@ -1,9 +1,12 @@
 package dev.vgpu.core.schedule;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
 
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.core.simulate.GateModel;
+import dev.vgpu.core.simulate.VirtualGate;
 import dev.vgpu.core.simulate.VirtualNode;
 import java.util.Random;
 import net.jqwik.api.ForAll;
@@ -50,9 +53,13 @@ class BesideOfflineTest {
     }
 
     void says(boolean isUrgent, long usedNs, long untilNs) {
-      (isUrgent ? urgentGate : offlineGate).busyUntilNs = untilNs;
-      beside.told(isUrgent ? urgent : offline, (double) usedNs);
+      tells(isUrgent, usedNs, untilNs);
       beside.settle(upper, lower);
+    }
+
+    void tells(boolean isUrgent, long usedNs, long untilNs) {
+      (isUrgent ? urgentGate : offlineGate).busyUntilNs = untilNs;
+      beside.told(isUrgent ? urgent : offline, (double) usedNs, upper, lower);
     }
   }
 
@@ -85,6 +92,80 @@ class BesideOfflineTest {
     gpu.says(true, 600_000, 1_600_000);
     assertThat(gpu.urgentGate.backNs).isZero();
     assertThat(gpu.offlineGate.backNs).isZero();
+  }
+
+  @Test
+  void severalUrgentRunsMayWaitForOneReportOfOfflineWork() {
+    Gpu gpu = new Gpu();
+    gpu.says(false, 1_000_000, 1_000_000);
+    gpu.says(true, 50_000, 1_250_000);
+    gpu.says(true, 50_000, 2_350_000);
+    gpu.says(false, 2_000_000, 3_000_000);
+    assertThat(gpu.offlineGate.backNs).isEqualTo(100_000);
+    assertThat(gpu.urgentGate.backNs).isZero();
+    gpu.says(false, 500_000, 3_500_000);
+    assertThat(gpu.offlineGate.backNs).as("once").isEqualTo(100_000);
+  }
+
+  @Test
+  void offlineRunThatBeginsIsNotThatOfEarlierUrgentWork() {
+    Gpu gpu = new Gpu();
+    gpu.says(false, 1_000_000, 1_000_000);
+    gpu.tells(true, 500_000, 1_300_000);
+    gpu.tells(false, 400_000, 2_000_000);
+    gpu.beside.settle(gpu.upper, gpu.lower);
+    // Common from 0.8 to 1 ms. The next offline run began later.
+    assertThat(gpu.offlineGate.backNs).isEqualTo(200_000);
+  }
+
+  @Test
+  void reportOfAnotherOfflineTenantInBetweenLosesNothing() {
+    Gpu gpu = new Gpu();
+    SaidGate otherGate = new SaidGate();
+    Tenant other = Gpu.add(gpu.lower, otherGate, PreemptionClass.OFFLINE);
+    gpu.says(true, 50_000, 1_250_000);
+    gpu.says(true, 50_000, 2_350_000);
+    otherGate.busyUntilNs = 2_800_000;
+    gpu.beside.told(other, 300_000, gpu.upper, gpu.lower);
+    gpu.says(false, 3_000_000, 3_000_000);
+    assertThat(gpu.offlineGate.backNs).isEqualTo(100_000);
+    assertThat(otherGate.backNs).isZero();
+  }
+
+  /** If only the latest urgent run counted, the offline tenant would be booked for 99.9 %. */
+  @Test
+  void offlineTenantIsNotBookedForUrgentWorkBesideItsKernels() {
+    VirtualNode node = new VirtualNode();
+    add(node, PreemptionClass.ONLINE, 50, 1_000);
+    add(node, PreemptionClass.OFFLINE, 1_000, 0);
+    node.runUntil(5 * VirtualNode.S);
+    for (int i = 0; i < 2; i++) {
+      assertThat(100 * node.tenants().get(i).bookedNs / node.nowNs())
+          .isCloseTo(100.0 * node.gate(i).servedNs() / node.nowNs(), within(0.3));
+    }
+  }
+
+  /**
+   * The express lane holds offline work in the pauses, too. If that were silence, each offline
+   * tenant would be booked for 25 %.
+   */
+  @Test
+  void offlineTenantsThatTheLaneHoldsAreNotSilent() {
+    VirtualNode node = new VirtualNode();
+    add(node, PreemptionClass.ONLINE, 100, 100);
+    add(node, PreemptionClass.OFFLINE, 1_000, 0);
+    add(node, PreemptionClass.OFFLINE, 1_000, 50);
+    node.runUntil(5 * VirtualNode.S);
+    for (int i = 1; i < 3; i++) {
+      assertThat(node.gate(i).servedNs()).isZero();
+      assertThat(100 * node.tenants().get(i).bookedNs / node.nowNs()).isLessThan(0.1);
+    }
+  }
+
+  private static void add(VirtualNode node, PreemptionClass of, int kernelUs, int pauseUs) {
+    Pausing work = new Pausing(kernelUs * VirtualNode.US, pauseUs * VirtualNode.US);
+    VirtualGate gate = new VirtualGate("t", GateModel.processes(), work);
+    int ignored = node.add(gate, SharePolicy.BURST_SHARE, 30, of);
   }
 
   @Tag("property")
