@@ -164,7 +164,7 @@ compile_with_checks() {
   local inputs
   inputs=$(list_inputs)
   rm -f "$STAMP"
-  stage_maven 'compile with checks' -DskipTests -Dspotless.check.skip clean package || return 1
+  stage_maven 'compile with checks' -T1C -DskipTests -Dspotless.check.skip clean package || return 1
   printf '%s\n' "$inputs" >"$STAMP"
 }
 

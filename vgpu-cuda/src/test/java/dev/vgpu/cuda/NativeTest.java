@@ -13,6 +13,8 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -21,6 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * of C and Java.
  */
 @Timeout(value = 240, unit = TimeUnit.SECONDS) // compiles, and runs under sanitizers
+@Execution(ExecutionMode.CONCURRENT)
 class NativeTest {
   private static final Path TESTS = Path.of("src/test/c");
   private static final Path LIBRARY =

@@ -7,10 +7,13 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Builds the C tests and runs them: plain, with pages of 64 KiB, and under the sanitizers. */
+@Execution(ExecutionMode.CONCURRENT)
 class NativeTestsTest {
   @ParameterizedTest
   @ValueSource(strings = {"plain", "large-pages", "address", "thread"})
