@@ -33,7 +33,9 @@ static uint32_t vgpu__plan(const struct vgpu_lane *lane, uint64_t now) {
 }
 
 uint64_t vgpu__piece_cost(const struct vgpu_tenant *tenant, const struct vgpu_piece *piece) {
-  if (piece->kind == PIECE_COPY || piece->cost_ns != 0) return piece->kind == PIECE_COPY ? 0 : piece->cost_ns;
+  if (piece->kind == PIECE_COPY) return 0;
+  uint64_t least = piece->varies ? vgpu__bound_ns(tenant) / 2 : 0;
+  if (piece->cost_ns != 0) return piece->cost_ns > least ? piece->cost_ns : least;
   return piece->guessed ? vgpu__bound_ns(tenant) : BATCH_NS;
 }
 
