@@ -63,7 +63,7 @@ static bool is_batch(const batch *b) {
     return b->firsts[b->attribute_count - 1] < b->count;
 }
 
-/* Where copies go, and whether they are submitted or only checked. *failed becomes the copy that fails. */
+/* Where copies go, and whether they are submitted or only checked. *failed: the copy that fails. */
 typedef struct {
     CUstream stream;
     bool per_thread;
@@ -72,7 +72,8 @@ typedef struct {
 } destination;
 
 /* Takes copy number i, which `made` says is right. */
-static CUresult take(const destination *to, size_t i, CUresult made, const emu_operation *operation) {
+static CUresult take(const destination *to, size_t i, CUresult made,
+                     const emu_operation *operation) {
     CUresult result = made;
     if (made == CUDA_SUCCESS) {
         result = to->submits ? emu_transfer(to->stream, to->per_thread, false, operation)
@@ -91,7 +92,8 @@ static CUresult each_linear(const batch *b, const destination *to) {
         at += at + 1 < b->attribute_count && b->firsts[at + 1] == i ? 1 : 0;
         if (b->sizes[i] > 0) {
             emu_operation operation;
-            result = linear_of(b->targets[i], b->sources[i], b->sizes[i], &b->attributes[at], &operation);
+            result = linear_of(b->targets[i], b->sources[i], b->sizes[i], &b->attributes[at],
+                               &operation);
             result = take(to, i, result, &operation);
         }
     }

@@ -98,8 +98,8 @@ void emu_graph_exec_close(CUgraphExec exec);
 CUresult emu_graph_exec_update(CUgraphExec exec, CUgraph graph);
 CUresult emu_graph_launch(CUgraphExec exec, CUstream stream);
 /*
- * Submits the whole graph as one piece of work, as long as its critical path. Conditional nodes in it run what they
- * choose beside that.
+ * Submits the whole graph as one piece of work, as long as its critical path. Conditional nodes in
+ * it run what they choose beside that.
  */
 void emu_graph_run_whole(CUgraphExec exec, CUstream stream);
 /* api/graph_nodes.c: pointers to a kernel node's arguments; NULL: they were not kept. */
