@@ -18,7 +18,7 @@ flags="$flags -include $here/../c/system/compat.h -I$here -I$here/../shm"
 [ "$arch" != aarch64 ] || flags="$flags -mbranch-protection=standard"
 {
   echo '{ global:'
-  sed -n 's/^\(PASS\|DENY\|HANDLED\|TEXT\)(\([A-Za-z0-9_]*\).*/  \2;/p' "$here/../shm/vgpu_nvml.def"
+  sed -n 's/^\(PASS\|DENY\|HIDE\|HANDLED\|TEXT\)(\([A-Za-z0-9_]*\).*/  \2;/p' "$here/../shm/vgpu_nvml.def"
   echo '  vgpu_nvml_version;'
   echo 'local: *; };'
 } > "$work/exports.map"

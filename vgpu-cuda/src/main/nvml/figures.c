@@ -137,6 +137,13 @@ nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned pid, voi
   return REAL(nvmlDeviceGetAccountingStats)(device, pid, stats);
 }
 
+/* The first field is the process, which the caller sets. */
+nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t device, unsigned *stats) {
+  if (vgpu__leased() && stats == NULL) return NVML_INVALID_ARGUMENT;
+  if (vgpu__leased() && !vgpu__is_own(*stats)) return NVML_NOT_FOUND;
+  return REAL(nvmlDeviceGetAccountingStats_v2)(device, stats);
+}
+
 /* ---- utilisation ---- */
 
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, struct nvml_utilization *utilization) {
@@ -150,8 +157,15 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, struct nvml_util
   return result;
 }
 
+/* The use of these engines is known for all users of the GPU together only. */
+static int vgpu__is_of_all(int type) {
+  return type == NVML_ENCODER_SAMPLES || type == NVML_DECODER_SAMPLES || type == NVML_JPEG_SAMPLES ||
+         type == NVML_OPTICAL_FLOW_SAMPLES;
+}
+
 nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int type, unsigned long long since_us, int *value_type,
                                   unsigned *count, struct nvml_sample *samples) {
+  if (vgpu__leased() && vgpu__is_of_all(type)) return NVML_NOT_SUPPORTED;
   if (!vgpu__leased() || (type != NVML_GPU_SAMPLES && type != NVML_MEMORY_SAMPLES)) {
     return REAL(nvmlDeviceGetSamples)(device, type, since_us, value_type, count, samples);
   }
@@ -211,4 +225,11 @@ nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, struct n
         .pid = usage.processes[i].pid, .time_us = usage.time_us, .sm = usage.processes[i].percent};
   }
   return NVML_SUCCESS;
+}
+
+/* GPM knows all users of the GPU together only. So the answer is that of a GPU without it, which has no samples. */
+nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, struct nvml_gpm_support *support) {
+  nvmlReturn_t result = REAL(nvmlGpmQueryDeviceSupport)(device, support);
+  if (result == NVML_SUCCESS && vgpu__leased()) support->supported = 0;
+  return result;
 }

@@ -20,6 +20,7 @@
 
 #define PASS(name)
 #define DENY(name)
+#define HIDE(name)
 #define HANDLED(name, params) VGPU_EXPORT nvmlReturn_t name params;
 #define TEXT(name, params) VGPU_EXPORT const char *name params;
 #include "vgpu_nvml.def"
@@ -36,6 +37,7 @@ struct vgpu_nvml_real {
 };
 #undef PASS
 #undef DENY
+#undef HIDE
 extern struct vgpu_nvml_real vgpu_nvml_real __attribute__((visibility("hidden")));
 #define REAL(name) vgpu_nvml_real.name
 

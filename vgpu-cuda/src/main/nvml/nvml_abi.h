@@ -21,6 +21,10 @@ enum {
   NVML_NO_INSTANCE = -1, /* as unsigned, an id of MIG instances: none */
   NVML_GPU_SAMPLES = 1,
   NVML_MEMORY_SAMPLES = 2,
+  NVML_ENCODER_SAMPLES = 3,
+  NVML_DECODER_SAMPLES = 4,
+  NVML_JPEG_SAMPLES = 8,
+  NVML_OPTICAL_FLOW_SAMPLES = 9,
   NVML_MODE_COMPUTE = 0,
   NVML_MODE_ALL = 3,
 };
@@ -79,6 +83,10 @@ struct nvml_process_usages {
   unsigned version, count;
   unsigned long long since_us;
   struct nvml_process_usage *items;
+};
+
+struct nvml_gpm_support {
+  unsigned version, supported;
 };
 
 struct nvml_sample {

@@ -21,6 +21,7 @@ static nvmlReturn_t vgpu__lacking(void) {
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #define PASS(name)
 #define DENY(name)
+#define HIDE(name)
 #define HANDLED(name, params) \
   static nvmlReturn_t lacking_##name params { return vgpu__lacking(); }
 #define TEXT(name, params) \
@@ -128,20 +129,26 @@ int vgpu__real_load(void) {
 
 /* ---- called by the trampolines ---- */
 
+enum refusal { NOT_REFUSED, DENIED, HIDDEN };
+
 struct vgpu_nvml_slot {
   void *target;
   const char *name;
-  uint64_t denied;
+  uint64_t refusal; /* under a virtual GPU: enum refusal */
   uint64_t padding;
 };
 
 static nvmlReturn_t vgpu__denied(void) { return NVML_NO_PERMISSION; }
 
+static nvmlReturn_t vgpu__hidden(void) { return NVML_NOT_SUPPORTED; }
+
 void *vgpu__nvml_bind(struct vgpu_nvml_slot *slot) __attribute__((visibility("hidden")));
 
 /* Called by trampolines-*.S. Keeps the address once the library is loaded. */
 void *vgpu__nvml_bind(struct vgpu_nvml_slot *slot) {
-  if (slot->denied && vgpu__lease_mode() != VGPU_NVML_OPEN) return (void *)(uintptr_t)&vgpu__denied;
+  if (slot->refusal != NOT_REFUSED && vgpu__lease_mode() != VGPU_NVML_OPEN) {
+    return slot->refusal == DENIED ? (void *)(uintptr_t)&vgpu__denied : (void *)(uintptr_t)&vgpu__hidden;
+  }
   void *found = vgpu__real_load() == 0 ? dlsym(library, slot->name) : NULL;
   if (found == NULL) return (void *)(uintptr_t)&vgpu__lacking;
   __atomic_store_n(&slot->target, found, __ATOMIC_RELEASE);

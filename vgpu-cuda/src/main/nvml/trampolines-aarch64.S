@@ -1,6 +1,6 @@
 /*
- * One trampoline per function that is passed through or denied: it jumps to its slot's target. That is at first the lazy
- * entry, which binds and jumps. Slots are laid out as struct vgpu_nvml_slot of real.c.
+ * One trampoline per function that is passed through, denied or hidden: it jumps to its slot's target. That is at first
+ * the lazy entry, which binds and jumps. Slots are laid out as struct vgpu_nvml_slot of real.c.
  */
 #include "../c/system/lazy-aarch64.h"
 
@@ -8,8 +8,9 @@
 #define TEXT(name, params)
 #define PASS(name) vgpu_nvml_slot name, 0;
 #define DENY(name) vgpu_nvml_slot name, 1;
+#define HIDE(name) vgpu_nvml_slot name, 2;
 
-.macro vgpu_nvml_slot name, denied
+.macro vgpu_nvml_slot name, refusal
   .section .rodata.str1.1, "aMS", %progbits, 1
 .Ltext_\name:
   .string "\name"
@@ -18,7 +19,7 @@
 .Lslot_\name:
   .quad .Llazy_\name
   .quad .Ltext_\name
-  .quad \denied
+  .quad \refusal
   .quad 0
   .text
   .p2align 4

@@ -42,7 +42,7 @@ case $1 in
     ;;
   nvml-exports)
     ${NM:-nm} -D --defined-only "$2" | sed 's/.* //' | sort > "$work/exported"
-    sed -n 's/^\(PASS\|DENY\|HANDLED\|TEXT\)(\([A-Za-z0-9_]*\).*/\2/p' "$main/shm/vgpu_nvml.def" > "$work/functions"
+    sed -n 's/^\(PASS\|DENY\|HIDE\|HANDLED\|TEXT\)(\([A-Za-z0-9_]*\).*/\2/p' "$main/shm/vgpu_nvml.def" > "$work/functions"
     { cat "$work/functions"; echo vgpu_nvml_version; } | sort > "$work/listed"
     [ -z "$(uniq -d "$work/listed")" ] || { echo "listed twice: $(uniq -d "$work/listed")" >&2; exit 1; }
     diff "$work/listed" "$work/exported"
@@ -83,7 +83,7 @@ case $1 in
     fi
     $cc -std=c11 -fsyntax-only -isystem "$include" "$here/nvml_abi_check.c"
     grep -oE 'DECLDIR +nvml[A-Za-z0-9_]+' "$include/nvml.h" | sed 's/.* //' | sort -u > "$work/header"
-    sed -n 's/^\(PASS\|DENY\|HANDLED\|TEXT\)(\([A-Za-z0-9_]*\).*/\2/p' "$main/shm/vgpu_nvml.def" | sort > "$work/listed"
+    sed -n 's/^\(PASS\|DENY\|HIDE\|HANDLED\|TEXT\)(\([A-Za-z0-9_]*\).*/\2/p' "$main/shm/vgpu_nvml.def" | sort > "$work/listed"
     missing=$(comm -13 "$work/listed" "$work/header")
     if [ -n "$missing" ]; then
       echo "nvml.h has functions that vgpu_nvml.def has not:" $missing >&2

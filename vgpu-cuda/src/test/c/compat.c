@@ -61,6 +61,8 @@ enum attaches { AT_LEAST_ONE, NONE };
       "VGPU_EMULATOR=devices=2,memory=1GiB,context=64MiB,integrated=on", NONE)  \
   ROW("nvml: processes", "nvml_processes", HOOK_AND_NVML, NULL, AT_LEAST_ONE)   \
   ROW("nvml: utilisation", "nvml_usage", HOOK_AND_NVML, NULL, AT_LEAST_ONE)     \
+  ROW("nvml: nothing of other tenants", "nvml_others", HOOK_AND_NVML, NULL, NONE) \
+  ROW("nvml: accounting of others", "nvml_accounting", HOOK_AND_NVML, NULL, NONE) \
   ROW("nvml: MIG devices", "nvml_mig", HOOK_AND_NVML, NULL, NONE)              \
   ROW("nvml: topology, newer functions", "nvml_topology", HOOK_AND_NVML, NULL, NONE) \
   ROW("nvml: many threads", "nvml_threads", HOOK_AND_NVML, NULL, NONE)         \

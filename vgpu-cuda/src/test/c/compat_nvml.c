@@ -192,6 +192,59 @@ static void role_nvml_usage(void) {
   end(pid, input);
 }
 
+/* Over compat_stub_nvml.c. */
+static nvmlDevice_t first_of_stub(const char *visible) {
+  setenv("VGPU_NVML", getenv("COMPAT_STUB_NVML"), 1);
+  setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+  return first();
+}
+
+/* Figures that the real library has only for all users of the GPU together. The process is its first user here. */
+static void role_nvml_others(void) {
+  struct nvml_gpm_support support = {.version = 1, .supported = 1};
+  struct nvml_sample samples[4];
+  nvmlReturn_t (*get)(nvmlDevice_t, void *, void *, void *);
+  nvmlReturn_t (*query)(nvmlDevice_t, struct nvml_gpm_support *);
+  nvmlReturn_t (*sample)(nvmlDevice_t, int, unsigned long long, int *, unsigned *, struct nvml_sample *);
+  nvmlDevice_t device = first();
+  void *found = dlsym(RTLD_DEFAULT, "nvmlGpmQueryDeviceSupport");
+  memcpy(&query, &found, sizeof query);
+  CHECK(found != NULL && query(device, &support) == NVML_SUCCESS && support.supported == 0, "as on a GPU without GPM");
+  CHECK(query(NULL, &support) == NVML_INVALID_ARGUMENT, "no device");
+  static const char *const hidden[] = {
+      "nvmlGpmSampleGet",            "nvmlGpmMigSampleGet",       "nvmlGpmMetricsGet",
+      "nvmlDeviceGetDynamicPstatesInfo", "nvmlDeviceGetEncoderSessions", "nvmlDeviceGetEncoderUtilization",
+      "nvmlDeviceGetDecoderUtilization",
+  };
+  for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
+    unsigned values[64] = {0};
+    found = dlsym(RTLD_DEFAULT, hidden[i]);
+    memcpy(&get, &found, sizeof get);
+    CHECK(found != NULL && get(device, &values[0], &values[16], &values[32]) == NVML_NOT_SUPPORTED, "%s", hidden[i]);
+  }
+  found = dlsym(RTLD_DEFAULT, "nvmlDeviceGetSamples");
+  memcpy(&sample, &found, sizeof sample);
+  for (int type = 0; type < 7; type++) {
+    int is_of_all = type == 3 || type == 4, kind; /* encoder, decoder */
+    unsigned count = 4;
+    nvmlReturn_t result = sample(device, type, 0, &kind, &count, samples);
+    CHECK((result == NVML_NOT_SUPPORTED) == is_of_all, "samples of type %d: %d", type, result);
+  }
+}
+
+/* The second form of a process's accounting names the process in what it fills. */
+static void role_nvml_accounting(void) {
+  unsigned stats[32] = {(unsigned)getpid()};
+  nvmlReturn_t (*get)(nvmlDevice_t, unsigned *);
+  nvmlDevice_t device = first_of_stub("GPU-a");
+  void *found = dlsym(RTLD_DEFAULT, "nvmlDeviceGetAccountingStats_v2");
+  memcpy(&get, &found, sizeof get);
+  CHECK(found != NULL && get(device, stats) == NVML_NOT_FOUND, "a process without a context");
+  stats[0] = 1;
+  CHECK(get(device, stats) == NVML_NOT_FOUND && stats[2] == 0, "another's");
+  CHECK(get(device, NULL) == NVML_INVALID_ARGUMENT, "NULL");
+}
+
 /* Calls that would change the GPU for all, and invalid calls. */
 static void role_nvml_denied(void) {
   nvmlReturn_t (*set)(nvmlDevice_t, unsigned), (*query)(nvmlDevice_t, unsigned *);
@@ -229,13 +282,6 @@ static void role_nvml_threads(void) {
   pthread_t threads[8];
   for (int i = 0; i < 8; i++) CHECK(pthread_create(&threads[i], NULL, asks, NULL) == 0, "thread");
   for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
-}
-
-/* Over compat_stub_nvml.c. */
-static nvmlDevice_t first_of_stub(const char *visible) {
-  setenv("VGPU_NVML", getenv("COMPAT_STUB_NVML"), 1);
-  setenv("CUDA_VISIBLE_DEVICES", visible, 1);
-  return first();
 }
 
 static void is_named(nvmlDevice_t device, const char *name) {
@@ -286,6 +332,7 @@ static const struct {
 } roles[] = {
     ROLE(nvml_linked),  ROLE(nvml_dlopen),    ROLE(nvml_dlopen_path), ROLE(nvml_refused), ROLE(nvml_open),
     ROLE(nvml_devices), ROLE(nvml_processes), ROLE(nvml_usage),       ROLE(nvml_denied),
+    ROLE(nvml_others),  ROLE(nvml_accounting),
     ROLE(nvml_mig),     ROLE(nvml_topology), ROLE(nvml_threads),
 };
 

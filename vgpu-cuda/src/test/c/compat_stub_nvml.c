@@ -68,5 +68,11 @@ API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory
   return NVML_SUCCESS;
 }
 
+API nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t device, unsigned *stats) {
+  (void)device;
+  stats[2] = 77; /* percent */
+  return NVML_SUCCESS;
+}
+
 API int nvmlOfTheFuture(void);
 API int nvmlOfTheFuture(void) { return 4711; }

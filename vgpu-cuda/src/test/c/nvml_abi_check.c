@@ -34,6 +34,10 @@ SAME(NVML_UNKNOWN, NVML_ERROR_UNKNOWN);
 SAME(NVML_UUID_SIZE, NVML_DEVICE_UUID_V2_BUFFER_SIZE);
 SAME(NVML_GPU_SAMPLES, NVML_GPU_UTILIZATION_SAMPLES);
 SAME(NVML_MEMORY_SAMPLES, NVML_MEMORY_UTILIZATION_SAMPLES);
+SAME(NVML_ENCODER_SAMPLES, NVML_ENC_UTILIZATION_SAMPLES);
+SAME(NVML_DECODER_SAMPLES, NVML_DEC_UTILIZATION_SAMPLES);
+SAME(NVML_JPEG_SAMPLES, NVML_JPG_UTILIZATION_SAMPLES);
+SAME(NVML_OPTICAL_FLOW_SAMPLES, NVML_OFA_UTILIZATION_SAMPLES);
 SAME(NVML_MODE_COMPUTE, NVML_PROCESS_MODE_COMPUTE);
 SAME(NVML_MODE_ALL, NVML_PROCESS_MODE_ALL);
 SAME(NVML_VERSION(struct nvml_memory_v2, 2), nvmlMemory_v2);
@@ -103,6 +107,10 @@ AT(nvml_process_usages, version, nvmlProcessesUtilizationInfo_v1_t, version);
 AT(nvml_process_usages, count, nvmlProcessesUtilizationInfo_v1_t, processSamplesCount);
 AT(nvml_process_usages, since_us, nvmlProcessesUtilizationInfo_v1_t, lastSeenTimeStamp);
 AT(nvml_process_usages, items, nvmlProcessesUtilizationInfo_v1_t, procUtilArray);
+
+SIZE(nvml_gpm_support, nvmlGpmSupport_t);
+AT(nvml_gpm_support, version, nvmlGpmSupport_t, version);
+AT(nvml_gpm_support, supported, nvmlGpmSupport_t, isSupportedDevice);
 
 SIZE(nvml_sample, nvmlSample_t);
 AT(nvml_sample, time_us, nvmlSample_t, timeStamp);

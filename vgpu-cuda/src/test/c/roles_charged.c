@@ -224,6 +224,22 @@ static void check_small_copies(CUstream stream) {
   CHECK(copy_records(stream, SHM_LEVEL2_OFF, SHM_LEVEL2_WHY_NONE) > 0, "may be stopped later: not measured");
 }
 
+/* Rounds in several streams are all measured. Each stream has two events, and its end is asked on two clocks. */
+static void check_calls_of_streams(CUfunction function) {
+  enum { ROUNDS = 200, EACH = 10 };
+  CUstream streams[STREAMS];
+  make_streams(streams);
+  struct stub_calls before = *own_calls();
+  for (int i = 1; i <= ROUNDS * EACH; i++) {
+    CHECK(launch(function, streams[i % STREAMS]) == ABI_SUCCESS, "launch");
+    if (i % EACH == 0) CHECK(cuCtxSynchronize() == ABI_SUCCESS, "sync");
+  }
+  const struct stub_calls *after = own_calls();
+  double records = (double)(after->records - before.records) / ROUNDS, elapsed = (double)(after->elapsed - before.elapsed) / ROUNDS;
+  printf("  %d kernels in %d streams waited for: %.2f records, %.2f elapsed a round\n", EACH, STREAMS, records, elapsed);
+  CHECK(records < 3 * STREAMS && elapsed < 3 * STREAMS, "%.2f records, %.2f elapsed", records, elapsed);
+}
+
 /* How many driver calls the measurement costs a program that waits for each kernel. */
 void role_calls(const char *unused) {
   (void)unused;
@@ -250,5 +266,6 @@ void role_calls(const char *unused) {
   printf("  2000 never waited for: %llu records, %llu elapsed, %llu queries\n", (unsigned long long)(after->records - before.records),
          (unsigned long long)(after->elapsed - before.elapsed), (unsigned long long)(after->queries - before.queries));
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  check_calls_of_streams(function);
   check_small_copies(stream);
 }

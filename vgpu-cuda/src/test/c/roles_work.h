@@ -23,4 +23,9 @@ void role_lazy(const char *argument);
 void role_calls(const char *argument);
 void role_rounds(const char *argument);
 
+/* roles_graphs.c */
+void role_graphs(const char *unused);
+void role_graphs_long(const char *unused);
+void role_graphs_conditional(const char *unused);
+
 #endif

@@ -84,6 +84,7 @@ void test_copies_apart(void);
 void test_launches_counted(void);
 void test_graphs_measured(void);
 void test_graphs_long(void);
+void test_graphs_conditional(void);
 void test_waits_uncharged(void);
 void test_stops_uncharged(void);
 void test_peers_no_credit(void);

@@ -253,6 +253,7 @@ static const struct {
     {"launches-counted", test_launches_counted},
     {"graphs-measured", test_graphs_measured},
     {"graphs-long", test_graphs_long},
+    {"graphs-conditional", test_graphs_conditional},
     {"waits-uncharged", test_waits_uncharged},
     {"stops-uncharged", test_stops_uncharged},
     {"peers-no-credit", test_peers_no_credit},

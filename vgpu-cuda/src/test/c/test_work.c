@@ -79,6 +79,8 @@ void test_graphs_measured(void) { one_role("graphs", (uint32_t)SHM_GRANT_OPEN); 
 
 void test_graphs_long(void) { one_role("graphs-long", (uint32_t)SHM_GRANT_OPEN); }
 
+void test_graphs_conditional(void) { one_role("graphs-conditional", (uint32_t)SHM_GRANT_OPEN); }
+
 void test_waits_uncharged(void) {
   one_role("waits", (uint32_t)SHM_GRANT_OPEN);
   one_role("begins-late", (uint32_t)SHM_GRANT_OPEN);

@@ -301,6 +301,37 @@ static void test_charges_no_future(void) {
   IS(charge(99900, 99950), 0);
 }
 
+/*
+ * A hostile process of the lease writes any time, before each charge. At most it makes work that had ended by then free:
+ * nothing is charged more than its own length, and a future time is not believed.
+ */
+static void test_charges_whatever_is_written(void) {
+  begin_charging();
+  const uint64_t written[] = {0, 1, start_of - 1, start_of + 120, now - 1, now, now + 1, 1ull << 63, UINT64_MAX - 1, UINT64_MAX};
+  for (unsigned i = 0; i < sizeof written / sizeof *written; i++) {
+    for (unsigned k = 0; k < sizeof written / sizeof *written; k++) {
+      begin_charging();
+      IS(charge(0, 100), 100);
+      IS(charge(200, 300), 100); /* skips 100 to 200 */
+      ledger.busy_until_ns = written[i];
+      uint64_t first = charge(50, 310);
+      CHECK(first <= 260, "%llu: 260 ns count as %llu", (unsigned long long)written[i], (unsigned long long)first);
+      CHECK(written[i] <= now || first >= 10, "%llu makes it free", (unsigned long long)written[i]);
+      ledger.busy_until_ns = written[k];
+      uint64_t second = charge(90, 320);
+      CHECK(second <= 230, "%llu, %llu: 230 ns count as %llu", (unsigned long long)written[i], (unsigned long long)written[k],
+            (unsigned long long)second);
+      ledger.busy_until_ns = written[k];
+      charge(400, 410); /* skips what was skipped before */
+      ledger.busy_until_ns = written[i];
+      uint64_t third = charge(100, 210), last = charge(0, 420);
+      CHECK(third <= 110 && last <= 420, "%llu, %llu: 110 ns count as %llu, 420 as %llu", (unsigned long long)written[i],
+            (unsigned long long)written[k], (unsigned long long)third, (unsigned long long)last);
+      CHECK(ledger.busy_until_ns <= now, "%llu stays", (unsigned long long)ledger.busy_until_ns);
+    }
+  }
+}
+
 /* While its channels were stopped, the GPU was not this lease's. */
 static void test_stopped_time_is_free(void) {
   begin_charging();
@@ -339,6 +370,7 @@ int main(void) {
   test_remembers_the_last_gaps();
   test_forgets_no_gap_without_need();
   test_charges_no_future();
+  test_charges_whatever_is_written();
   test_stopped_time_is_free();
   test_one_at_a_time();
   printf("%s gate\n", failures == 0 ? "ok  " : "FAIL");

@@ -209,17 +209,23 @@ static int vgpu__is_on_device(CUdeviceptr pointer) {
   return REAL(cuPointerGetAttribute)(&type, MEMORY_TYPE, pointer) == ABI_SUCCESS && type == TYPE_DEVICE;
 }
 
-/* Of a batch, the first LOOKS copies are examined: if one is within the device, the batch counts as GPU time. */
-enum { LOOKS = 16 };
+/*
+ * A batch counts as GPU time if one of its copies is within the device, or if it has more copies than are examined. The
+ * lists are read some copies at a time.
+ */
+enum { MOST_COPIES = 65536, SOME_COPIES = 128, SOME_OPERATIONS = 16 };
 
 static enum vgpu_piece_kind vgpu__kind_of_lists(uint64_t targets, uint64_t sources, uint64_t count) {
-  uint64_t to[LOOKS], from[LOOKS];
-  size_t looks = count < LOOKS ? (size_t)count : (size_t)LOOKS;
-  if (looks == 0 || vgpu__peek(to, targets, looks * sizeof *to) != 0 || vgpu__peek(from, sources, looks * sizeof *from) != 0) {
-    return PIECE_WORK;
-  }
-  for (size_t i = 0; i < looks; i++) {
-    if (vgpu__is_on_device(to[i]) && vgpu__is_on_device(from[i])) return PIECE_WORK;
+  uint64_t to[SOME_COPIES], from[SOME_COPIES];
+  if (count == 0 || count > MOST_COPIES) return PIECE_WORK;
+  for (uint64_t first = 0; first < count; first += SOME_COPIES) {
+    size_t some = count - first < SOME_COPIES ? (size_t)(count - first) : (size_t)SOME_COPIES;
+    uint64_t offset = first * sizeof *to;
+    if (vgpu__peek(to, targets + offset, some * sizeof *to) != 0) return PIECE_WORK;
+    if (vgpu__peek(from, sources + offset, some * sizeof *from) != 0) return PIECE_WORK;
+    for (size_t i = 0; i < some; i++) {
+      if (vgpu__is_on_device(to[i]) && vgpu__is_on_device(from[i])) return PIECE_WORK;
+    }
   }
   return PIECE_COPY;
 }
@@ -229,11 +235,14 @@ static int vgpu__operand_is_on_device(const struct abi_operand *operand) {
 }
 
 static enum vgpu_piece_kind vgpu__kind_of_operands(uint64_t list, uint64_t count) {
-  struct abi_batch_3d all[LOOKS];
-  size_t looks = count < LOOKS ? (size_t)count : (size_t)LOOKS;
-  if (looks == 0 || vgpu__peek(all, list, looks * sizeof *all) != 0) return PIECE_WORK;
-  for (size_t i = 0; i < looks; i++) {
-    if (vgpu__operand_is_on_device(&all[i].source) && vgpu__operand_is_on_device(&all[i].target)) return PIECE_WORK;
+  struct abi_batch_3d all[SOME_OPERATIONS];
+  if (count == 0 || count > MOST_COPIES) return PIECE_WORK;
+  for (uint64_t first = 0; first < count; first += SOME_OPERATIONS) {
+    size_t some = count - first < SOME_OPERATIONS ? (size_t)(count - first) : (size_t)SOME_OPERATIONS;
+    if (vgpu__peek(all, list + first * sizeof *all, some * sizeof *all) != 0) return PIECE_WORK;
+    for (size_t i = 0; i < some; i++) {
+      if (vgpu__operand_is_on_device(&all[i].source) && vgpu__operand_is_on_device(&all[i].target)) return PIECE_WORK;
+    }
   }
   return PIECE_COPY;
 }

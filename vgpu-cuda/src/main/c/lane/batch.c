@@ -33,8 +33,9 @@ static uint32_t vgpu__plan(const struct vgpu_lane *lane, uint64_t now) {
 }
 
 uint64_t vgpu__piece_cost(const struct vgpu_tenant *tenant, const struct vgpu_piece *piece) {
-  if (piece->kind == PIECE_COPY || piece->cost_ns != 0) return piece->kind == PIECE_COPY ? 0 : piece->cost_ns;
-  return piece->guessed ? vgpu__bound_ns(tenant) : BATCH_NS;
+  uint64_t bound = vgpu__bound_ns(tenant), least = piece->varies ? bound / 2 : 0;
+  if (piece->kind == PIECE_COPY || piece->cost_ns > least) return piece->kind == PIECE_COPY ? 0 : piece->cost_ns;
+  return piece->varies ? least : piece->guessed ? bound : BATCH_NS;
 }
 
 /* Sets how many launches the batch about to be opened may have, and its expected time. */
@@ -310,10 +311,9 @@ static uint64_t vgpu__without_pause(const struct vgpu_batch *batch, uint64_t too
  * that the batch began behind the previous one, or at once. Otherwise, or if level 2 may stop it, its end time must be known.
  */
 static int vgpu__is_only(const struct vgpu_lane *lane, const struct vgpu_batch *batch, uint32_t done) {
-  const struct vgpu_tenant *tenant = lane->tenant;
   if (batch->kind != PIECE_WORK) return 1;
-  return batch->only && LOAD(tenant->slot->busy) == vgpu__works(lane) + done && vgpu__never_stops(tenant) &&
-         vgpu__peers_alone(tenant);
+  return batch->only && LOAD(lane->tenant->slot->busy) == vgpu__works(lane) + done && vgpu__never_stops(lane->tenant) &&
+         vgpu__peers_alone(lane->tenant);
 }
 
 static uint64_t vgpu__call_ns(const struct vgpu_batch *batch) {

@@ -3,6 +3,10 @@
  * its launch counts against the bound with the graph's own time, not with that of the kernels beside it. An unmeasured
  * graph is assumed to take as long as the longer first-measured graphs, or to fill the bound. None of it counts as over
  * before it has ended.
+ *
+ * A graph with a conditional node varies: the GPU decides at each launch how long it takes. So each launch is a batch of
+ * its own, and counts as half the bound at least: one runs, and one is queued. An update of a graph that can be launched
+ * neither adds nor removes such a node (its topology must stay the same), so one look at its instantiation is enough.
  */
 #include "lane.h"
 
@@ -13,12 +17,14 @@ struct graph {
   CUgraphExec exec; /* NULL: free entry */
   uint32_t generation;
   int due; /* to be measured at its next launch */
+  int varies; /* it has a conditional node */
   uint64_t each_ns;
 };
 
 static struct graph graphs[GRAPHS];
 static struct vgpu_lock graphs_lock;
 static uint32_t generations;
+static uint32_t conditions; /* the program made a condition: graphs may vary */
 static uint32_t epoch = 1; /* changes when a graph is destroyed */
 static uint64_t typical_ns; /* time of graphs at their first measurement: follows the longer ones */
 
@@ -53,7 +59,7 @@ int vgpu__graph_piece(CUgraphExec exec, struct vgpu_piece *piece) {
   vgpu__lock(&graphs_lock);
   struct graph *graph = vgpu__graph_of(exec, 1);
   if (graph != NULL) {
-    alone = graph->each_ns == 0 || graph->each_ns > SHORT_NS || graph->due;
+    alone = graph->each_ns == 0 || graph->each_ns > SHORT_NS || graph->due || graph->varies;
     graph->due = !alone; /* short: shares batches until this thread's next look-up, which measures it */
     if (!alone) {
       recent.exec = exec;
@@ -66,6 +72,8 @@ int vgpu__graph_piece(CUgraphExec exec, struct vgpu_piece *piece) {
       piece->guessed = 1;
     }
   }
+  piece->varies = graph == NULL ? LOAD(conditions) != 0 : graph->varies;
+  piece->guessed |= piece->varies;
   vgpu__unlock(&graphs_lock);
   return alone;
 }
@@ -93,6 +101,22 @@ void vgpu__graph_forget(CUgraphExec exec) {
 void vgpu__graphs_forget(void) {
   graphs_lock.word = 0;
   typical_ns = 0;
+  conditions = 0;
   epoch++;
   for (unsigned i = 0; i < GRAPHS; i++) graphs[i] = (struct graph){.exec = NULL};
+}
+
+/* Graphs are searched for conditional nodes only once there is a condition, which each such node needs. */
+abi_result cuGraphConditionalHandleCreate(uint64_t *handle, void *graph, CUcontext context, unsigned initial, unsigned flags) {
+  STORE(conditions, 1);
+  return REAL(cuGraphConditionalHandleCreate)(handle, graph, context, initial, flags);
+}
+
+void vgpu__graph_instantiated(void *graph, CUgraphExec exec) {
+  if (LIKELY(LOAD(conditions) == 0) || exec == NULL || !vgpu__graph_has_condition(graph)) return;
+  vgpu__lock(&graphs_lock);
+  struct graph *made = vgpu__graph_of(exec, 1);
+  if (made != NULL) *made = (struct graph){.exec = exec, .generation = ++generations, .varies = 1};
+  STORE_RELEASE(epoch, epoch + 1);
+  vgpu__unlock(&graphs_lock);
 }

@@ -73,7 +73,8 @@ struct vgpu_piece {
   CUgraphExec graph;   /* to measure, or NULL */
   uint32_t generation; /* of that graph's entry */
   uint64_t cost_ns;    /* expected time; 0: unknown */
-  int guessed;         /* cost_ns is a guess: the graph was not measured yet */
+  int guessed;         /* cost_ns is a guess: the graph was not measured yet, or varies */
+  int varies;          /* the next launch may take any time: it counts as half the bound at least */
   int waits; /* the call may return long after its work was queued */
   /* of a copy: small ones are not measured; SMALL_LAST ends on the host, which may pause afterwards */
   enum { PIECE_LARGE, PIECE_SMALL, PIECE_SMALL_LAST } size;
@@ -100,6 +101,7 @@ void vgpu__fresh_forget(void); /* handles may be reused */
 /* How to launch a graph. 1: as a piece of its own, to be measured; 0: it is short and shares a batch. */
 int vgpu__graph_piece(CUgraphExec graph, struct vgpu_piece *piece);
 void vgpu__graph_measured(CUgraphExec graph, uint32_t generation, uint64_t took_ns);
+void vgpu__graph_instantiated(void *graph, CUgraphExec exec);
 void vgpu__graph_forget(CUgraphExec graph); /* before it is destroyed */
 void vgpu__graphs_forget(void);
 

@@ -38,6 +38,7 @@ void vgpu__rounds_forget(struct vgpu_lane *lane) {
 
 int vgpu__round_begins(struct vgpu_lane *lane, const struct vgpu_piece *piece) {
   const struct vgpu_tenant *tenant = lane->tenant;
+  if (piece != NULL && piece->varies) return 0;
   if (piece != NULL ? piece->graph == NULL || piece->graph != lane->rounds.graph : lane->rounds.graph != NULL) return 0;
   if (lane->rounds.left == 0 || !lane->idle || !lane->only || lane->owner != 0 || lane->stalled) return 0;
   if (!vgpu__never_stops(tenant) || !vgpu__peers_alone(tenant)) return 0;

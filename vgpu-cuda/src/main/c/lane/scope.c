@@ -81,7 +81,10 @@ void vgpu__graph_gone(CUgraphExec graph) {
 #define INSTANTIATE(call)     \
   REFUSED_AFTER_THE_END;      \
   abi_result result = call;   \
-  if (result == ABI_SUCCESS && graph != NULL) vgpu__graph_memory_made(of, *graph); \
+  if (result == ABI_SUCCESS && graph != NULL) {   \
+    vgpu__graph_memory_made(of, *graph);          \
+    vgpu__graph_instantiated(of, *graph);         \
+  }                                               \
   return vgpu__graph_made(result, graph)
 
 abi_result cuGraphInstantiate(CUgraphExec *graph, void *of, void **error_node, char *log, size_t log_size) {
@@ -126,7 +129,7 @@ abi_result vgpu__launch_as(struct vgpu_tenant *owner, CUgraphExec graph, CUstrea
   int counted = 0;
   vgpu__close_stream(named);
   vgpu__scope.as = owner;
-  struct vgpu_piece piece;
+  struct vgpu_piece piece = {.kind = PIECE_WORK}; /* of a short graph that this thread launched last nothing is told */
   vgpu__graph_piece(graph, &piece);
   abi_result result = vgpu__piece_enter(&entry, &piece, named, &counted);
   if (result == ABI_SUCCESS) {

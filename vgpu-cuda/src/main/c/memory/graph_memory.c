@@ -8,7 +8,7 @@
 
 #include "memory.h"
 
-enum { DEVICES = 64, DEPTH = 8, NODE_GRAPH = 4, NODE_ALLOC = 10, ATTRIBUTE_USED = 0, ATTRIBUTE_RESERVED = 2 };
+enum { DEVICES = 64, DEPTH = 8, NODE_GRAPH = 4, NODE_ALLOC = 10, NODE_CONDITIONAL = 13, ATTRIBUTE_USED = 0, ATTRIBUTE_RESERVED = 2 };
 
 static const uint64_t STEP = (uint64_t)32 << 20;
 
@@ -78,43 +78,56 @@ abi_result cuDeviceGraphMemTrim(CUdevice device) {
 
 void vgpu__graph_memory_reset(CUdevice device) { vgpu__account_look(device); }
 
-/* ---- how much a graph allocates ---- */
+/* ---- what a graph and its child graphs hold ---- */
 
-static uint64_t vgpu__graph_bytes(void *graph, int depth);
+struct content {
+  uint64_t bytes; /* of allocation nodes */
+  int condition;  /* a conditional node, or something that could not be looked at */
+};
 
-static uint64_t vgpu__node_bytes(void *node, int depth) {
+static void vgpu__graph_content(void *graph, int depth, struct content *content);
+
+static void vgpu__node_content(void *node, int depth, struct content *content) {
   int type = -1;
   void *child = NULL;
   struct abi_mem_alloc_node params = {.bytes = 0};
-  if (REAL(cuGraphNodeGetType)(node, &type) != ABI_SUCCESS) return 0;
+  if (REAL(cuGraphNodeGetType)(node, &type) != ABI_SUCCESS || type == NODE_CONDITIONAL) content->condition = 1;
   if (type == NODE_ALLOC && REAL(cuGraphMemAllocNodeGetParams)(node, &params) == ABI_SUCCESS) {
-    return (params.bytes + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
+    content->bytes += (params.bytes + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
   }
-  if (type == NODE_GRAPH && REAL(cuGraphChildGraphNodeGetGraph)(node, &child) == ABI_SUCCESS) {
-    return vgpu__graph_bytes(child, depth + 1);
-  }
-  return 0;
+  if (type != NODE_GRAPH) return;
+  if (REAL(cuGraphChildGraphNodeGetGraph)(node, &child) == ABI_SUCCESS) vgpu__graph_content(child, depth + 1, content);
+  else content->condition = 1;
 }
 
-/* The bytes of all allocation nodes of a graph and its child graphs. */
-static uint64_t vgpu__graph_bytes(void *graph, int depth) {
-  size_t count = 0;
-  uint64_t bytes = 0;
-  if (depth == DEPTH || REAL(cuGraphGetNodes)(graph, NULL, &count) != ABI_SUCCESS || count == 0) return 0;
-  size_t size = count * sizeof(void *);
-  void **nodes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (nodes == MAP_FAILED) return 0;
-  if (REAL(cuGraphGetNodes)(graph, nodes, &count) == ABI_SUCCESS) {
-    for (size_t i = 0; i < count; i++) bytes += vgpu__node_bytes(nodes[i], depth);
+static void vgpu__graph_content(void *graph, int depth, struct content *content) {
+  size_t count = 0, size = 0;
+  if (depth == DEPTH || REAL(cuGraphGetNodes)(graph, NULL, &count) != ABI_SUCCESS) {
+    content->condition = 1;
+    return;
   }
-  munmap(nodes, size);
-  return bytes;
+  if (count == 0) return;
+  size = count * sizeof(void *);
+  void **nodes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (nodes == MAP_FAILED || REAL(cuGraphGetNodes)(graph, nodes, &count) != ABI_SUCCESS) {
+    content->condition = 1;
+  } else {
+    for (size_t i = 0; i < count; i++) vgpu__node_content(nodes[i], depth, content);
+  }
+  if (nodes != MAP_FAILED) munmap(nodes, size);
+}
+
+int vgpu__graph_has_condition(void *graph) {
+  struct content content = {.bytes = 0};
+  vgpu__graph_content(graph, 0, &content);
+  return content.condition;
 }
 
 void vgpu__graph_memory_made(void *graph, CUgraphExec exec) {
   if (LIKELY(!LOAD(vgpu__graph_memory_seen)) || exec == NULL) return;
-  uint64_t bytes = vgpu__graph_bytes(graph, 0);
-  if (bytes > 0) vgpu__table_put(vgpu_tenant_current(), KIND_GRAPH_MEMORY, (uint64_t)(uintptr_t)exec, bytes, 0);
+  struct content content = {.bytes = 0};
+  vgpu__graph_content(graph, 0, &content);
+  if (content.bytes > 0) vgpu__table_put(vgpu_tenant_current(), KIND_GRAPH_MEMORY, (uint64_t)(uintptr_t)exec, content.bytes, 0);
 }
 
 void vgpu__graph_memory_gone(CUgraphExec exec) {

@@ -92,6 +92,7 @@ struct vgpu_graph_charge {
   uint64_t bytes;
 };
 extern uint32_t vgpu__graph_memory_seen VGPU_INTERNAL; /* an allocation node was made in this process */
+int vgpu__graph_has_condition(void *graph); /* or may have: a conditional node, also in child graphs */
 void vgpu__graph_memory_made(void *graph, CUgraphExec exec);
 void vgpu__graph_memory_gone(CUgraphExec exec);
 abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge *charge);

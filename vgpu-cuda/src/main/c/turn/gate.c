@@ -104,6 +104,10 @@ static uint64_t vgpu__charge_gaps(struct vgpu_gate *gate, uint64_t start_ns, uin
 /*
  * Charges the part of [start, end) that the lease has not been charged yet: two streams at once are one GPU. Returns
  * the nanoseconds added.
+ *
+ * Any process of the lease may have written anything into `busy_until_ns`. A time in the future is not believed. With
+ * any other, a batch is charged its own length at most. What cannot be seen is a claim that the GPU time before now was
+ * charged already.
  */
 uint64_t vgpu__charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns) {
   uint64_t *until = &tenant->ledger->busy_until_ns;
@@ -119,6 +123,9 @@ uint64_t vgpu__charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t en
     added = vgpu__ran_ns(from, end_ns) + vgpu__charge_gaps(&tenant->gate, start_ns, end_ns, seen, seen < start_ns ? start_ns : 0);
     break;
   }
+  /* If the time was set back, gaps may overlap each other and what was charged. */
+  uint64_t most = end_ns > start_ns ? end_ns - start_ns : 0;
+  if (added > most) added = most;
   if (added > 0) __atomic_fetch_add(&tenant->slot->gpu_ns, added, __ATOMIC_RELEASE);
   return added;
 }

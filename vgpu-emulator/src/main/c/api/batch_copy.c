@@ -63,28 +63,41 @@ static bool is_batch(const batch *b) {
     return b->firsts[b->attribute_count - 1] < b->count;
 }
 
-/* Checks all copies, or submits them. *failed becomes the copy that fails. */
-static CUresult each_linear(const batch *b, CUstream stream, bool per_thread, bool submits,
-                            size_t *failed) {
+/* Where copies go, and whether they are submitted or only checked. *failed: the copy that fails. */
+typedef struct {
+    CUstream stream;
+    bool per_thread;
+    bool submits;
+    size_t *failed;
+} destination;
+
+/* Takes copy number i, which `made` says is right. */
+static CUresult take(const destination *to, size_t i, CUresult made,
+                     const emu_operation *operation) {
+    CUresult result = made;
+    if (made == CUDA_SUCCESS) {
+        result = to->submits ? emu_transfer(to->stream, to->per_thread, false, operation)
+                             : check_stream(to->stream, to->per_thread, operation->reads_at_once);
+    }
+    if (result != CUDA_SUCCESS) {
+        *to->failed = i;
+    }
+    return result;
+}
+
+static CUresult each_linear(const batch *b, const destination *to) {
+    CUresult result = CUDA_SUCCESS;
     size_t at = 0;
-    for (size_t i = 0; i < b->count; i++) {
+    for (size_t i = 0; result == CUDA_SUCCESS && i < b->count; i++) {
         at += at + 1 < b->attribute_count && b->firsts[at + 1] == i ? 1 : 0;
-        if (b->sizes[i] == 0) {
-            continue;
-        }
-        emu_operation operation;
-        CUresult result = linear_of(b->targets[i], b->sources[i], b->sizes[i], &b->attributes[at],
-                                    &operation);
-        if (result == CUDA_SUCCESS) {
-            result = submits ? emu_transfer(stream, per_thread, false, &operation)
-                             : check_stream(stream, per_thread, operation.reads_at_once);
-        }
-        if (result != CUDA_SUCCESS) {
-            *failed = i;
-            return result;
+        if (b->sizes[i] > 0) {
+            emu_operation operation;
+            result = linear_of(b->targets[i], b->sources[i], b->sizes[i], &b->attributes[at],
+                               &operation);
+            result = take(to, i, result, &operation);
         }
     }
-    return CUDA_SUCCESS;
+    return result;
 }
 
 static CUresult copy_batch(const batch *b, size_t *failed, CUstream stream, bool per_thread) {
@@ -93,11 +106,13 @@ static CUresult copy_batch(const batch *b, size_t *failed, CUstream stream, bool
     EMU_INITIALIZED();
     *failed = SIZE_MAX;
     EMU_REQUIRE(is_batch(b) && !is_legacy(stream, per_thread));
+    destination to = {stream, per_thread, false, failed};
     CUresult result = check_stream(stream, per_thread, false);
     if (result == CUDA_SUCCESS) {
-        result = each_linear(b, stream, per_thread, false, failed);
+        result = each_linear(b, &to);
     }
-    return result == CUDA_SUCCESS ? each_linear(b, stream, per_thread, true, failed) : result;
+    to.submits = true;
+    return result == CUDA_SUCCESS ? each_linear(b, &to) : result;
 }
 
 /* An end of a copy, in the form of cuMemcpy3D. */
@@ -165,22 +180,14 @@ static CUresult box_of(const CUDA_MEMCPY3D_BATCH_OP *op, emu_operation *operatio
     return result;
 }
 
-/* As each_linear. */
-static CUresult each_box(const CUDA_MEMCPY3D_BATCH_OP *ops, size_t count, CUstream stream,
-                         bool per_thread, bool submits, size_t *failed) {
-    for (size_t i = 0; i < count; i++) {
+static CUresult each_box(const CUDA_MEMCPY3D_BATCH_OP *ops, size_t count, const destination *to) {
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++) {
         emu_operation operation;
-        CUresult result = box_of(&ops[i], &operation);
-        if (result == CUDA_SUCCESS) {
-            result = submits ? emu_transfer(stream, per_thread, false, &operation)
-                             : check_stream(stream, per_thread, operation.reads_at_once);
-        }
-        if (result != CUDA_SUCCESS) {
-            *failed = i;
-            return result;
-        }
+        result = box_of(&ops[i], &operation);
+        result = take(to, i, result, &operation);
     }
-    return CUDA_SUCCESS;
+    return result;
 }
 
 static CUresult copy_boxes(const CUDA_MEMCPY3D_BATCH_OP *ops, size_t count, size_t *failed,
@@ -190,11 +197,13 @@ static CUresult copy_boxes(const CUDA_MEMCPY3D_BATCH_OP *ops, size_t count, size
     EMU_INITIALIZED();
     *failed = SIZE_MAX;
     EMU_REQUIRE(ops != NULL && count > 0 && flags == 0);
+    destination to = {stream, per_thread, false, failed};
     CUresult result = check_stream(stream, per_thread, false);
     if (result == CUDA_SUCCESS) {
-        result = each_box(ops, count, stream, per_thread, false, failed);
+        result = each_box(ops, count, &to);
     }
-    return result == CUDA_SUCCESS ? each_box(ops, count, stream, per_thread, true, failed) : result;
+    to.submits = true;
+    return result == CUDA_SUCCESS ? each_box(ops, count, &to) : result;
 }
 
 static CUresult copy_one(CUdeviceptr target, CUdeviceptr source, size_t bytes,

@@ -1,7 +1,5 @@
 #include "conditional.h"
 
-#include "timeline.h"
-
 #include <stdlib.h>
 
 emu_pool emu_conditions = EMU_POOL(emu_condition, 1 << 16);
@@ -150,18 +148,6 @@ static void reset(const emu_conditional *conditional) {
     }
 }
 
-/* A body takes as long as its longest path, beside the conditional nodes in it. */
-static void run_body(CUgraphExec exec, CUstream stream) {
-    for (size_t i = 0; i < exec->count; i++) {
-        emu_operation operation = exec->steps[i].operation;
-        operation.duration_ns = 0;
-        emu_operation_run(stream, &operation);
-    }
-    pthread_mutex_lock(&stream->context->lock);
-    emu_timeline_submit(stream->context, stream, 0, exec->duration_ns);
-    pthread_mutex_unlock(&stream->context->lock);
-}
-
 /* A body that no kernel of the emulator's own ends would run forever, so a loop ends when its body set no value. */
 static void run_loop(const emu_conditional *conditional, CUstream stream) {
     emu_condition *condition = conditional->condition;
@@ -171,7 +157,7 @@ static void run_loop(const emu_conditional *conditional, CUstream stream) {
             return;
         }
         seen = __atomic_load_n(&condition->changes, __ATOMIC_ACQUIRE);
-        run_body(conditional->execs[0], stream);
+        emu_graph_run_whole(conditional->execs[0], stream);
     } while (__atomic_load_n(&condition->changes, __ATOMIC_ACQUIRE) != seen);
 }
 
@@ -188,6 +174,6 @@ void emu_conditional_run(CUstream stream, const emu_operation *operation) {
     uint32_t value = __atomic_load_n(&conditional->condition->value, __ATOMIC_ACQUIRE);
     uint32_t chosen = conditional->type == EMU_SWITCH ? value : value != 0 ? 0 : 1;
     if (chosen < conditional->count) {
-        run_body(conditional->execs[chosen], stream);
+        emu_graph_run_whole(conditional->execs[chosen], stream);
     }
 }

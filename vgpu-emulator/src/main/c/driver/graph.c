@@ -304,8 +304,7 @@ CUresult emu_graph_exec_update(CUgraphExec exec, CUgraph graph) {
     return CUDA_SUCCESS;
 }
 
-/* Submits the whole graph as one piece of work, as long as its critical path. */
-static void launch_whole(CUgraphExec exec, CUstream stream) {
+void emu_graph_run_whole(CUgraphExec exec, CUstream stream) {
     for (size_t i = 0; i < exec->count; i++) {
         if (!exec->steps[i].is_disabled) {
             emu_operation operation = exec->steps[i].operation;
@@ -340,7 +339,7 @@ CUresult emu_graph_launch(CUgraphExec exec, CUstream stream) {
         return result;
     }
     if (exec->is_plain && emu_stream_is_plain(stream) && !emu_stream_must_queue(stream)) {
-        launch_whole(exec, stream);
+        emu_graph_run_whole(exec, stream);
     } else { /* step by step: some steps wait for the host, or become nodes of another graph */
         for (size_t i = 0; result == CUDA_SUCCESS && i < exec->count; i++) {
             result = exec->steps[i].is_disabled

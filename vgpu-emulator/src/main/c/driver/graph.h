@@ -97,6 +97,11 @@ void emu_graph_exec_close(CUgraphExec exec);
 /* Updates an executable graph from a graph of the same shape. */
 CUresult emu_graph_exec_update(CUgraphExec exec, CUgraph graph);
 CUresult emu_graph_launch(CUgraphExec exec, CUstream stream);
+/*
+ * Submits the whole graph as one piece of work, as long as its critical path. Conditional nodes in
+ * it run what they choose beside that.
+ */
+void emu_graph_run_whole(CUgraphExec exec, CUstream stream);
 /* api/graph_nodes.c: pointers to a kernel node's arguments; NULL: they were not kept. */
 void **emu_graph_node_params(CUgraphNode node);
 /* Keeps a copy as the program described it. */

@@ -47,6 +47,8 @@ class CompatibilityTest {
             "nvml: refused without a lease",
             "nvml: open without a lease",
             "nvml: visible devices",
+            "nvml: nothing of other tenants",
+            "nvml: accounting of others",
             "nvml: MIG devices",
             "nvml: topology, newer functions",
             "nvml: many threads",
