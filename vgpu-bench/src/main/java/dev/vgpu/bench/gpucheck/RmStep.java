@@ -23,7 +23,7 @@ final class RmStep implements Step {
   private static final double SECONDS = 60;
 
   private static final double MIB = 1 << 20;
-  private static final long SLICE_US = 500;
+  private static final int SLICE_US = 500;
   private static final int PREEMPTS = 100;
 
   /** More than the context buffers of any known GPU. */
@@ -201,7 +201,11 @@ final class RmStep implements Step {
       long after = slice.line().whole("after_us");
       into.put("slice_us", after).put("slice_before_us", slice.line().whole("before_us"));
       findings.expect(
-          who + ": us of a time slice of " + SLICE_US, after, SLICE_US, SLICE_US, MODULE_CANNOT);
+          who + ": us of a time slice of " + SLICE_US,
+          (double) after,
+          SLICE_US,
+          SLICE_US,
+          MODULE_CANNOT);
     }
     StoppedWork.Outcome preempt = work.preempt(quick ? PREEMPTS / 10 : PREEMPTS);
     expectDone(findings, who + ": PREEMPT", preempt);
@@ -222,7 +226,7 @@ final class RmStep implements Step {
     if (outcome.status() < 0) {
       findings.line("%s: %s", what, outcome.words());
     }
-    findings.expect(what + ", the driver's status", outcome.status(), 0, 0, MODULE_CANNOT);
+    findings.expect(what + ", the driver's status", (double) outcome.status(), 0, 0, MODULE_CANNOT);
   }
 
   private static boolean attempt(
@@ -237,7 +241,7 @@ final class RmStep implements Step {
     expectDone(findings, who + ": stop by " + method, trial.stop());
     findings.expect(
         who + ": kernels that ended while stopped by " + method,
-        trial.kernels(),
+        (double) trial.kernels(),
         0,
         0,
         MODULE_CANNOT);
@@ -284,7 +288,7 @@ final class RmStep implements Step {
     StoppedWork.Trial trial = trial(findings, work, "another process", "foreign", into, quick);
     findings.expect(
         "the driver's status of another client's list of channels",
-        trial.stop().status(),
+        (double) trial.stop().status(),
         INVALID_CLIENT,
         INVALID_CLIENT,
         "any program may stop others, unless the kernel module filters that");
