@@ -301,7 +301,7 @@ compile_helper() {
 
 make_initramfs_of_model() {
   begin_root init && cp "$KMOD_WORK/driver/nvidia.ko" "$KMOD_WORK/root/modules" &&
-    compile_tenant client && compile_tenant hostile || return 1
+    compile_tenant client && compile_tenant hostile && compile_tenant cycles || return 1
   if [ -z "${KMOD_MODULE_ONLY-}" ]; then
     cp "$KMOD_SOURCES/test/vm/backend" "$KMOD_WORK/root" && copy_backend "$KMOD_WORK/root" || return 1
   fi

@@ -24,6 +24,7 @@ VGPU_OLD(exp, "2.2.5");
 VGPU_OLD(pthread_create, "2.2.5");
 VGPU_OLD(pthread_join, "2.2.5");
 VGPU_OLD(pthread_detach, "2.2.5");
+VGPU_OLD(pthread_once, "2.2.5");
 
 /* Before 2.33 these were no functions of the library. */
 #include <sys/stat.h>

@@ -23,16 +23,22 @@ choose_compiler() {
   command -v "$CC" >/dev/null || die "no $CC (Debian: gcc-${arch/_/-}-linux-gnu and the C library for it)"
 }
 
+# Fails if a file needs a newer glibc than 2.17.
+check_glibc() {
+  local newest
+  newest=$(readelf --version-info "$out/$1" | sed -n 's/.*Name: GLIBC_\([0-9.]*\).*/\1/p' | sort -uV |
+    awk -F. '$1 > 2 || $2 > 17')
+  [ -z "$newest" ] || die "$1 would need glibc $newest"
+}
+
 # build NAME SOURCES AND LIBRARIES...: a program that runs with glibc 2.17.
 build() {
-  local name=$1 newest
+  local name=$1
   shift
   # shellcheck disable=SC2086 # CC is a list of words
   $CC -std=c11 -D_GNU_SOURCE= -O2 -fPIE -pie -nostartfiles -include "$here/compat.h" -I"$work" \
     -o "$out/$name" "$here/start.S" "$@" -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0 -Wl,--as-needed -lm
-  newest=$(readelf --version-info "$out/$name" | sed -n 's/.*Name: GLIBC_\([0-9.]*\).*/\1/p' | sort -uV |
-    awk -F. '$1 > 2 || $2 > 17')
-  [ -z "$newest" ] || die "$name would need glibc $newest"
+  check_glibc "$name"
 }
 
 # The files that ProgramSource compiles; others beside them are libraries of their own.
@@ -56,3 +62,5 @@ for name in hoard burst; do
 done
 # shellcheck disable=SC2046 # a list of files
 build gpu_program -I"$root/vgpu-cuda/src/main/shm" $(program_sources)
+CC="$CC -include $here/compat.h" sh "$root/vgpu-kmod/src/main/c/user/build.sh" "$out"
+check_glibc libvgpu_rm.so

@@ -22,6 +22,7 @@ static const struct {
     {"paced", mode_paced},     {"leave", mode_leave},   {"memory", mode_memory},
     {"aside", mode_aside},     {"allocs", mode_allocs}, {"names", mode_names},
     {"cudart", mode_cudart},   {"xids", mode_xids},
+    {"channels", mode_channels}, {"stop", mode_stop},
 };
 
 static const char USAGE[] =
@@ -63,7 +64,9 @@ static const char USAGE[] =
     "  allocs                       allocates and frees all the time: 'read'\n"
     "  names DRIVER                 which cuInit each name of the driver gives, as JSON\n"
     "  cudart LIBRARY               a program on the CUDA runtime\n"
-    "  xids FILE                    writes down each Xid that NVML tells\n";
+    "  xids FILE                    writes down each Xid that NVML tells\n"
+    "  channels FILE                stops its own channels: 'read', 'off METHOD', 'on METHOD', 'slice US', 'preempt N'\n"
+    "  stop FILE PID                the same to another process, through its open file\n";
 
 int main(int count, char **arguments) {
   for (size_t i = 0; count > 1 && i < sizeof MODES / sizeof *MODES; i++) {

@@ -148,5 +148,7 @@ int mode_allocs(int count, char **arguments);
 int mode_names(int count, char **arguments);
 int mode_cudart(int count, char **arguments);
 int mode_xids(int count, char **arguments);
+int mode_channels(int count, char **arguments);
+int mode_stop(int count, char **arguments);
 
 #endif

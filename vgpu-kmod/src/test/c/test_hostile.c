@@ -112,6 +112,36 @@ void test_arguments_that_change(void) {
   end();
 }
 
+static void ask_for_more_as_eight(void) {
+  ask_for_more();
+  put32(CALL + 8, 8);
+}
+static void spoil_the_undoing(void) { put32(CALL, 0); }
+static void ask_for_more_and_spoil(void) {
+  ask_for_more();
+  bed_between = spoil_the_undoing;
+}
+
+/* What another thread got past the limit, and hindered from being undone, is charged in full until it is freed, or the
+ * file is closed. */
+void test_over_the_limit(void) {
+  begin(10 * MIB);
+  bed_between = ask_for_more_and_spoil;
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK && rm.held[1] == 20 * MIB && used(1) == 20 * MIB);
+  CHECK(tenants[1]->over == 1 && tenants[1]->undone == 0);
+  CHECK(take(&one, fd, client, 8, 1) == RM_NO_MEMORY);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && rm.held[1] == 0 && used(1) == 0);
+  CHECK(take(&one, fd, client, 7, 10 * MIB) == RM_OK && do_free(&one, fd, client, 7) == RM_OK);
+  bed_between = ask_for_more_as_eight; /* the driver reports success for a handle that it does not know */
+  take(&one, fd, client, 7, MIB);
+  CHECK(rm.held[1] == 20 * MIB && used(1) == 20 * MIB && tenants[1]->over == 2 && tenants[1]->changed == 1);
+  CHECK(take(&one, fd, client, 9, 1) == RM_NO_MEMORY);
+  CHECK(do_free(&one, fd, client, 8) == RM_OK && rm.held[1] == 0 && used(1) == 20 * MIB); /* too high, not too low */
+  bed_exit(&one);
+  CHECK(used(1) == 0 && tenants[1]->objects == 0);
+  end();
+}
+
 void test_old_forms_of_memory(void) {
   begin(10 * MIB);
   const uint32_t object[5] = {client, DEVICE, 7, 0x40, UINT32_MAX};

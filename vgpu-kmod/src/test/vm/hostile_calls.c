@@ -126,17 +126,38 @@ static void *change(void *unused) {
   return NULL;
 }
 
+static void take_and_free(int i) {
+  memory(&plainly, control, client, (uint32_t)(i & 15), MIB, 128, 0);
+  do_free(&plainly, control, client, (uint32_t)(i & 15));
+}
+
+static void take_until_killed(int unused) {
+  pthread_t thread;
+  (void)unused;
+  begin_as("one");
+  CHECK(pthread_create(&thread, NULL, change, NULL) == 0);
+  for (int i = 0; failures == 0; i++) take_and_free(i);
+}
+
+/* What a process got past the limit is held no longer than its files: by the driver, and in the ledger. */
 void arguments_that_change(void) {
   pthread_t thread;
   begin_as("one");
   stop = 0;
   CHECK(pthread_create(&thread, NULL, change, NULL) == 0);
-  for (int i = 0; i < 3000; i++) {
-    memory(&plainly, control, client, (uint32_t)(i & 15), MIB, 128, 0);
-    do_free(&plainly, control, client, (uint32_t)(i & 15));
-  }
+  for (int i = 0; i < 3000; i++) take_and_free(i);
   stop = 1;
   pthread_join(thread, NULL);
+  end_empty();
+  stop = 0;
+  uint64_t calls = truth("calls ");
+  pid_t killed = in_child(take_until_killed, 0);
+  for (int tries = 0; tries < 180000 && truth("calls ") < calls + 3000; tries++) usleep(1000);
+  CHECK(truth("calls ") >= calls + 3000);
+  CHECK(killed > 0 && kill(killed, SIGKILL) == 0 && waitpid(killed, NULL, 0) == killed);
+  begin_as("one");
+  CHECK(used_by("one") == 0 && truth("taken ") == 0);
+  CHECK(take_mib(7, 64) == RM_OK && used_by("one") == truth("taken "));
   end_empty();
 }
 

@@ -36,6 +36,7 @@ struct vgpu_rm_request {
   uint32_t answer;
   int wanted; /* SCHEDULE: on or off */
   int undo, lost; /* lost: the answer could not be read */
+  int changed;    /* another thread has written to the call meanwhile */
 };
 
 static inline uint64_t vgpu__least(uint64_t one, uint64_t other) { return one < other ? one : other; }

@@ -74,7 +74,8 @@ static void vgpu__enter(struct vgpu_rm_request *request, struct vgpu_rm_block *b
 }
 
 /* Commits an allocation. If the driver took more than requested, reserves the difference or marks the allocation for
- * undoing. */
+ * undoing. If the call has changed, its object may have another name, and the driver reports success for freeing a name
+ * that it does not know. So the allocation is then charged in excess of the limit instead. */
 void vgpu__call_settle_alloc(struct vgpu_rm_request *request) {
   struct vgpu_rm_tenant *tenant = request->tenant;
   if (vgpu__is_root(request->call.class_number)) {
@@ -91,7 +92,7 @@ void vgpu__call_settle_alloc(struct vgpu_rm_request *request) {
       tenant->host_used += on_host;
     } else if (more == 0 || vgpu__reserve(tenant, more) == 0) {
       request->reserved += more;
-    } else if (!request->undo) {
+    } else if (!request->undo && !request->changed) {
       request->undo = 1;
       return;
     } else {
@@ -138,7 +139,8 @@ void vgpu__call_settle(struct vgpu_rm_request *request, long result) {
     if (done) vgpu__forget_namesake(request);
     return;
   }
-  if (done && vgpu__changed(request)) request->tenant->changed++;
+  request->changed = done && vgpu__changed(request);
+  if (request->changed) request->tenant->changed++;
   switch (request->call.kind) {
     case RM_KIND_ALLOC:
       if (done) vgpu__call_settle_alloc(request);

@@ -70,7 +70,9 @@ final class CheckRun {
     options.driver().ifPresent(directory -> useDriver(directory, place));
     environment.put("VGPU_BENCH_PROGRAM", program.toString());
     environment.put("VGPU_BENCH_DIR", place.work().toString());
-    environment.put("VGPU_BENCH_KEEP", "VGPU_CUDA_DRIVER,VGPU_NVML,VGPU_HOOK_LOG,VGPU_EMULATOR");
+    environment.put(
+        "VGPU_BENCH_KEEP",
+        "VGPU_CUDA_DRIVER,VGPU_NVML,VGPU_HOOK_LOG,VGPU_EMULATOR,VGPU_EMULATOR_RM");
     environment.put("VGPU_HOOK_LOG", place.work().resolve("hook.log").toString());
     String missing = findDriver(place, program);
     Done about = own(place, program, "about");

@@ -21,10 +21,11 @@ enum StepName {
   COSTS(2, 55, "what vgpu adds to a launch, a kernel, an allocation, a start"),
   SHARES(2, 110, "shares of the GPU's time by kernel length"),
   COLOCATION(2, 60, "requests beside training loops"),
-  NVML(2, 25, "NVML beside what nvidia-smi says"),
-  MIG(2, 15, "how the GPU could be cut into MIG instances: only read"),
-  MPS(2, 45, "MPS in a directory of its own: start, limit, stop"),
+  NVML(2, 15, "NVML beside what nvidia-smi says"),
+  MIG(2, 10, "how the GPU could be cut into MIG instances: only read"),
+  MPS(2, 35, "MPS in a directory of its own: start, limit, stop"),
   SUSPEND(2, 50, "suspending and resuming"),
+  RM(2, 25, "the kernel module's ledger beside nvidia-smi; stopping another process's channels"),
   FIDELITY(2, 60, "the same programs on the GPU and on the emulator");
 
   static final int PARTS = 2;
@@ -70,6 +71,7 @@ enum StepName {
       case MIG -> new MigStep();
       case MPS -> new MpsStep();
       case SUSPEND -> new SuspendStep();
+      case RM -> new RmStep();
       case FIDELITY -> new FidelityStep();
     };
   }

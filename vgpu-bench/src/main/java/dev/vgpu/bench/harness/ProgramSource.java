@@ -51,7 +51,8 @@ final class ProgramSource {
           "waits.c",
           "paced.c",
           "memory.c",
-          "names.c");
+          "names.c",
+          "channels.c");
   private static final List<String> FLAGS = List.of("-std=c11", "-O2", "-Wall", "-Wextra");
 
   private ProgramSource() {}

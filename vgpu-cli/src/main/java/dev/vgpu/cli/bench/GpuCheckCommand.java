@@ -48,7 +48,7 @@ public final class GpuCheckCommand implements Callable<Integer> {
       description =
           "These steps only, with commas: machine, programs, torch, clients, driver, charged,"
               + " quota, leave, level2, costs, shares, colocation, nvml, mig, mps, suspend,"
-              + " fidelity.")
+              + " rm, fidelity.")
   private String only = "";
 
   @Option(

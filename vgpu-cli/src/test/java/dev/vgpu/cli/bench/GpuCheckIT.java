@@ -319,6 +319,38 @@ class GpuCheckIT {
     assertThat(about.out()).as("%s", settings).contains("\"gpu\":\"Some GPU\"", "\"sms\":78");
   }
 
+  /** The emulator's resource manager is in each process, and allocates no memory. */
+  @Test
+  void channelsAreStoppedAndWhatTheEmulatorCannotAnswerIsTold() throws Exception {
+    Ended ended = check(Map.of(), "--quick", "--only", "rm", "--budget", BUDGET);
+    assertThat(ended.exitCode()).as("%s", ended).isZero();
+    JsonNode step = result().at("/steps/rm");
+    assertThat(step.path("state").asText()).as("%s", ended).isEqualTo("ok");
+    assertThat(step.path("summary").asText())
+        .contains("itself 2 of 2 ways stop", "another process not on this machine");
+    for (String method : List.of("schedule", "channels")) {
+      JsonNode stopped = step.at("/figures/channels/own/" + method);
+      assertThat(stopped.path("kernels_meanwhile").asLong(-1)).as("%s", step).isZero();
+      assertThat(stopped.path("resumed").asBoolean()).as("%s", step).isTrue();
+    }
+    assertThat(step.at("/figures/channels/own/slice_us").asLong()).isEqualTo(500);
+    assertThat(step.at("/figures/channels/other/foreign/status").asLong()).isEqualTo(0x23);
+    assertThat(ended.out())
+        .contains("the ledger: not on this machine, because no driver's call passed");
+  }
+
+  /** A driver that refuses to stop channels is reported, and no failure. */
+  @Test
+  void refusedStopIsNotAsExpected() throws Exception {
+    Map<String, String> refusing = Map.of("VGPU_EMULATOR_RM", "refuse=2080110b");
+    Ended ended = check(refusing, "--quick", "--only", "rm", "--budget", BUDGET);
+    assertThat(ended.exitCode()).as("%s", ended).isZero();
+    JsonNode step = result().at("/steps/rm");
+    assertThat(step.path("summary").asText()).as("%s", ended).contains("itself 1 of 2 ways stop");
+    assertThat(step.at("/unexpected/0").asText())
+        .contains("stop by channels", "86, expected at most 0", "cannot stop tenants by it");
+  }
+
   /** The driver has expensive events and reports a fault. */
   @Test
   void faultsAndFiguresThatAreNotAsExpectedAreTold() throws Exception {
