@@ -19,16 +19,12 @@ class MeteringIT {
       Child first = node.start();
       String lost = first.ask("acquire lost 20");
       assertThat(first.ask("work " + lost + " 300")).isEqualTo("working");
-      long written;
-      do { // until it is written twice: the first record is from before any use
-        written = lines(node.directory.resolve("usage"), lost);
-      } while (written < 2);
+      Path usage = node.directory.resolve("usage");
+      awaitLines(usage, lost, 2); // the first record is from before any use
       Child working = node.start();
       String id = working.ask("acquire kept 30");
       assertThat(working.ask("work " + id + " 300")).isEqualTo("working");
-      while (lines(node.directory.resolve("usage"), id) == 0) {
-        Thread.onSpinWait(); // up to a second of usage that is not written yet dies with a seat
-      }
+      awaitLines(usage, id, 1);
       long before = 0;
       for (int i = 0; i < 4; i++) {
         Child next = node.start();
@@ -42,6 +38,9 @@ class MeteringIT {
         long used = working.number("used " + id);
         assertThat(metered).isBetween(before, used);
         before = metered;
+        // Up to a second of usage that is not written yet dies with a seat. The next record may be
+        // one that was begun before the answer above.
+        awaitLines(usage, id, lines(usage, id) + 2);
       }
       long last = working.number("used " + id);
       assertThat(working.ask("close " + id)).isEqualTo("closed");
@@ -66,6 +65,12 @@ class MeteringIT {
       }
     }
     return lines;
+  }
+
+  private static void awaitLines(Path usage, String id, long least) throws IOException {
+    while (lines(usage, id) < least) {
+      Thread.onSpinWait();
+    }
   }
 
   private static long ns(String text) {
