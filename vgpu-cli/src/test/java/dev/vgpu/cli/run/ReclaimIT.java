@@ -33,10 +33,10 @@ class ReclaimIT {
   }
 
   private Command serve(String... more) throws Exception {
-    return startServe(more).prints("holding the seat");
+    return serveHoldingBack("1s", more);
   }
 
-  private Command startServe(String... more) throws IOException {
+  private Command serveHoldingBack(String time, String... more) throws Exception {
     List<String> arguments =
         new ArrayList<>(
             List.of(
@@ -45,10 +45,10 @@ class ReclaimIT {
                 "--memory-low=10",
                 "--memory-high=20",
                 "--memory-forecast=0s",
-                "--reclaim-hold-back=1s",
+                "--reclaim-hold-back=" + time,
                 "--reclaim-end=500ms"));
     arguments.addAll(List.of(more));
-    return node.vgpu(arguments.toArray(String[]::new));
+    return node.vgpu(arguments.toArray(String[]::new)).prints("holding the seat");
   }
 
   /** Fills 512 MiB and holds it until it is told to end, then checks the contents. */
@@ -103,7 +103,8 @@ class ReclaimIT {
 
   @Test
   void programThatCannotBeSuspendedIsEndedAndHeldBack() throws Exception {
-    Command serve = serve("--reclaim-suspend=0s");
+    // What batch held would be enough for another one: the next command comes before this time.
+    Command serve = serveHoldingBack("15s", "--reclaim-suspend=0s");
     Command batch = batch();
     Command online = online();
     assertThat(batch.succeeds().err())
