@@ -67,7 +67,7 @@ final class LevelTurns {
 
   private long turns;
 
-  /** The time that belonged to this level, without what more urgent tenants used. */
+  /** The time that more urgent tenants left to this level: see {@link LanePauses}. */
   private double levelClock;
 
   /** While tenants are held back: the level's time since then, and how much of it was used. */
