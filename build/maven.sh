@@ -167,15 +167,27 @@ run_logged() {
   return "$rc"
 }
 
-# Prints what matters of a failed build's log: compiler messages, what each failed test said, Maven's own errors.
+# Prints what matters of a failed build's log: compiler messages, what each failed test said, Maven's own errors. Of a
+# long message of a test (a program's whole output), these are the first and last lines and those that tell a failure.
 failure_lines() {
   awk '
-    /<<< (FAILURE|ERROR)!$/ && !/Tests run:/ {
-      sub(/^\[ERROR\] /, ""); sub(/ -- Time elapsed.*/, ""); print "failed: " $0; test = 12; next
+    function tell_message(  i, told) {
+      for (i = 1; i <= lines; i++) {
+        if (lines > 14 && i > 2 && i <= lines - 4 && (message[i] !~ TELLING || message[i] ~ /warning: / || told++ == 10)) {
+          continue
+        }
+        print "    " message[i]
+      }
+      lines = 0
     }
-    test > 0 && /^\tat / { if (/dev\.vgpu/) { print "  " $0; test = 0 } next }
-    test > 0 && /^(\[|$)/ { if (/^\[/) test = 0; if (!/^\[ERROR\]/) next }
-    test > 0 { print "    " $0; test--; next }
+    BEGIN { TELLING = "FAIL|WARNING: |ERROR: |[.][ch]:[0-9]+: " }
+    /<<< (FAILURE|ERROR)!$/ && !/Tests run:/ {
+      tell_message()
+      sub(/^\[ERROR\] /, ""); sub(/ -- Time elapsed.*/, ""); print "failed: " $0; test = 1; next
+    }
+    test && /^\tat / { tell_message(); if (/dev\.vgpu/) { print "  " $0; test = 0 } next }
+    test && /^\[(INFO|WARNING|ERROR|DEBUG)\]/ { tell_message(); test = 0 }
+    test { if (!/^$/) message[++lines] = $0; next }
     /^\[WARNING\] .*\.java:/ { sub(/^\[WARNING\] /, ""); warning[++warnings] = $0; next }
     /-Werror specified/ { for (i = 1; i <= warnings; i++) print warning[i]; warnings = 0; next }
     !/^\[ERROR\] / { next }
@@ -195,8 +207,8 @@ explain_failure() {
   else
     tail -n 15 "$LOG" | sed 's/^/  /' >&2
   fi
-  if grep -q -e 'UnknownHostException' -e 'Unknown host' -e 'Connection timed out' -e 'Connection refused' \
-    -e 'Network is unreachable' -e 'Temporary failure in name resolution' "$LOG"; then
+  if grep '^\[ERROR\]' "$LOG" | grep -q -e 'UnknownHostException' -e 'Unknown host' -e 'Connection timed out' \
+    -e 'Connection refused' -e 'Network is unreachable' -e 'Temporary failure in name resolution'; then
     say "The first build fetches its dependencies from Maven Central, which this machine could not reach." \
       "Behind a proxy or a mirror, set it in ~/.m2/settings.xml."
   fi

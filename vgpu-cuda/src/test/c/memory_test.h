@@ -50,6 +50,7 @@ void role_measured(void);
 void role_measured_less(void);
 void role_measured_unused(void);
 void role_measured_refused(void);
+void role_measured_refused_beside(void);
 void role_measured_large(void);
 void role_measured_stuck(void);
 void role_measured_crowd(void);

@@ -115,6 +115,32 @@ void role_measured_refused(void) {
   CHECK(ledger_bytes() == 0, "all is given back with the last context: %llu", (unsigned long long)ledger_bytes());
 }
 
+static void *allocate_beside(void *bytes) {
+  CU(cuCtxSetCurrent, context);
+  for (CUdeviceptr p = 0; !GET(stop);) {
+    CHECK(CU(cuMemAlloc_v2, &p, *(size_t *)bytes) == ABI_SUCCESS, "room for an allocation beside a load without room");
+    CU(cuMemFree_v2, p);
+  }
+  return NULL;
+}
+
+/* A module of 40 MiB for which there is no room costs other threads nothing: not while it is loaded, and not after. */
+void role_measured_refused_beside(void) {
+  enum { LOADS = 200 };
+  void *module = NULL;
+  size_t bytes = 5 * MIB;
+  pthread_t thread;
+  begin_inexact();
+  fill_but(30 * MIB);
+  pthread_create(&thread, NULL, allocate_beside, &bytes);
+  for (int i = 0; i < LOADS; i++) {
+    CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_OUT_OF_MEMORY, "a module without room");
+  }
+  __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
+  pthread_join(thread, NULL);
+  EXACT("after all that");
+}
+
 /* Set size 16 MiB, real size 600: the process's first context, for which no quota has room. */
 void role_measured_large(void) {
   CUcontext primary = NULL;

@@ -138,11 +138,15 @@ void test_bound(void) {
 
 /* Idleness that lasts is reported; pauses of microseconds are not. */
 void test_messages(void) {
+  enum { MOST = 2020 / 2 };
   SEATED(64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
   uint32_t idles = 0, wants = 0;
-  /* On a busy machine the monitor may be late: some pauses are over before it reports them. */
-  for (int tries = 0; tries < 5 && idles < 15; tries++) {
+  /*
+   * On a busy machine the monitor may be late: some pauses are over before it reports them. Others last, because the
+   * program waits for a processor.
+   */
+  for (int tries = 0; tries < 5 && (idles < 15 || wants + idles >= MOST); tries++) {
     uint32_t idles_before = GET(seat.idles), wants_before = GET(seat.wants);
     play_role(&seat, "small-kernels", "");
     idles = GET(seat.idles) - idles_before;
@@ -150,8 +154,7 @@ void test_messages(void) {
     printf("  2,020 kernels: %u wants, %u idles\n", wants, idles);
   }
   CHECK(idles >= 15, "%u idles", idles);
-  /* Not for each kernel. The number depends on how often the machine prolongs a pause. */
-  CHECK(wants + idles < 2020 / 2, "%u wants, %u idles", wants, idles);
+  CHECK(wants + idles < MOST, "not for each kernel: %u wants, %u idles", wants, idles);
   seat_close(&seat);
 }
 

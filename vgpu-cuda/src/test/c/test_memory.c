@@ -114,6 +114,7 @@ static const struct {
     {"ipc-other", role_ipc_other, NULL},
     {"measured", role_measured, "VGPU_EMULATOR=memory=1GiB,module=5MiB,lazy=off"},
     {"measured-refused", role_measured_refused, "VGPU_EMULATOR=memory=1GiB,module=40MiB,lazy=off"},
+    {"measured-refused-beside", role_measured_refused_beside, "VGPU_EMULATOR=memory=1GiB,module=40MiB,lazy=off"},
     {"measured-large", role_measured_large, "VGPU_EMULATOR=memory=1GiB,context=600MiB"},
     {"measured-crowd", role_measured_crowd, "VGPU_EMULATOR=memory=1GiB,module=40MiB,lazy=off"},
     {"measured-owed", role_measured_owed, "VGPU_EMULATOR=memory=1GiB,module=0"},

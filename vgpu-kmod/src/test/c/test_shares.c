@@ -176,7 +176,7 @@ static void hold(int on) {
   book.round++;
 }
 
-/* The driver refuses to stop groups: the tenant is not called stopped, and each message of the scheduler tries again. */
+/* The driver refuses to stop groups: the tenant is not called stopped, and each scheduler message tries again. */
 void test_refused_stops(void) {
   begin(10 * MIB);
   tenants[1]->yields = 1;

@@ -1,6 +1,7 @@
 /* Contexts that a program makes itself, and changes of the current context. */
 #include "../lane/lane.h"
 
+/* After the call that made it. */
 static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, CUcontext *context, CUcontext before) {
   uint64_t bytes = tenant->context_bytes;
   int fits = 1;
@@ -17,6 +18,7 @@ static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, CUco
   }
   if (result != ABI_SUCCESS) vgpu__give_back(tenant, bytes);
   vgpu__unlock(&vgpu__made_lock);
+  vgpu__load_ends();
   if (!fits) vgpu__measure_settle();
   return vgpu__switched(result);
 }
@@ -26,7 +28,8 @@ static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, CUco
   struct vgpu_tenant *tenant = vgpu_tenant_current();                        \
   CUcontext before = context == NULL ? NULL : *context;                      \
   if (vgpu__context_charge_wait(tenant) != 0) return vgpu__refusal(tenant);  \
-  vgpu__lock(&vgpu__made_lock);                                                    \
+  vgpu__lock(&vgpu__made_lock);                                              \
+  vgpu__load_begins();                                                       \
   return vgpu__made(tenant, call, context, before)
 
 abi_result cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {

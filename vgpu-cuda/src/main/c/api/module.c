@@ -2,10 +2,13 @@
 #include "../lane/lane.h"
 
 /* If the quota has no room, the load is undone. If undoing fails, the memory is owed. */
-#define LOADED(call, undo)                                                           \
-  abi_result result = call;                                                          \
-  if (result != ABI_SUCCESS || vgpu__measure_made() == 0 || undo != ABI_SUCCESS) return result; \
-  vgpu__measure_settle();                                                            \
+#define LOADED(call, undo)                                                                         \
+  vgpu__load_begins();                                                                             \
+  abi_result result = call;                                                                        \
+  int undone = result == ABI_SUCCESS && vgpu__measure_made() != 0 && undo == ABI_SUCCESS;          \
+  vgpu__load_ends();                                                                               \
+  if (!undone) return result;                                                                      \
+  vgpu__measure_settle();                                                                          \
   return ABI_OUT_OF_MEMORY
 
 #define MODULE(call) LOADED(call, REAL(cuModuleUnload)(*module))

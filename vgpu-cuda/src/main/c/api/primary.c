@@ -58,6 +58,7 @@ abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)tenant->context_bytes);
     return vgpu__refusal(tenant);
   }
+  if (fresh) vgpu__load_begins();
   abi_result result = REAL(cuDevicePrimaryCtxRetain)(context, device);
   if (result == ABI_SUCCESS) {
     if (context != NULL) STORE_RELEASE(primary->handle, *context);
@@ -70,6 +71,7 @@ abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   } else if (fresh) {
     vgpu__give_back(tenant, tenant->context_bytes);
   }
+  if (fresh) vgpu__load_ends();
   vgpu__unlock(&primary->lock);
   if (!fits) vgpu__measure_settle();
   return result;
@@ -172,15 +174,19 @@ abi_result cuGreenCtxCreate(void **green, void *descriptor, CUdevice device, uns
   if (tenant == &vgpu__ended) return ABI_NOT_PERMITTED;
   vgpu__lock(&primary->lock);
   int fresh, fits = 1;
-  abi_result result;
   if (vgpu__primary_charge_wait(primary, tenant, &fresh) != 0) {
-    result = vgpu__refusal(tenant);
-  } else if ((result = REAL(cuGreenCtxCreate)(green, descriptor, device, flags)) != ABI_SUCCESS) {
+    vgpu__unlock(&primary->lock);
+    return vgpu__refusal(tenant);
+  }
+  vgpu__load_begins();
+  abi_result result = REAL(cuGreenCtxCreate)(green, descriptor, device, flags);
+  if (result != ABI_SUCCESS) {
     if (fresh) vgpu__give_back(tenant, tenant->context_bytes);
   } else {
     fits = vgpu__green_made(primary, tenant, *green, device) == 0;
     if (!fits && vgpu__green_destroy(primary, *green) == ABI_SUCCESS) result = ABI_OUT_OF_MEMORY;
   }
+  vgpu__load_ends();
   vgpu__unlock(&primary->lock);
   if (!fits) vgpu__measure_settle();
   return result;

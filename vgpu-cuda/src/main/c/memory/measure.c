@@ -9,7 +9,8 @@
  * Other processes do not matter, since NVML counts each by itself. This process's other threads do not matter either: a
  * charge is reserved before the driver is called and given back after, so it is never less than what allocations really
  * hold. If the ledger is unchanged around a reading, NVML's figure less the charge never exceeds what contexts and
- * modules hold beyond their charge. So a larger figure can always be added. A smaller one is believed only if several
+ * modules hold beyond their charge. So a larger figure can always be added, unless a call is under way that makes a
+ * context or loads a module: it may yet be undone, and decides by itself. A smaller figure is believed only if several
  * readings in a row agree, no charge has changed meanwhile, and no thread is between reserving and the driver's answer,
  * or between the driver's freeing and giving back (changing.c). On a busy machine a thread may be there for as long as
  * all the readings take.
@@ -41,6 +42,7 @@ static struct {
   uint32_t state;  /* state of NVML: OPENING, READY or FAILED; waited on */
   uint32_t wanted; /* number of requests; waited on */
   uint32_t stop, inside;
+  uint32_t loads_begun, loads_over;
   unsigned unseen;
 } measure;
 uint32_t vgpu__measure_less, vgpu__measure_pending;
@@ -81,7 +83,12 @@ static uint64_t vgpu__charged(uint64_t *mark) {
   return units * SHM_MEMORY_UNIT;
 }
 
+void vgpu__load_begins(void) { __atomic_fetch_add(&measure.loads_begun, 1, __ATOMIC_SEQ_CST); }
+
+void vgpu__load_ends(void) { __atomic_fetch_add(&measure.loads_over, 1, __ATOMIC_SEQ_CST); }
+
 enum look { LOOK_TOLD, LOOK_AGAIN, LOOK_UNSEEN, LOOK_NOT };
+typedef enum look look_call(int64_t *beyond, uint64_t *mark, int *still);
 
 /* Compares once. *still: no operation was under way in which memory and charge change at different moments. */
 static enum look vgpu__look(int64_t *beyond, uint64_t *mark, int *still) {
@@ -98,15 +105,23 @@ static enum look vgpu__look(int64_t *beyond, uint64_t *mark, int *still) {
   return LOOK_TOLD;
 }
 
+/* The same, with no load under way. */
+static enum look vgpu__look_between(int64_t *beyond, uint64_t *mark, int *still) {
+  uint32_t over = __atomic_load_n(&measure.loads_over, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&measure.loads_begun, __ATOMIC_SEQ_CST) != over) return LOOK_AGAIN;
+  enum look look = vgpu__look(beyond, mark, still);
+  return look == LOOK_TOLD && __atomic_load_n(&measure.loads_begun, __ATOMIC_SEQ_CST) != over ? LOOK_AGAIN : look;
+}
+
 /* The same while no charge of this process can change. */
-static enum look vgpu__look_alone(int64_t *beyond) {
+static enum look vgpu__look_alone(int64_t *beyond, look_call *look_once) {
   struct vgpu_tenant *tenants[VGPU_TENANTS], *tenant;
   unsigned count = 0;
   uint64_t mark;
   int still;
   for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) tenants[count++] = tenant;
   for (unsigned i = 0; i < count; i++) vgpu__lock(&tenants[i]->ledger_lock);
-  enum look look = vgpu__look(beyond, &mark, &still);
+  enum look look = look_once(beyond, &mark, &still);
   for (unsigned i = count; i > 0; i--) vgpu__unlock(&tenants[i - 1]->ledger_lock);
   return look;
 }
@@ -123,22 +138,22 @@ static int vgpu__charge_beyond(int64_t beyond) {
   return rest > 0;
 }
 
-/* ---- in the thread that makes a context or loads a module ---- */
+/* ---- in the thread that makes a context, loads a module, or allocates soon after ---- */
 
-/* 1: known; 0: NVML is not available, or does not list this process. */
-static int vgpu__beyond_now(int64_t *beyond) {
+/* 1: known; 0: NVML is not available, or does not list this process, or, for vgpu__look_between, a load is under way. */
+static int vgpu__beyond_now(int64_t *beyond, look_call *look_once) {
   uint64_t until = vgpu__now_ns() + OPEN_NS, mark;
   while (LOAD_ACQUIRE(measure.state) == OPENING && LOAD_ACQUIRE(measure.runs) && vgpu__now_ns() < until) {
     vgpu__futex_wait(&measure.state, OPENING, until - vgpu__now_ns());
   }
   if (LOAD_ACQUIRE(measure.state) != READY || !vgpu__go_in()) return 0;
   int still;
-  enum look look = vgpu__look(beyond, &mark, &still);
+  enum look look = look_once(beyond, &mark, &still);
   for (int i = 1; i < QUICK && look == LOOK_AGAIN; i++) {
     vgpu__sleep_ns(QUICKLY_NS);
-    look = vgpu__look(beyond, &mark, &still);
+    look = look_once(beyond, &mark, &still);
   }
-  if (look == LOOK_AGAIN) look = vgpu__look_alone(beyond);
+  if (look == LOOK_AGAIN) look = vgpu__look_alone(beyond, look_once);
   vgpu__go_out();
   return look == LOOK_TOLD;
 }
@@ -159,7 +174,7 @@ static int vgpu__any_is_short(void) {
 
 int vgpu__measure_context(struct vgpu_tenant *tenant, uint64_t *bytes) {
   int64_t beyond = 0;
-  if (!LOAD(vgpu__attached) || !vgpu__measure_is_short(tenant, 0) || !vgpu__beyond_now(&beyond) || beyond <= 0) return 0;
+  if (!LOAD(vgpu__attached) || !vgpu__measure_is_short(tenant, 0) || !vgpu__beyond_now(&beyond, vgpu__look) || beyond <= 0) return 0;
   if (vgpu__reserve_now(tenant, (uint64_t)beyond) != 0 &&
       (!vgpu__trim() || vgpu__reserve_now(tenant, (uint64_t)beyond) != 0)) {
     vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)*bytes + (uint64_t)beyond);
@@ -173,7 +188,7 @@ int vgpu__measure_made(void) {
   int64_t beyond = 0;
   int fits = 1;
   if (!LOAD(vgpu__attached)) return 0;
-  if (vgpu__contexts_any() && vgpu__any_is_short() && vgpu__beyond_now(&beyond) && beyond > 0) {
+  if (vgpu__contexts_any() && vgpu__any_is_short() && vgpu__beyond_now(&beyond, vgpu__look) && beyond > 0) {
     fits = vgpu__context_add((uint64_t)beyond) || (vgpu__trim() && vgpu__context_add((uint64_t)beyond));
   }
   vgpu__measure_soon();
@@ -183,7 +198,7 @@ int vgpu__measure_made(void) {
 void vgpu__measure_settle(void) {
   uint32_t asked = LOAD(measure.wanted);
   int64_t beyond = 0;
-  if (vgpu__contexts_any() && !vgpu__beyond_now(&beyond)) {
+  if (vgpu__contexts_any() && !vgpu__beyond_now(&beyond, vgpu__look_between)) {
     if (LOAD(measure.state) == FAILED) STORE(vgpu__measure_pending, 0);
     return;
   }
@@ -199,17 +214,19 @@ static int vgpu__measure_now(void) {
   uint64_t mark = 0, first_mark = 0;
   unsigned alike = 0;
   uint32_t asked = LOAD(measure.wanted);
+  int told = !vgpu__contexts_any();
   for (int i = 0; i < READINGS && vgpu__contexts_any(); i++) {
     if (i > 0) vgpu__sleep_ns(AGAIN_NS);
     if (LOAD(measure.stop)) return 0;
     int still;
-    enum look look = vgpu__look(&beyond, &mark, &still);
+    enum look look = vgpu__look_between(&beyond, &mark, &still);
     if (look == LOOK_NOT || (look == LOOK_UNSEEN && ++measure.unseen >= (unsigned)UNSEEN)) return -1;
     if (look != LOOK_TOLD) {
       alike = 0;
       continue;
     }
     measure.unseen = 0;
+    told = 1;
     if (vgpu__charge_beyond(beyond) != 0 || beyond == 0) break;
     if (beyond > 0 || !still) {
       alike = 0;
@@ -224,7 +241,7 @@ static int vgpu__measure_now(void) {
     }
   }
   if (!vgpu__contexts_any()) vgpu__overhead_end();
-  if (LOAD(measure.wanted) == asked) STORE(vgpu__measure_pending, 0);
+  if (told && LOAD(measure.wanted) == asked) STORE(vgpu__measure_pending, 0);
   vgpu__tell(SHM_MEASURED_BY_NVML);
   return 0;
 }

@@ -139,6 +139,12 @@ extern uint32_t vgpu__measure_less VGPU_INTERNAL;
 extern uint32_t vgpu__measure_pending VGPU_INTERNAL; /* a change is not measured yet */
 void vgpu__measure_start(void); /* before the first context is made, since NVML takes time to start */
 void vgpu__measure_soon(void);  /* after a change */
+/*
+ * Around a call that makes a context or loads a module, until it is decided whether its memory stays: nobody else charges
+ * that memory.
+ */
+void vgpu__load_begins(void);
+void vgpu__load_ends(void);
 void vgpu__measure_perhaps(void); /* after a possible change; at most ten times a second */
 /* After loading a module or the like. 0; -1: the quota is short and has no room: the load must be undone. */
 int vgpu__measure_made(void);

@@ -6,7 +6,7 @@
  *
  * After its first SCHEDULE, a group is in one of three lists of its tenant: `running` (as far as the core is
  * concerned), `stopping` (a stop was handed out) or `stopped` (the driver executed it). It is `ours` from the moment a
- * stop is handed out until a start has been executed. Meanwhile the tenant's own SCHEDULE is recorded and not forwarded.
+ * stop is handed out until a start has been executed. Meanwhile the tenant's own SCHEDULE is recorded, not forwarded.
  * A SCHEDULE that was already on its way puts the group back among the running ones, and the group is stopped again.
  * If the driver refuses a stop, the group stays in `stopping`. Each new `round` tries it once more. A refused stop may
  * have been executed in part, so such a group is given back like a stopped one.

@@ -70,13 +70,13 @@
  *     {@code MemoryLedgerProperties.theTotalIsWhatTheLivingHoldWhereverOneDies}</td></tr>
  *   <tr><td>A refused allocation is the driver's own out-of-memory error</td>
  *     <td>{@code CudaHookIT.aProgramGetsItsQuotaAndNotAByteMore},
- *     {@code NativeTest.hookKeepsItsPromises}</td></tr>
+ *     {@code HookTest.hookKeepsItsPromises}</td></tr>
  *   <tr><td>Calls with a memory budget wait by class, then arrival; none fails, none starves</td>
  *     <td>{@code BudgetsTest.budgetsOfRunningCallsNeverExceedTheQuota},
  *     {@code BudgetsTest.largeCallIsNotStarvedBySmallOnes},
  *     {@code UrgencyQueueProperties.servesInOrderOfClassThenArrival}</td></tr>
  *   <tr><td>A program sees its quota and its own use</td>
- *     <td>{@code NativeTest.hookKeepsItsPromises},
+ *     <td>{@code HookTest.hookKeepsItsPromises},
  *     {@code RunIT.hoardGetsItsQuotaAndNotAByteMore}</td></tr>
  *   <tr><td>A process that dies gives everything back; nothing else stalls</td>
  *     <td>{@code DeathIT.killedAndStoppedProcessesGiveEveryByteBackAndFailNobody},
@@ -107,7 +107,7 @@
  *     <td>{@code AttachFailureIT.leaseThatDoesNotExistIsRefusedUnlessOpenWasChosen},
  *     {@code PoolTest.demandsThatNoBackendMeetsAreRefusedOrServedOpen}</td></tr>
  *   <tr><td>Nothing that we inject ever exits, hangs or crashes the host program</td>
- *     <td>{@code NativeTest.hookKeepsItsPromises},
+ *     <td>{@code HookTest.hookKeepsItsPromises},
  *     {@code NativeTest.sanitizersFindNothing},
  *     {@code HostileIT.randomBytesInItsOwnReportPageHarmNobodyElse}</td></tr>
  *   <tr><td><b>For maintainers</b></td><td></td></tr>

@@ -3,8 +3,6 @@ package dev.vgpu.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.testing.TestSeed;
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -12,7 +10,6 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -24,19 +21,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  */
 @Timeout(value = 240, unit = TimeUnit.SECONDS) // compiles, and runs under sanitizers
 @Execution(ExecutionMode.CONCURRENT)
-class NativeTest {
-  private static final Path TESTS = Path.of("src/test/c");
-  private static final Path LIBRARY =
-      Path.of("target/classes/META-INF/native/linux-x86_64/libvgpu_cuda.so");
-
-  /** From this build, if it exists; else the scripts build one. */
-  private static final Path EMULATOR =
-      Path.of("../vgpu-emulator/target/classes/META-INF/native/linux-x86_64/libcuda.so.1");
-
-  @TempDir Path work;
-
-  private record Result(int status, String output) {}
-
+class NativeTest extends NativeTests {
   @Test
   void layoutIsTheSameInCAndJavaAndHasNotChanged() throws Exception {
     String fromC = succeed("sh", TESTS.resolve("check.sh").toString(), "layout");
@@ -79,11 +64,6 @@ class NativeTest {
 
     assertThat(lacking.status()).isNotZero();
     assertThat(lacking.output()).contains("cuNewInTheNextVersion").doesNotContain("cuMemAlloc");
-  }
-
-  @Test
-  void hookKeepsItsPromises() throws Exception {
-    runTests("plain", List.of());
   }
 
   /** Kernels for aarch64 may have them. */
@@ -157,38 +137,5 @@ class NativeTest {
     String output = succeed("sh", fuzz, work.toString(), "2", Long.toString(TestSeed.seed()));
     assertThat(output)
         .contains("ok   older form", "ok   fuzz ioctl", "ok   fuzz region", "ok   fuzz socket");
-  }
-
-  private void runTests(String kind, List<String> names) throws Exception {
-    List<String> command = new ArrayList<>();
-    command.addAll(List.of("sh", TESTS.resolve("run.sh").toString(), kind, work.toString()));
-    command.add(LIBRARY.toAbsolutePath().toString());
-    command.addAll(names);
-    String output = succeed(command.toArray(String[]::new));
-    assertThat(output).contains("ok   quota-fill").doesNotContain("FAIL", "WARNING: ", "ERROR: ");
-  }
-
-  private String succeed(String... command) throws IOException, InterruptedException {
-    Result result = run(command);
-    assertThat(result.status()).as("%s%n%s", String.join(" ", command), result.output()).isZero();
-    return result.output();
-  }
-
-  private Result run(String... command) throws IOException, InterruptedException {
-    Path output = work.resolve("output.txt");
-    ProcessBuilder builder = new ProcessBuilder(command);
-    builder.environment().put("VGPU_TEST_SCALE", "25");
-    if (Files.exists(EMULATOR)) {
-      builder.environment().put("EMULATOR", EMULATOR.toAbsolutePath().toString());
-    }
-    builder.environment().keySet().removeIf(name -> name.equals("LD_PRELOAD"));
-    builder.redirectErrorStream(true).redirectOutput(output.toFile());
-    Process process = builder.start();
-    boolean ended = process.waitFor(180, TimeUnit.SECONDS);
-    if (!ended) {
-      process.destroyForcibly();
-    }
-    String text = new String(Files.readAllBytes(output), StandardCharsets.UTF_8);
-    return new Result(ended ? process.exitValue() : -1, text);
   }
 }

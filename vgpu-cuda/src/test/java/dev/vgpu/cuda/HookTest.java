@@ -1,0 +1,17 @@
+package dev.vgpu.cuda;
+
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
+
+/** Runs the C tests of the hook that compare its charge with the GPU time of the stub driver. */
+@Isolated("the hook tells short pauses from long ones by the clock")
+class HookTest extends NativeTests {
+  @Test
+  @Timeout(value = 240, unit = TimeUnit.SECONDS)
+  void hookKeepsItsPromises() throws Exception {
+    runTests("plain", List.of());
+  }
+}

@@ -1,0 +1,60 @@
+package dev.vgpu.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Runs the scripts that build and run the hook's C tests. They need a C compiler and no GPU. */
+abstract class NativeTests {
+  static final Path TESTS = Path.of("src/test/c");
+  static final Path LIBRARY =
+      Path.of("target/classes/META-INF/native/linux-x86_64/libvgpu_cuda.so");
+
+  /** From this build, if it exists; else the scripts build one. */
+  static final Path EMULATOR =
+      Path.of("../vgpu-emulator/target/classes/META-INF/native/linux-x86_64/libcuda.so.1");
+
+  @TempDir Path work;
+
+  record Result(int status, String output) {}
+
+  final void runTests(String kind, List<String> names) throws Exception {
+    List<String> command = new ArrayList<>();
+    command.addAll(List.of("sh", TESTS.resolve("run.sh").toString(), kind, work.toString()));
+    command.add(LIBRARY.toAbsolutePath().toString());
+    command.addAll(names);
+    String output = succeed(command.toArray(String[]::new));
+    assertThat(output).contains("ok   quota-fill").doesNotContain("FAIL", "WARNING: ", "ERROR: ");
+  }
+
+  final String succeed(String... command) throws IOException, InterruptedException {
+    Result result = run(command);
+    assertThat(result.status()).as("%s%n%s", String.join(" ", command), result.output()).isZero();
+    return result.output();
+  }
+
+  final Result run(String... command) throws IOException, InterruptedException {
+    Path output = work.resolve("output.txt");
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.environment().put("VGPU_TEST_SCALE", "25");
+    if (Files.exists(EMULATOR)) {
+      builder.environment().put("EMULATOR", EMULATOR.toAbsolutePath().toString());
+    }
+    builder.environment().keySet().removeIf(name -> name.equals("LD_PRELOAD"));
+    builder.redirectErrorStream(true).redirectOutput(output.toFile());
+    Process process = builder.start();
+    boolean ended = process.waitFor(180, TimeUnit.SECONDS);
+    if (!ended) {
+      process.destroyForcibly();
+    }
+    String text = new String(Files.readAllBytes(output), StandardCharsets.UTF_8);
+    return new Result(ended ? process.exitValue() : -1, text);
+  }
+}
