@@ -10,10 +10,10 @@
  * charge is reserved before the driver is called and given back after, so it is never less than what allocations really
  * hold. If the ledger is unchanged around a reading, NVML's figure less the charge never exceeds what contexts and
  * modules hold beyond their charge. So a larger figure can always be added, unless a call is under way that makes a
- * context or loads a module: it may yet be undone, and decides by itself. A smaller figure is believed only if several
- * readings in a row agree, no charge has changed meanwhile, and no thread is between reserving and the driver's answer,
- * or between the driver's freeing and giving back (changing.c). On a busy machine a thread may be there for as long as
- * all the readings take.
+ * context or loads a module: it may yet be undone, and charges what stays by itself. A smaller figure is believed only
+ * if several readings in a row agree, no charge has changed meanwhile, and no thread is between reserving and the
+ * driver's answer, or between the driver's freeing and giving back (changing.c). On a busy machine a thread may be
+ * there for as long as all the readings take.
  */
 #include <errno.h>
 #include <limits.h>
@@ -140,7 +140,10 @@ static int vgpu__charge_beyond(int64_t beyond) {
 
 /* ---- in the thread that makes a context, loads a module, or allocates soon after ---- */
 
-/* 1: known; 0: NVML is not available, or does not list this process, or, for vgpu__look_between, a load is under way. */
+/*
+ * 1: known; 0: NVML is not available, or does not list this process. 0 with vgpu__look_between also while a load is
+ * under way.
+ */
 static int vgpu__beyond_now(int64_t *beyond, look_call *look_once) {
   uint64_t until = vgpu__now_ns() + OPEN_NS, mark;
   while (LOAD_ACQUIRE(measure.state) == OPENING && LOAD_ACQUIRE(measure.runs) && vgpu__now_ns() < until) {
