@@ -29,8 +29,8 @@ struct account {
 static struct account counted(void) { return (struct account){.charged_ns = work_gpu_ns(), .real_ns = stub()->gpu_ns}; }
 
 /*
- * The figures are for reading. Checked: no work is left out, and no more is added than a busy machine's delays between
- * a start event and its launch may add: `more_ns`.
+ * The figures are for reading. Checked here: no more is added than a busy machine's delays between a start event and
+ * its launch may add: `more_ns`. Returns the charged part, of which callers check that no work is left out.
  */
 static double charged_of(const char *what, struct account before, double more_ns) {
   usleep(5000); /* the monitor may still have to harvest */
@@ -80,7 +80,7 @@ static void cheap_then_dear(CUfunction cheap, CUfunction dear, CUstream stream, 
     double now = charged_of(each == 0 ? "cheap, then dear" : "cheap, then dear, waited for", before, 150e6);
     part = now > part ? now : part;
   }
-  CHECK(part > LEAST, "cheap, then dear, waited for after %d: at best %.3f", each, part);
+  CHECK(part > LEAST, "cheap, then dear, waited for after each %d: at best %.3f", each, part);
 }
 
 /* Kernels of mixed lengths; short ones until they are measured, then long ones; in one stream and in four; graphs. */

@@ -195,8 +195,8 @@ void test_files_never_seen(void) {
 }
 
 /* The calls of nvidia-uvm have plain numbers (UVM_INITIALIZE to UVM_MM_INITIALIZE). Some end like the resource
- * manager's own, such as 42 and 43. None is an allocation: managed memory is neither charged nor refused, and memory that is
- * mapped for the GPU (33) is not charged a second time. */
+ * manager's own, such as 42 and 43. None is an allocation: managed memory is neither charged nor refused, and memory
+ * that is mapped for the GPU (33) is not charged a second time. */
 void test_managed_memory(void) {
   static const uint32_t NUMBERS[] = {0x30000001, 0x30000002, 23, 24, 25, 27, 31, 33, 34, 37, 39, 41,
                                      42,         43,         51, 52, 66, 68, 72, 73, 74, 75};

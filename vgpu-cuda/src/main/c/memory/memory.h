@@ -140,8 +140,8 @@ extern uint32_t vgpu__measure_pending VGPU_INTERNAL; /* a change is not measured
 void vgpu__measure_start(void); /* before the first context is made, since NVML takes time to start */
 void vgpu__measure_soon(void);  /* after a change */
 /*
- * Around a call that makes a context or loads a module, until it is decided whether its memory stays. Nobody else
- * charges that memory meanwhile.
+ * Around a call that makes a context, loads a module or sets a limit, until it is decided whether its memory stays.
+ * Nobody else charges that memory meanwhile.
  */
 void vgpu__load_begins(void);
 void vgpu__load_ends(void);

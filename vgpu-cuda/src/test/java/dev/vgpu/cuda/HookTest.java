@@ -6,7 +6,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Isolated;
 
-/** Runs the C tests of the hook that compare its charge with the GPU time of the stub driver. */
+/** Runs all C tests of the hook over the stub driver, with no other test beside them. */
 @Isolated("the hook tells short pauses from long ones by the clock")
 class HookTest extends NativeTests {
   @Test
