@@ -104,8 +104,10 @@ static void step(struct worker *worker) {
 static void come_to_rest(struct worker *worker) {
   struct chaos *chaos = worker->chaos;
   chaos_work(worker, SYNC);
+  pthread_rwlock_wrlock(&chaos->capturing);
   chaos_enter(worker, SYNC);
   chaos_accept(worker, SYNC, chaos_leave(worker, WAIT_SYNC, chaos->driver.context_synchronize()));
+  pthread_rwlock_unlock(&chaos->capturing);
 }
 
 static void *run(void *argument) {
@@ -178,7 +180,7 @@ static void print_reading(struct chaos *chaos, struct worker *workers, int threa
 }
 
 int mode_chaos(int count, char **arguments) {
-  static struct chaos chaos;
+  static struct chaos chaos = {.capturing = PTHREAD_RWLOCK_INITIALIZER};
   static struct worker workers[THREADS];
   char line[128];
   if (count < 4 || count > 3 + TENANTS) {

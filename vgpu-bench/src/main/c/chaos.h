@@ -7,6 +7,7 @@
 
 #include "program.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 typedef struct CUarray_st *CUarray;
@@ -150,6 +151,7 @@ struct chaos {
   int mailbox; /* receives descriptors of memory from other processes */
   bool forks;
   unsigned without; /* a bit for each operation to leave out */
+  pthread_rwlock_t capturing; /* read by threads that capture a stream; meanwhile no context may be synchronised */
   atomic_bool running;
   atomic_int idle;
   atomic_int error, error_operation; /* the first error that a driver must not return */

@@ -46,15 +46,15 @@ static CUresult per_thread(struct worker *worker) {
                 chaos->launch_thread(chaos->driver.spin_kernel, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL));
 }
 
-static CUresult build_graph(struct worker *worker) {
+/* Captures kernels, and in some graphs memory of their own. Returns the first error. */
+static CUresult capture(struct worker *worker, CUgraph *graph) {
   struct chaos *chaos = worker->chaos;
-  CUgraph graph = NULL;
   CUresult launched = CUDA_SUCCESS;
   CUresult result = CALLED(GRAPH, WAIT_MEMORY, chaos->begin_capture(worker->stream, 2));
   if (result != CUDA_SUCCESS) {
     return result;
   }
-  CUdeviceptr own = 0; /* some graphs allocate memory of their own */
+  CUdeviceptr own = 0;
   bool allocates = chaos->async != NULL && chaos->free_async != NULL && random_next(&worker->random) % 3 == 0;
   if (allocates) {
     launched = CALLED(GRAPH, WAIT_MEMORY, chaos->async(&own, 1 + random_next(&worker->random) % GRAPH_BYTES, worker->stream));
@@ -65,14 +65,23 @@ static CUresult build_graph(struct worker *worker) {
   if (allocates && launched == CUDA_SUCCESS) {
     launched = CALLED(GRAPH, WAIT_MEMORY, chaos->free_async(own, worker->stream));
   }
-  result = CALLED(GRAPH, WAIT_MEMORY, chaos->end_capture(worker->stream, &graph));
-  if (result == CUDA_SUCCESS && launched == CUDA_SUCCESS) {
+  result = CALLED(GRAPH, WAIT_MEMORY, chaos->end_capture(worker->stream, graph));
+  return launched != CUDA_SUCCESS ? launched : result;
+}
+
+static CUresult build_graph(struct worker *worker) {
+  struct chaos *chaos = worker->chaos;
+  CUgraph graph = NULL;
+  pthread_rwlock_rdlock(&chaos->capturing);
+  CUresult result = capture(worker, &graph);
+  pthread_rwlock_unlock(&chaos->capturing);
+  if (result == CUDA_SUCCESS) {
     result = CALLED(GRAPH, WAIT_MEMORY, chaos->instantiate(&worker->graph, graph, 0));
   }
   if (graph != NULL) {
     CALLED(GRAPH, WAIT_MEMORY, chaos->graph_destroy(graph));
   }
-  return launched != CUDA_SUCCESS ? launched : result;
+  return result;
 }
 
 static CUresult run_graph(struct worker *worker) {

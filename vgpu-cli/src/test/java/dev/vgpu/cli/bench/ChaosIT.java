@@ -7,13 +7,19 @@ import static org.assertj.core.api.Assertions.fail;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.bench.harness.Answer;
+import dev.vgpu.bench.harness.Child;
+import dev.vgpu.bench.harness.Node;
 import dev.vgpu.cli.CommandNode;
+import dev.vgpu.spi.GpuDriver;
 import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -30,6 +36,16 @@ class ChaosIT {
 
   private static final long SEEDS = 1_000_000;
   private static final int TAIL_LINES = 12;
+
+  /** By their numbers in the program. */
+  private static final String ALL_BUT_GRAPHS = "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,16,18,19,20";
+
+  private static final String QUOTA = Long.toString(32L << 30);
+
+  /** How often all threads come to rest, and what they do in between. */
+  private static final int RESTS = 500;
+
+  private static final int OPERATIONS = 50;
 
   @TempDir Path temporary;
 
@@ -62,6 +78,27 @@ class ChaosIT {
   @Timeout(value = 6, unit = TimeUnit.MINUTES)
   void otherStepsHold() throws Exception {
     JsonNode ignored = run(Long.toString(1 + Math.floorMod(TestSeed.seed(), SEEDS)), OTHER_MINUTES);
+  }
+
+  /** A driver refuses to synchronise a context in which a stream is being captured. */
+  @Test
+  void programsThreadsComeToRestOnlyWhileNobodyCaptures() throws Exception {
+    Path driver = ServiceLoader.load(GpuDriver.class).findFirst().orElseThrow().cudaLibrary();
+    Map<String, String> graphsOnly =
+        Map.of("LD_LIBRARY_PATH", driver.getParent().toString(), "CHAOS_WITHOUT", ALL_BUT_GRAPHS);
+    String seed = Long.toString(TestSeed.seed());
+    try (Node node = Node.open(Map.of());
+        Child program = node.start(graphsOnly, "chaos", seed, "16", QUOTA, "nofork")) {
+      Answer last = program.awaitReady().ask("read");
+      for (int i = 0; i < RESTS; i++) {
+        double before = last.number("operations");
+        for (last = program.ask("go"); last.number("operations") < before + OPERATIONS; ) {
+          last = program.ask("read");
+        }
+        last = program.ask("rest");
+        assertThat(last.number("error")).as("%s", last.line()).isZero();
+      }
+    }
   }
 
   private JsonNode run(String seed, String minutes) throws Exception {
