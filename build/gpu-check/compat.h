@@ -25,6 +25,9 @@ VGPU_OLD(pthread_create, "2.2.5");
 VGPU_OLD(pthread_join, "2.2.5");
 VGPU_OLD(pthread_detach, "2.2.5");
 VGPU_OLD(pthread_once, "2.2.5");
+VGPU_OLD(pthread_rwlock_rdlock, "2.2.5");
+VGPU_OLD(pthread_rwlock_wrlock, "2.2.5");
+VGPU_OLD(pthread_rwlock_unlock, "2.2.5");
 
 /* Before 2.33 these were no functions of the library. */
 #include <sys/stat.h>
