@@ -4,11 +4,11 @@ import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Urgent work that began while offline work was still on the GPU. Both report the time from then
- * until the offline work ended, because measured time also runs during the slices of others. How
- * much of it each had follows from the length of slices, and the rest is given back. An offline
- * kernel is reported when it has ended: by then, several runs of urgent work may have come and
- * gone. Confined to the scheduler's owner.
+ * Urgent work that began while offline work was still on the GPU, or queued: a queued kernel begins
+ * after the first urgent slice. Both report the time that they share, because measured time also
+ * runs during the slices of others. How much of it each had follows from the length of slices, and
+ * the rest is given back. An offline kernel is reported when it has ended: by then, several runs of
+ * urgent work may have come and gone. Confined to the scheduler's owner.
  */
 final class BesideOffline {
   /** Reports that are closer than this are of the same run of work. */
@@ -138,17 +138,17 @@ final class BesideOffline {
   private double settle(Run run, double mostNs, ShareLevel upper, ShareLevel lower) {
     Tenant before = offline.tenant;
     Tenant after = run.tenant;
-    double commonNs = Math.min(offline.endNs, run.endNs) - run.startNs;
+    double aheadNs = offline.startNs - run.startNs;
+    double commonNs = Math.min(offline.endNs, run.endNs) - run.startNs - Math.max(0, aheadNs);
     double bothNs = Math.min(commonNs, Math.min(mostNs, run.toldNs));
     if (before == null || after == null || run.isSettled) {
       return 0;
     }
-    if (offline.startNs >= run.startNs || bothNs <= 0) {
+    if (aheadNs > EarlyTurn.SLICE_NS + GAP_NS || bothNs <= 0) {
       return 0;
     }
     boolean offlineEnds = run.endNs >= offline.endNs;
-    double urgentNs =
-        offlineEnds ? EarlyTurn.laterNs(bothNs) : bothNs - EarlyTurn.betweenNs(bothNs);
+    double urgentNs = urgentNs(bothNs, aheadNs >= 0, offlineEnds);
     double upperNs = EarlyTurn.giveBack(upper, after, bothNs - urgentNs - run.urgentBackNs);
     double lowerNs = EarlyTurn.giveBack(lower, before, urgentNs - run.offlineBackNs);
     run.urgentBackNs = bothNs - urgentNs;
@@ -156,5 +156,16 @@ final class BesideOffline {
     upper.advance(-upperNs - lowerNs, -upperNs);
     lower.advance(-lowerNs, -lowerNs);
     return bothNs;
+  }
+
+  /**
+   * How much of the common time the urgent work had. That time begins with an urgent slice, or with
+   * one of the offline work that was queued. It ends in a slice of the work that ends.
+   */
+  private static double urgentNs(double bothNs, boolean isQueued, boolean offlineEnds) {
+    if (isQueued) {
+      return offlineEnds ? EarlyTurn.betweenNs(bothNs) : bothNs - EarlyTurn.laterNs(bothNs);
+    }
+    return offlineEnds ? EarlyTurn.laterNs(bothNs) : bothNs - EarlyTurn.betweenNs(bothNs);
   }
 }

@@ -18,7 +18,7 @@ final class EarlyTurn {
   private static final long UNKNOWN = Long.MIN_VALUE;
 
   /** The time slice that the driver gives a context while others have work too. */
-  private static final double SLICE_NS = 1_024_000;
+  static final double SLICE_NS = 1_024_000;
 
   /** The largest usual overrun of a turn after which the next turn may begin early. */
   private static final double SHORT_OVERRUN_NS = 6_000_000;

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 
 /** The division of the time that urgent work and the offline work before it both report. */
 class BesideOfflineTest {
-  private static final double SLICE_NS = 1_024_000;
+  private static final long SLICE = 1_024_000;
 
   /** Reports what the test sets, and adds up what is given back. */
   private static final class SaidGate extends BusyGate {
@@ -80,16 +80,36 @@ class BesideOfflineTest {
     gpu.says(false, 1_000_000, 1_000_000);
     gpu.says(false, 1_500_000, 2_500_000);
     gpu.says(true, 2_000_000, 2_500_000);
-    assertThat(gpu.offlineGate.backNs).isEqualTo(SLICE_NS);
-    assertThat(gpu.urgentGate.backNs).isEqualTo(2_000_000 - SLICE_NS);
+    assertThat(gpu.offlineGate.backNs).isEqualTo(SLICE);
+    assertThat(gpu.urgentGate.backNs).isEqualTo(2_000_000 - SLICE);
   }
 
   @Test
-  void urgentWorkThatBeginsFirstKeepsAll() {
+  void queuedOfflineWorkHasTheSecondSlice() {
     Gpu gpu = new Gpu();
-    gpu.says(true, 1_000_000, 1_000_000);
-    gpu.says(false, 500_000, 1_400_000);
-    gpu.says(true, 600_000, 1_600_000);
+    gpu.says(true, SLICE, SLICE);
+    gpu.says(false, 500_000, SLICE + 500_000);
+    assertThat(gpu.urgentGate.backNs).as("not said yet").isZero();
+    gpu.says(true, 1_500_000, SLICE + 1_500_000);
+    assertThat(gpu.urgentGate.backNs).isEqualTo(500_000);
+    assertThat(gpu.offlineGate.backNs).isZero();
+  }
+
+  @Test
+  void queuedOfflineWorkSharesSlicesUntilTheUrgentWorkEnds() {
+    Gpu gpu = new Gpu();
+    gpu.says(true, 2 * SLICE + 300_000, 2 * SLICE + 300_000);
+    gpu.says(false, 3 * SLICE, 4 * SLICE);
+    assertThat(gpu.urgentGate.backNs).isEqualTo(SLICE);
+    assertThat(gpu.offlineGate.backNs).isEqualTo(300_000);
+  }
+
+  /** Queued offline work begins at the latest when the first urgent slice ends. */
+  @Test
+  void urgentWorkKeepsAllIfOfflineWorkBeginsLater() {
+    Gpu gpu = new Gpu();
+    gpu.says(true, 3 * SLICE, 3 * SLICE);
+    gpu.says(false, 500_000, 2 * SLICE);
     assertThat(gpu.urgentGate.backNs).isZero();
     assertThat(gpu.offlineGate.backNs).isZero();
   }

@@ -67,6 +67,12 @@ class CapProperties {
     check(18, false, 238, List.of(20, 907), 101);
   }
 
+  /** If the slice of each queued offline kernel were charged to the tenant, it would get 13.3 %. */
+  @Example
+  void queuedOfflineKernelsThatEndFirstTakeNothingFromTheShare() {
+    check(16, true, 22, List.of(869, 28), 152);
+  }
+
   /** The tenants pause at different moments. What one loses to hand-overs is not another's. */
   @Property(tries = 60)
   void fixedSharesThatPauseAreNotExceeded(
