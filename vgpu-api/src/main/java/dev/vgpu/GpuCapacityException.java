@@ -18,7 +18,7 @@ public final class GpuCapacityException extends VgpuException {
    * Creates the exception.
    *
    * @param message the request and the free part
-   * @param holders the leases on the part that is not free
+   * @param holders leases on the part that is not free
    */
   public GpuCapacityException(String message, List<? extends GpuLease> holders) {
     super(message);
@@ -26,8 +26,8 @@ public final class GpuCapacityException extends VgpuException {
   }
 
   /**
-   * {@return the leases on the part that was not free when this was thrown; empty after
-   * deserialization}
+   * {@return leases on the part that was not free when this was thrown: at most eight of each GPU,
+   * those that have been there longest; empty after deserialization}
    */
   public List<GpuLease> holders() {
     return holders == null ? List.of() : holders;

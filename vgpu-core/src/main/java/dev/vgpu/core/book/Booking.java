@@ -2,6 +2,7 @@ package dev.vgpu.core.book;
 
 import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
+import dev.vgpu.GpuLease;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
@@ -260,6 +261,11 @@ public final class Booking {
         .map(slot -> "gpu=" + slot.gpu.id() + ": " + slot.condition.reason())
         .findFirst()
         .or(() -> lease == null ? Optional.empty() : lease.impaired());
+  }
+
+  /** {@return these leases, as callers see them} */
+  static List<GpuLease> snapshots(List<Booking> bookings) {
+    return bookings.stream().<GpuLease>map(Booking::snapshot).toList();
   }
 
   /** Has the entitlement that was last given to it. */

@@ -10,15 +10,18 @@ import dev.vgpu.core.admission.Admission;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.turn.GpuSeat;
 import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * One GPU and what is granted of it. Guarded by the {@link LeaseTable}'s lock, except for final
  * fields.
  */
 public final class GpuSlot {
+  /** How many tenants a refusal names. A refusal may be repeated, and there may be hundreds. */
   private static final int MOST_HOLDERS_NAMED = 8;
 
   /** The GPU. */
@@ -141,21 +144,29 @@ public final class GpuSlot {
     admission.giveBack(request);
   }
 
+  /** The first tenants of each of these GPUs: those that a refusal names. */
+  static List<Booking> holders(List<GpuSlot> slots) {
+    return slots.stream()
+        .flatMap(slot -> slot.bookings.stream().limit(MOST_HOLDERS_NAMED))
+        .distinct()
+        .toList();
+  }
+
+  /** Names the first few of these, and says how many more there are. */
+  static String named(Stream<String> all, int size) {
+    String first = all.limit(MOST_HOLDERS_NAMED).collect(Collectors.joining(" "));
+    int more = size - MOST_HOLDERS_NAMED;
+    return more > 0 ? first + " and " + more + " more" : first;
+  }
+
   /** What is free for a request's class, and which tenants hold the rest, in words. */
   String occupation(VirtualGpuRequest request) {
-    StringBuilder text =
-        new StringBuilder(admission.free(request.preemptionClass())).append(" held by ");
-    if (bookings.isEmpty()) {
-      text.append("nobody");
-    }
-    text.append(
-        bookings.stream()
-            .limit(MOST_HOLDERS_NAMED)
-            .map(booking -> "[id=" + booking.id + " " + booking.request() + "]")
-            .collect(Collectors.joining(" ")));
-    if (bookings.size() > MOST_HOLDERS_NAMED) {
-      text.append(" and ").append(bookings.size() - MOST_HOLDERS_NAMED).append(" more");
-    }
-    return text.toString();
+    String holders =
+        named(
+            bookings.stream().map(booking -> "[id=" + booking.id + " " + booking.request() + "]"),
+            bookings.size());
+    return admission.free(request.preemptionClass())
+        + " held by "
+        + (bookings.isEmpty() ? "nobody" : holders);
   }
 }

@@ -117,7 +117,7 @@ public final class LeaseTable {
 
   /** {@return the leases, as callers see them} */
   public List<GpuLease> leases() {
-    return snapshots(bookingsOf(slots));
+    return Booking.snapshots(bookings());
   }
 
   /** {@return how each GPU is shared} */
@@ -127,7 +127,14 @@ public final class LeaseTable {
 
   /** {@return the bookings} */
   public List<Booking> bookings() {
-    return bookingsOf(slots);
+    lock.lock();
+    try {
+      Set<Booking> bookings = new LinkedHashSet<>(); // a gang is in several slots
+      slots.forEach(slot -> bookings.addAll(slot.bookings));
+      return List.copyOf(bookings);
+    } finally {
+      lock.unlock();
+    }
   }
 
   /** {@return the booking with an id} */
@@ -142,27 +149,13 @@ public final class LeaseTable {
         .toList();
   }
 
-  private List<Booking> bookingsOf(List<GpuSlot> of) {
-    lock.lock();
-    try {
-      Set<Booking> bookings = new LinkedHashSet<>(); // a gang is in several slots
-      of.forEach(slot -> bookings.addAll(slot.bookings));
-      return List.copyOf(bookings);
-    } finally {
-      lock.unlock();
-    }
-  }
-
-  private static List<GpuLease> snapshots(List<Booking> bookings) {
-    return bookings.stream().<GpuLease>map(Booking::snapshot).toList();
-  }
-
   // ---- acquiring
 
   /** Grants a request now, or refuses it. */
   public Booking acquire(Asked asked) {
     VirtualGpuRequest request = asked.request();
     String refusal;
+    List<Booking> holders;
     lock.lock();
     try {
       checkPossible(asked);
@@ -174,11 +167,12 @@ public final class LeaseTable {
       boolean first = line.isFirst(request);
       String more = first ? "" : "; " + line.size() + " requests wait in front";
       refusal = heldBack.orElseGet(() -> placement.refusal(request, more));
+      holders = GpuSlot.holders(placement.allowed(request));
     } finally {
       lock.unlock();
     }
     publishRefused(request, refusal);
-    throw new GpuCapacityException(refusal, snapshots(bookingsOf(placement.allowed(request))));
+    throw new GpuCapacityException(refusal, Booking.snapshots(holders));
   }
 
   /** Publishes that a request was refused. */

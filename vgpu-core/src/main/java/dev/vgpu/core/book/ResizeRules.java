@@ -47,7 +47,7 @@ public final class ResizeRules {
                 + booking.id
                 + ": "
                 + placement.refusal(asked, ""),
-            slot.bookings.stream().<GpuLease>map(Booking::snapshot).toList());
+            Booking.snapshots(GpuSlot.holders(List.of(slot))));
       }
     }
   }

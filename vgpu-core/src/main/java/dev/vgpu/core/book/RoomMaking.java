@@ -9,7 +9,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
-import java.util.stream.Collectors;
 
 /** Makes room for a request by moving parts of a GPU that are set aside for idle leases. */
 public final class RoomMaking {
@@ -58,11 +57,11 @@ public final class RoomMaking {
         }
       }
     }
-    String used =
+    List<String> used =
         table.bookings().stream()
-            .filter(booking -> !idle.contains(booking.id))
             .map(booking -> booking.id)
-            .collect(Collectors.joining(" "));
+            .filter(id -> !idle.contains(id))
+            .toList();
     throw new GpuCapacityException(
         "no room can be made by moving idle virtual GPUs: asked "
             + request
@@ -71,8 +70,8 @@ public final class RoomMaking {
                 : "; something runs under these"
                     + (member.isEmpty() ? "" : ", or they are other users'")
                     + ", which cannot be moved: "
-                    + used),
-        table.leases());
+                    + GpuSlot.named(used.stream(), used.size())),
+        Booking.snapshots(GpuSlot.holders(table.slots())));
   }
 
   /** Checked again with the lock held. */

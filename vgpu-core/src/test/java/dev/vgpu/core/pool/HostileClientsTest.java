@@ -4,7 +4,9 @@ import static dev.vgpu.PreemptionClass.NEARLINE;
 import static dev.vgpu.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuTurn;
@@ -29,6 +31,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -311,6 +314,38 @@ class HostileClientsTest extends TwoPools {
     assertThat(client.leases()).hasSize(LeaseGrants.MOST_LEASES / 2);
     System.out.println(
         client.leases().size() + " leases: worst answer to others ms=" + worstAnswerMs());
+  }
+
+  /**
+   * Whoever is refused in a loop would otherwise make the seat send hundreds of leases each time.
+   */
+  @Test
+  void refusalNamesFewOfManyHolders() throws Exception {
+    ask(connect(), "acquire");
+    holder.acquire(Pools.share(ONLINE, 100));
+    assertThat(refusal().holders()).hasSize(8);
+    FutureTask<Void> refused =
+        new FutureTask<>(
+            () -> {
+              for (int i = 0; i < 500; i++) {
+                refusal();
+              }
+              return null;
+            });
+    new Thread(refused).start();
+    double worstMs = 0;
+    while (!refused.isDone()) {
+      long startNs = NanoClock.SYSTEM.nanoTime();
+      assertThat(client.states()).hasSize(1);
+      worstMs = Math.max(worstMs, (NanoClock.SYSTEM.nanoTime() - startNs) / 1e6);
+    }
+    refused.get();
+    System.out.println("500 refusals: worst answer to others ms=" + worstMs);
+  }
+
+  private GpuCapacityException refusal() {
+    return catchThrowableOfType(
+        GpuCapacityException.class, () -> client.acquire(Pools.share(NEARLINE, 10)));
   }
 
   /** A client may claim leases that are not on disk, since it may know more than the disk. */
