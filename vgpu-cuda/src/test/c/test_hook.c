@@ -166,6 +166,9 @@ static void test_refused(void) {
   __atomic_store_n(&seat.stop, 1, __ATOMIC_SEQ_CST);
   pthread_join(seat.thread, NULL);
   close(seat.listener);
+  char path[128];
+  snprintf(path, sizeof path, "%s/hook.sock", seat.dir);
+  CHECK(unlink(path) == 0, "unlink");
   refuse(&seat, "no seat");
   CHECK(finish(start(&seat, "open-mode", "")) == 0, "open mode");
   seat_start(&seat);
@@ -185,6 +188,18 @@ static void test_late_welcome(void) {
   while ((GET(seat.hellos) == 0 || GET(seat.slots[1].state) != SHM_SLOT_FREE) && seat_now() < until) usleep(1000);
   CHECK(GET(seat.hellos) > 0 && GET(seat.slots[1].state) == SHM_SLOT_FREE, "%u hellos, slot 1 is in state %u", GET(seat.hellos),
         GET(seat.slots[1].state));
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
+/* A process takes a dead seat over late, and the program waits. */
+static void test_seat_taken_over(void) {
+  SEATED(64u << 20, 1 << 20);
+  seat_stop(&seat);
+  pid_t pid = start(&seat, "launch", "");
+  usleep(3000000);
+  seat_start(&seat);
+  CHECK(await_work(&seat, 0), "no work");
   CHECK(stop_launching(&seat, pid) == 0, "role");
   seat_close(&seat);
 }
@@ -245,6 +260,7 @@ static const struct {
     {"tenants-killed", test_tenants_killed},
     {"refused", test_refused},
     {"late-welcome", test_late_welcome},
+    {"seat-taken-over", test_seat_taken_over},
     {"seat-changes", test_seat_changes},
     {"garbage", test_garbage},
     {"garbage-grant", test_garbage_grant},

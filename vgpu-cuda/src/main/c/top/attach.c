@@ -15,8 +15,8 @@
 #include "top.h"
 
 /*
- * How long to wait in total for a seat that accepts connections: it may change hands, or be late on an overloaded
- * machine.
+ * How long to wait in total for a seat that accepts connections, or whose holder has died: it may change hands, or be
+ * late on an overloaded machine.
  */
 enum { MOST_PATIENCE_MS = 10000, RETRY_MS = 2 };
 
@@ -110,6 +110,7 @@ static int vgpu__ask_for_slot(struct vgpu_tenant *tenant, uint32_t *slot) {
       deadline = vgpu__patient_until(most);
       vgpu__log("the seat closed the connection, or does not answer");
     } else {
+      if (why == ECONNREFUSED) deadline = most; /* its holder has died, and another process may be taking it over */
       vgpu__log("no seat at %s/hook.sock: %s", tenant->run_dir, strerror(why));
     }
     vgpu__sleep_ns((uint64_t)RETRY_MS * NS_PER_MS);
