@@ -50,7 +50,7 @@ static void map_shared(void) {
 static int account(int64_t bytes) {
   if (process == NULL) return -1;
   if (shared != &private_shared) {
-    if (pthread_mutex_lock(&shared->lock) == 130 /* EOWNERDEAD */) pthread_mutex_consistent(&shared->lock);
+    stub_share(shared);
   } else {
     pthread_mutex_lock(&stub_lock);
   }

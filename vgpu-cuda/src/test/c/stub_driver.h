@@ -2,8 +2,10 @@
 #ifndef VGPU_STUB_DRIVER_H
 #define VGPU_STUB_DRIVER_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <time.h>
 
 enum { STUB_PROCESSES = 128, STUB_CONTEXT = 1 << 20 };
 #define STUB_MEMORY (64ull << 30)
@@ -18,6 +20,22 @@ struct stub_shared {
   uint64_t most; /* the greatest sum over all processes so far */
   struct stub_process process[STUB_PROCESSES];
 };
+
+/*
+ * Takes the robust lock. It never waits for long: the kernel wakes one waiter when an owner dies, and if that one is
+ * killed before it runs, nobody else is woken.
+ */
+static inline void stub_share(struct stub_shared *shared) {
+  int got;
+  do {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 20 * 1000 * 1000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    got = pthread_mutex_timedlock(&shared->lock, &until);
+  } while (got == ETIMEDOUT);
+  if (got == EOWNERDEAD) pthread_mutex_consistent(&shared->lock);
+}
 
 struct stub_counts {
   uint64_t launches, null_launches, gpu_ns, records, first_ns, last_ns;

@@ -1,5 +1,4 @@
 /* Random bytes in the shared pages, and the quota while processes are killed and stopped. Part of test_hook. */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -63,7 +62,7 @@ void test_garbage_grant(void) {
 static struct stub_shared *stub_memory;
 
 static void stub_process_died(uint32_t pid) {
-  if (pthread_mutex_lock(&stub_memory->lock) == EOWNERDEAD) pthread_mutex_consistent(&stub_memory->lock);
+  stub_share(stub_memory);
   for (int i = 0; i < STUB_PROCESSES; i++) {
     if (stub_memory->process[i].pid == (int32_t)pid) stub_memory->process[i].held = 0, stub_memory->process[i].pid = 0;
   }
