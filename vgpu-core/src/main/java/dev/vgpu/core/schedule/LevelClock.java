@@ -31,9 +31,6 @@ final class LevelClock {
   /** Time that has passed while there were takers, less what the clock has advanced since. */
   private double unclockedNs;
 
-  /** Use that was reported beyond the time that has passed: the clock did not run for it. */
-  private double excessNs;
-
   LevelClock(SchedulerSettings settings) {
     this.settings = settings;
   }
@@ -49,7 +46,6 @@ final class LevelClock {
     differs = false;
     spareNs = 0;
     lostNs = 0;
-    excessNs = 0;
   }
 
   /**
@@ -57,12 +53,9 @@ final class LevelClock {
    * The surplus pays no faster than the floor takes: those who live on it keep the rest. The clock
    * never runs faster than time passes.
    *
-   * @param usedNs time in which the GPU was used, as it was reported; negative if given back
-   * @param serviceNs what the level's tenants used of it
    * @return how far it advanced
    */
-  double advance(double usedNs, double serviceNs, double guaranteedSum) {
-    double clockNs = withoutExcess(usedNs);
+  double advance(double clockNs, double serviceNs, double guaranteedSum) {
     double floor = settings.offlineFloor();
     unclockedNs -= clockNs;
     double mostNs = floor < 1 ? clockNs * floor / (1 - floor) : lostNs;
@@ -76,18 +69,6 @@ final class LevelClock {
     behindNs -= Math.min(clockNs - serviceNs, Math.max(0, behindNs));
     ns += clockNs + paidNs;
     return clockNs + paidNs;
-  }
-
-  /**
-   * Takes off what exceeds the time that has passed: use from before there were takers may be
-   * reported when that time has been clocked. Of use that is given back, what was taken off is
-   * given back first.
-   */
-  private double withoutExcess(double usedNs) {
-    double leftNs = Math.max(0, Math.max(0, behindNs) + unclockedNs);
-    double cutNs = usedNs > 0 ? Math.max(0, usedNs - leftNs) : Math.max(usedNs, -excessNs);
-    excessNs += cutNs;
-    return usedNs - cutNs;
   }
 
   /**
@@ -177,7 +158,6 @@ final class LevelClock {
   void takersCame() {
     lostNs = Math.min(lostNs, Math.max(0, behindNs));
     unclockedNs = lostNs;
-    excessNs = 0;
     behindNs -= lostNs;
   }
 
