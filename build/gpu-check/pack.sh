@@ -6,7 +6,7 @@ set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-MODULES=java.base,java.logging,java.management,java.net.http,java.xml,jdk.jfr,jdk.management,jdk.unsupported,jdk.zipfs
+MODULES=java.base,java.logging,java.management,java.net.http,java.xml,jdk.jfr,jdk.management,jdk.net,jdk.unsupported,jdk.zipfs
 MOST_MIB=60
 
 say() {

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "program.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +87,33 @@ static void measure(struct calls *calls, const char *name, call *timed, call *th
   print(calls, name, count);
 }
 
+/* Prints which questions about a stream end its capture, with their codes. */
+static void print_capture_ended_by(struct calls *calls) {
+  static const char *const QUESTIONS[] = {"cuStreamGetCtx", "cuStreamGetFlags", "cuStreamGetPriority", "cuStreamGetId",
+                                          "cuStreamGetDevice", "cuStreamQuery"};
+  const char *between = "";
+  printf(",\"capture_ended_by\":\"");
+  for (size_t i = 0; i < sizeof QUESTIONS / sizeof *QUESTIONS; i++) {
+    CUresult (*question)(CUstream, void *) = NULL;
+    uint64_t answer[2];
+    CUgraph graph = NULL;
+    int status = 1;
+    *(void **)&question = dlsym(RTLD_DEFAULT, QUESTIONS[i]);
+    if (question == NULL) {
+      continue;
+    }
+    check(calls->driver.capture_begin(calls->stream, 2), "cuStreamBeginCapture");
+    CUresult result = question(calls->stream, answer);
+    check(calls->capturing(calls->stream, &status), "cuStreamIsCapturing");
+    calls->driver.capture_end(calls->stream, &graph);
+    if (status != 1) {
+      printf("%s%s %d", between, QUESTIONS[i], (int)result);
+      between = ", ";
+    }
+  }
+  printf("\"");
+}
+
 /* calls: prints one JSON object */
 int mode_calls(int count, char **arguments) {
   static struct calls calls = {.mode = 2};
@@ -122,6 +150,7 @@ int mode_calls(int count, char **arguments) {
   check(calls.driver.event_record(calls.timed, NULL), "cuEventRecord");
   measure(&calls, "query_not_ready", query, nothing, CALLS / 10);
   check(calls.driver.context_synchronize(), "cuCtxSynchronize");
+  print_capture_ended_by(&calls);
   puts("}");
   fflush(stdout);
   return 0;

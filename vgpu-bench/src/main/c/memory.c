@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -96,6 +97,17 @@ static bool write_file(const char *path, const char *text) {
   return written;
 }
 
+/*
+ * The namespace's own /proc, as every container has it. The driver looks its process up there by the pid that it has in
+ * the namespace: with the other /proc, cuInit fails with 304.
+ */
+static void mount_proc(void) {
+  if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+      mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
+    fail("unshare: mounting /proc", errno);
+  }
+}
+
 /* aside MODE ...: runs the mode in a new pid namespace; prints "error unshare CODE" if that is not permitted */
 int mode_aside(int count, char **arguments) {
   char map[64];
@@ -105,8 +117,8 @@ int mode_aside(int count, char **arguments) {
   if (count < 1) {
     return 2;
   }
-  if (unshare(CLONE_NEWPID) != 0) {
-    if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) {
+  if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS) != 0) {
       fail("unshare", errno);
     }
     snprintf(map, sizeof map, "%u %u 1", user, user);
@@ -119,6 +131,7 @@ int mode_aside(int count, char **arguments) {
   pid_t child = fork();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0ul, 0ul, 0ul);
+    mount_proc();
     arguments[-1] = (char *)"gpu_program";
     execv("/proc/self/exe", arguments - 1);
     _exit(127);

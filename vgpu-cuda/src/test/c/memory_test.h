@@ -49,6 +49,7 @@ const struct shm_slot *own_slot(void);
 void role_measured(void);
 void role_measured_less(void);
 void role_measured_unused(void);
+void role_measured_destroyed(void);
 void role_measured_refused(void);
 void role_measured_refused_beside(void);
 void role_measured_large(void);

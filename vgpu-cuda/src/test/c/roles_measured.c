@@ -78,6 +78,23 @@ void role_measured(void) {
   await_exact("after all that");
 }
 
+/*
+ * NVML lists a process no longer while its last context is being destroyed, which takes 100 ms here. The next context is
+ * measured all the same.
+ */
+void role_measured_destroyed(void) {
+  void *module = NULL;
+  begin_inexact();
+  CHECK(await_measured(own_slot(), SHM_MEASURED_BY_NVML) == SHM_MEASURED_BY_NVML, "told once");
+  CHECK(CU(cuDevicePrimaryCtxRelease_v2, 0) == ABI_SUCCESS, "release");
+  for (int i = 0; i < 3; i++) {
+    CHECK(CU(cuCtxCreate_v2, &context, 0, 0) == ABI_SUCCESS && CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS, "another");
+    EXACT("another context");
+    CHECK(CU(cuModuleUnload, module) == ABI_SUCCESS && CU(cuCtxDestroy_v2, context) == ABI_SUCCESS, "destroyed");
+  }
+  CHECK(GET(own_slot()->measured) == SHM_MEASURED_BY_NVML, "still told: %u", GET(own_slot()->measured));
+}
+
 static CUdeviceptr fill_but(uint64_t bytes) {
   CUdeviceptr p = 0;
   uint64_t more = QUOTA - ledger_bytes() - bytes;

@@ -313,6 +313,24 @@ static void role_capture_other(const char *unused) {
   CHECK(stub()->polluted == 0, "%llu events in captures", (unsigned long long)stub()->polluted);
 }
 
+/* Streams whose first use is in a capture: the hook must ask nothing of them that would end it. */
+static void role_capture_new(const char *unused) {
+  (void)unused;
+  enum { STREAMS = 20 };
+  CUstream streams[STREAMS];
+  CUevent event = NULL;
+  void *graph = NULL;
+  begin();
+  CUfunction function = kernel("20000");
+  CHECK(cuEventCreate(&event, 0) == ABI_SUCCESS, "event");
+  for (int i = 0; i < STREAMS; i++) {
+    CHECK(cuStreamCreate(&streams[i], 0) == ABI_SUCCESS && cuStreamBeginCapture_v2(streams[i], 0) == ABI_SUCCESS, "begin");
+    CHECK(launch(function, streams[i]) == ABI_SUCCESS && cuEventRecord(event, streams[i]) == ABI_SUCCESS, "captured");
+    CHECK(cuStreamEndCapture(streams[i], &graph) == ABI_SUCCESS, "the capture of stream %d has ended early", i);
+    CHECK(launch(function, streams[i]) == ABI_SUCCESS && cuStreamSynchronize(streams[i]) == ABI_SUCCESS, "work");
+  }
+}
+
 /* Waits until another thread is blocked in the driver. */
 static int await_held_up(void) {
   for (int i = 0; i < 10000 && GET(stub()->held_up) == 0; i++) usleep(1000);
@@ -442,6 +460,7 @@ static const struct {
     {"long-first", role_long_first},
     {"copies-batched", role_copies_batched},
     {"capture-other", role_capture_other},
+    {"capture-new", role_capture_new},
     {"silent", role_silent},
     {"held-up", role_held_up},
     {"charged", role_charged},

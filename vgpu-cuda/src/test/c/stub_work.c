@@ -72,6 +72,16 @@ API cuStreamGetCtx(CUstream stream, CUcontext *context) {
   return ABI_SUCCESS;
 }
 
+/* As driver 580.159 does it: the question ends a capture. */
+API cuStreamGetFlags(CUstream stream, unsigned *flags) {
+  pthread_mutex_lock(&stub_lock);
+  int capturing = of(stream)->capturing;
+  if (capturing) of(stream)->capturing = STUB_INVALIDATED;
+  pthread_mutex_unlock(&stub_lock);
+  *flags = 0;
+  return capturing ? 900 /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED */ : ABI_SUCCESS;
+}
+
 API cuStreamSynchronize(CUstream stream) {
   pthread_mutex_lock(&stub_lock);
   uint64_t until = of(stream)->ready;

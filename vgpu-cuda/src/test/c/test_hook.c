@@ -282,6 +282,7 @@ static const struct {
     {"stalled", test_stalled},
     {"copies-batched", test_copies_batched},
     {"capture-other", test_capture_other},
+    {"capture-new", test_capture_new},
     {"silent", test_silent},
     {"held-up", test_held_up},
     {"charged", test_charged},

@@ -113,6 +113,7 @@ static const struct {
     {"ipc", role_ipc, NULL},
     {"ipc-other", role_ipc_other, NULL},
     {"measured", role_measured, "VGPU_EMULATOR=memory=1GiB,module=5MiB,lazy=off"},
+    {"measured-destroyed", role_measured_destroyed, "VGPU_EMULATOR=memory=1GiB,module=5MiB,lazy=off,destroy-cost=100ms"},
     {"measured-refused", role_measured_refused, "VGPU_EMULATOR=memory=1GiB,module=40MiB,lazy=off"},
     {"measured-refused-beside", role_measured_refused_beside, "VGPU_EMULATOR=memory=1GiB,module=40MiB,lazy=off"},
     {"measured-large", role_measured_large, "VGPU_EMULATOR=memory=1GiB,context=600MiB"},

@@ -389,6 +389,10 @@ static void badCapturesAreRefused(void) {
         CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
         CHECK(graph == NULL);
     }
+    unsigned int flags;
+    CHECK_OK(cuStreamBeginCapture_v2(stream, 2));
+    CHECK_EQUAL(cuStreamGetFlags(stream, &flags), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     /* So does a call for the legacy stream, or for the context; both stand for this stream too. */
     for (int i = 0; i < 3; i++) {
         CHECK_OK(cuStreamBeginCapture_v2(stream, 2));

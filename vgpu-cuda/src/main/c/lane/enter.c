@@ -182,7 +182,7 @@ static abi_result vgpu__enter(struct vgpu_entry *entry, const struct vgpu_piece 
     if (lane == NULL) { /* no context (the driver will return an error), or too many streams: only the gate */
       vgpu__fold(entry);
       *entry = (struct vgpu_entry){.stream = NULL};
-      return vgpu__pass_gate(vgpu_tenant_current());
+      return vgpu__is_capturing(stream) ? ABI_SUCCESS : vgpu__pass_gate(vgpu_tenant_current());
     }
     struct vgpu_tenant *tenant = lane->tenant;
     if (LOAD_ACQUIRE(tenant->autonomous)) vgpu__gate_pace(tenant);

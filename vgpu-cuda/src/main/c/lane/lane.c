@@ -95,7 +95,10 @@ static struct vgpu_tenant *vgpu__tenant_for(CUstream stream) {
   return current == &vgpu__ended ? NULL : current;
 }
 
-/* The lane of a stream as the calling thread names it; NULL if there is none, or no room for one. */
+/*
+ * The lane of a stream as the calling thread names it; NULL if there is none, or no room for one. None is made for a
+ * stream that is being captured: the lane is for work, and asking for the stream's flags would end the capture.
+ */
 struct vgpu_lane *vgpu__lane_for(CUstream stream, int make) {
   CUcontext handle = NULL;
   if (!vgpu__is_special(stream)) REAL(cuStreamGetCtx)(stream, &handle);
@@ -109,7 +112,7 @@ struct vgpu_lane *vgpu__lane_for(CUstream stream, int make) {
   vgpu__lock(&lanes_lock);
   struct vgpu_lane *lane = buckets[bucket];
   while (lane != NULL && !vgpu__lane_matches(lane, tenant, stream, context, owner)) lane = lane->next;
-  if (lane == NULL && make) lane = vgpu__lane_make(tenant, stream, context, owner, bucket);
+  if (lane == NULL && make && !vgpu__is_capturing(stream)) lane = vgpu__lane_make(tenant, stream, context, owner, bucket);
   vgpu__unlock(&lanes_lock);
   return lane;
 }

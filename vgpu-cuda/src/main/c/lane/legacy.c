@@ -15,9 +15,14 @@ static const uint64_t UNKNOWN_NS = 1000u * (uint64_t)NS_PER_MS;
 
 int vgpu__is_legacy(CUstream stream) { return stream == NULL || stream == ABI_STREAM_LEGACY; }
 
+/*
+ * A stream that is being captured counts as blocking, since cuStreamGetFlags would end the capture. The header does not
+ * say so: driver 580.159 answers with CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (./vgpu gpu-check, calls.capture_ended_by).
+ */
 int vgpu__is_blocking(CUstream stream) {
   unsigned flags = 0;
   if (vgpu__is_special(stream)) return !vgpu__is_legacy(stream);
+  if (vgpu__is_capturing(stream)) return 1;
   return REAL(cuStreamGetFlags)(stream, &flags) != ABI_SUCCESS || (flags & NON_BLOCKING) == 0;
 }
 

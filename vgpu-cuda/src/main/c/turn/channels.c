@@ -4,6 +4,7 @@
  * checks both.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -239,6 +240,15 @@ void vgpu__channels_limit_timeslice(uint64_t us) {
   STORE(most_timeslice_us, us != 0 && us < LEAST_TIMESLICE_US ? (uint64_t)LEAST_TIMESLICE_US : us);
 }
 
+/* The kernel module's version as it tells everybody. A driver that never asks for it names none in its calls. */
+static uint32_t vgpu__module_version(void) {
+  char text[64];
+  int fd = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
+  ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof text);
+  if (fd >= 0) close(fd);
+  return size <= 0 ? 0 : vgpu__rm_version(text, (size_t)size);
+}
+
 void vgpu__channels_seen(struct vgpu_channels_seen *into) {
   *into = (struct vgpu_channels_seen){.groups = 0};
   vgpu__lock(&lock);
@@ -250,6 +260,7 @@ void vgpu__channels_seen(struct vgpu_channels_seen *into) {
   into->overflow = overflow;
   into->version = version;
   vgpu__unlock(&lock);
+  if (into->version == 0) into->version = vgpu__module_version();
 }
 
 /* ---- the driver's calls ---- */

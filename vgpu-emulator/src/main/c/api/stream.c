@@ -136,6 +136,10 @@ BOTH(cuStreamGetPriority, _ptsz, (CUstream stream, int *priority), stream, prior
 static CUresult cuStreamGetFlags_in(CUstream handle, unsigned int *flags, bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(flags != NULL);
+    /* The header does not say so: driver 580.159 on an H200 does (./vgpu gpu-check, calls.capture_ended_by). */
+    if (stream->capture != NULL) {
+        return emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
     *flags = stream->flags;
     return CUDA_SUCCESS;
 }

@@ -47,7 +47,8 @@ typedef struct {
     uint64_t elapsed_cost_ns;
     uint64_t allocate_cost_ns;
     uint64_t pin_cost_ns;       /* per GiB */
-    uint64_t load_ns;           /* the size of a piece of GPU memory, which allocations share; 0: no pieces */
+    uint64_t destroy_cost_ns;   /* of a context, after its memory is gone */
+    uint64_t load_ns;           /* how long it takes to load a function */
     uint64_t grain_bytes;       /* the GPU memory granule, which several allocations may share; 0: none */
     uint64_t copy_engines;
     uint64_t queue_entries;     /* launches that a stream queues before a launch blocks */

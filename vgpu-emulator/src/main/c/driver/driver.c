@@ -345,6 +345,7 @@ void emu_context_close(CUcontext context) {
     if (!is_green) {
         emu_memory_free_owned(gpu, EMU_DEVICE_MEMORY, EMU_ARRAY_MEMORY, generation);
         emu_gpu_refund(gpu, bytes);
+        emu_cost(emu_driver.state.times.destroy_cost_ns);
     }
 }
 

@@ -62,47 +62,56 @@ public final class Colocation {
    */
   public void run() throws InterruptedException {
     List<Request> trace = options.trace().requests();
-    try (Bed ours = Bed.open(MOST_TRAINERS);
-        Bed strict = Bed.open(MOST_TRAINERS, "strict")) {
-      for (int percent : options.loads()) {
-        int parts = options.quick() ? 1 : PARTS;
-        long lengthNs = parts * (options.quick() ? QUICK_PART_NS : PART_NS);
-        Arrivals arrivals = Arrivals.of(trace, percent / 100.0, lengthNs);
-        loads.add(load(percent, arrivals, parts, ours, strict));
-      }
+    for (int percent : options.loads()) {
+      int parts = options.quick() ? 1 : PARTS;
+      long lengthNs = parts * (options.quick() ? QUICK_PART_NS : PART_NS);
+      Arrivals arrivals = Arrivals.of(trace, percent / 100.0, lengthNs);
+      loads.add(load(percent, arrivals, parts));
     }
   }
 
-  private Load load(int percent, Arrivals arrivals, int parts, Bed ours, Bed strict)
-      throws InterruptedException {
+  private Load load(int percent, Arrivals arrivals, int parts) throws InterruptedException {
     long beginNs = NanoClock.nanoTime();
     Map<Cell, Outcome> outcomes = new LinkedHashMap<>();
+    cells().forEach(cell -> outcomes.put(cell, new Outcome()));
     Outcome aloneAgain = new Outcome();
-    List<Cell> cells = cells();
     for (int part = 0; part < parts; part++) {
       Arrivals now = arrivals.part(part, parts);
-      for (int i = 0; i < cells.size(); i++) {
-        Cell cell = cells.get((i + part) % cells.size());
-        progress.accept(
-            String.format(
-                Locale.ROOT,
-                "colocation, load %d %%, part %d of %d: %s, %d offline",
-                percent,
-                part + 1,
-                parts,
-                cell.mode.word(),
-                cell.trainers));
-        new Replay(cell.mode == Mode.STRICT ? strict : ours, cell.mode, GRACE_NS)
-            .run(
-                now,
-                cell.trainers,
-                options.kernels(),
-                outcomes.computeIfAbsent(cell, key -> new Outcome()));
+      String where =
+          String.format(
+              Locale.ROOT, "colocation, load %d %%, part %d of %d", percent, part + 1, parts);
+      // One after the other, since a GPU has one pool.
+      for (boolean strict : part % 2 == 0 ? List.of(false, true) : List.of(true, false)) {
+        try (Bed bed = strict ? Bed.open(MOST_TRAINERS, "strict") : Bed.open(MOST_TRAINERS)) {
+          replay(bed, strict, part, now, where, outcomes);
+          if (!strict) {
+            new Replay(bed, Mode.ALONE, GRACE_NS).run(now, 0, options.kernels(), aloneAgain);
+          }
+        }
       }
-      new Replay(ours, Mode.ALONE, GRACE_NS).run(now, 0, options.kernels(), aloneAgain);
     }
     double s = (NanoClock.nanoTime() - beginNs) / 1e9;
     return new Load(percent, arrivals, outcomes, aloneAgain, s);
+  }
+
+  /** Replays one part in all modes of a bed, in an order that changes with the part. */
+  private void replay(
+      Bed bed,
+      boolean strict,
+      int part,
+      Arrivals arrivals,
+      String where,
+      Map<Cell, Outcome> outcomes)
+      throws InterruptedException {
+    List<Cell> cells =
+        cells().stream().filter(cell -> (cell.mode == Mode.STRICT) == strict).toList();
+    for (int i = 0; i < cells.size(); i++) {
+      Cell cell = cells.get((i + part) % cells.size());
+      progress.accept(
+          String.format(Locale.ROOT, "%s: %s, %d offline", where, cell.mode.word(), cell.trainers));
+      new Replay(bed, cell.mode, GRACE_NS)
+          .run(arrivals, cell.trainers, options.kernels(), requireNonNull(outcomes.get(cell)));
+    }
   }
 
   /** {@return all combinations to measure at one load; alone comes first} */

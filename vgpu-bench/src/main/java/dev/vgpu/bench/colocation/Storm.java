@@ -1,5 +1,7 @@
 package dev.vgpu.bench.colocation;
 
+import static java.util.Objects.requireNonNull;
+
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.ProcessorTime;
@@ -42,23 +44,31 @@ public final class Storm {
    * @throws InterruptedException if this thread is interrupted
    */
   public void run() throws InterruptedException {
-    try (Bed ours = Bed.open(Colocation.MOST_TRAINERS);
-        Bed strict = Bed.open(Colocation.MOST_TRAINERS, "strict")) {
-      Arrivals all =
-          Arrivals.random(SERVICE_NS, PER_SECOND, quick ? 2_000_000_000L : 16_000_000_000L);
-      int parts = quick ? 1 : 2;
-      for (int part = 0; part < parts; part++) {
-        for (Colocation.Cell cell : Colocation.cells()) {
-          progress.accept("storm, " + cell.mode().word() + ", " + cell.trainers() + " offline");
-          new Replay(cell.mode() == Mode.STRICT ? strict : ours, cell.mode(), GRACE_NS)
-              .run(
-                  all.part(part, parts),
-                  cell.trainers(),
-                  Kernels.SHORT,
-                  outcomes.computeIfAbsent(cell, key -> new Outcome()));
+    Arrivals all =
+        Arrivals.random(SERVICE_NS, PER_SECOND, quick ? 2_000_000_000L : 16_000_000_000L);
+    int parts = quick ? 1 : 2;
+    Colocation.cells().forEach(cell -> outcomes.put(cell, new Outcome()));
+    for (int part = 0; part < parts; part++) {
+      // One after the other, since a GPU has one pool.
+      try (Bed bed = Bed.open(Colocation.MOST_TRAINERS, "strict")) {
+        replay(bed, true, all.part(part, parts));
+      }
+      try (Bed bed = Bed.open(Colocation.MOST_TRAINERS)) {
+        replay(bed, false, all.part(part, parts));
+        if (part == parts - 1) {
+          idle(bed);
         }
       }
-      idle(ours);
+    }
+  }
+
+  private void replay(Bed bed, boolean strict, Arrivals arrivals) throws InterruptedException {
+    for (Colocation.Cell cell : Colocation.cells()) {
+      if ((cell.mode() == Mode.STRICT) == strict) {
+        progress.accept("storm, " + cell.mode().word() + ", " + cell.trainers() + " offline");
+        new Replay(bed, cell.mode(), GRACE_NS)
+            .run(arrivals, cell.trainers(), Kernels.SHORT, requireNonNull(outcomes.get(cell)));
+      }
     }
   }
 

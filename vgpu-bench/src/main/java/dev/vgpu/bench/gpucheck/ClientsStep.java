@@ -207,7 +207,8 @@ final class ClientsStep implements Step {
     bare.close();
     findings.at(name).set("bare", said);
     if (said.has("error")) {
-      findings.line("%s fails without vgpu as well: %s", name, said.path("error").asText());
+      findings.line(
+          "%s fails without vgpu as well: %s %s", name, said.path("error").asText(), node.errors());
     } else {
       findings.failure("%s fails only under vgpu: %s %s", name, why, node.errors());
     }

@@ -76,6 +76,9 @@ final class DriverStep implements Step {
                     entry.getValue().path("p99_ns").asDouble() / 1e3,
                     us(held, entry.getKey()),
                     held.path(entry.getKey()).path("p99_ns").asDouble() / 1e3));
+    findings.line(
+        "questions about a stream that end its capture, and their codes: bare %s; under vgpu %s",
+        bare.path("capture_ended_by").asText(), held.path("capture_ended_by").asText());
     findings.expect("a record's p50, us", us(bare, "record"), 0, 3, "batches have to be longer");
     findings.expect("a query's p50, us", us(bare, "query"), 0, 2, "the hook has to ask less");
     findings.expect(

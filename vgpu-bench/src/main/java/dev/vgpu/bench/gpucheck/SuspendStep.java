@@ -23,7 +23,8 @@ final class SuspendStep implements Step {
       for (long gib : isSmall ? new long[] {1} : new long[] {1, 4}) {
         said.add("driver " + byDriver(place, node, findings, gib));
       }
-      said.add("vgpu " + byVgpu(place, node, findings, isSmall ? 1 : 4));
+      boolean driverCan = findings.at("driver", "1 GiB").path("suspend_code").asInt(-1) == 0;
+      said.add("vgpu " + byVgpu(place, node, findings, isSmall ? 1 : 4, driverCan));
     }
     findings.summary("%s", String.join("; ", said));
   }
@@ -93,7 +94,8 @@ final class SuspendStep implements Step {
     }
   }
 
-  private static String byVgpu(Place place, CheckNode node, Findings findings, long gib)
+  private static String byVgpu(
+      Place place, CheckNode node, Findings findings, long gib, boolean driverCan)
       throws InterruptedException {
     Done help = command(node, "suspend", "--help");
     if (!help.isOk()) {
@@ -128,7 +130,11 @@ final class SuspendStep implements Step {
                 (before - meanwhile.whole("device_now")) / 1048576.0)
             : "cannot: " + suspend.why();
     findings.line("vgpu suspend, %s", result);
-    if (suspend.isOk() && !holder.line().contains("as it was written")) {
+    if (driverCan && !(suspend.isOk() && resume.isOk())) {
+      findings.failure(
+          "vgpu cannot suspend what the driver can: %s %s",
+          suspend.err().strip(), resume.err().strip());
+    } else if (suspend.isOk() && !holder.line().contains("as it was written")) {
       findings.failure("suspending changed the program's memory");
     }
     holder.kill();

@@ -34,13 +34,13 @@ final class TorchStep implements Step {
     List<String> script = List.of(python, place.sample("torch_pair.py").toString());
     try (CheckNode node = CheckNode.open(place)) {
       MemorySize quota = place.quota(QUOTA_GIB, 40);
-      Map<String, String> online =
-          node.lease("serve", SharePolicy.BURST_SHARE, 50, PreemptionClass.ONLINE, quota);
       Map<String, String> offline =
           node.lease("train", SharePolicy.BEST_EFFORT, 0, PreemptionClass.OFFLINE, quota);
       costs(node, findings, script, "bare", CheckNode.BARE, quota);
       costs(node, findings, script, "vgpu", offline, quota);
       new TorchTenants(node, findings, script, place.quota(QUOTA_GIB, 30)).run(quick);
+      Map<String, String> online =
+          node.lease("serve", SharePolicy.BURST_SHARE, 50, PreemptionClass.ONLINE, quota);
       String seconds = quick ? "1" : "5";
       bareRatio =
           pair(node, findings, script, "bare", List.of(CheckNode.BARE, CheckNode.BARE), seconds);
