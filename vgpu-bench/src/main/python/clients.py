@@ -26,8 +26,8 @@ def numba():
         from numba import cuda
         import numpy
         import numba as module
-    except ImportError as e:
-        absent(str(e))
+    except Exception as e:  # Some installations of it fail in other ways, for example for a newer numpy.
+        absent("%s: %s" % (type(e).__name__, e))
     if not cuda.is_available():
         absent("numba.cuda.is_available() is false")
 

@@ -8,14 +8,17 @@ import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 
 /**
- * Two tenants of PyTorch with half of the GPU each, compared with one that is alone and bare: the
- * throughput of each by an outside clock. Also the memory of one tenant, according to the ledger
- * and to NVML. Confined to one thread.
+ * Two tenants of PyTorch with half of the GPU each, and the same two bare: the throughput of each
+ * by an outside clock, alone and beside the other one. Each process is compared with itself,
+ * because the host code of two starts differs in speed by up to a fifth. Also the memory of one
+ * tenant, according to the ledger and to NVML. Confined to one thread.
  */
 final class TorchTenants {
   private static final List<String> KINDS = List.of("launch", "compute");
@@ -27,6 +30,8 @@ final class TorchTenants {
 
   /** The accepted loss of two tenants together, in percent of the throughput of one alone. */
   private static final double MOST_LOST = 5;
+
+  private static final double PERCENT = 100;
 
   private final CheckNode node;
   private final Findings findings;
@@ -42,57 +47,106 @@ final class TorchTenants {
 
   void run(boolean quick) throws InterruptedException {
     long windowMs = quick ? 1_000 : 3_000;
-    List<String> said = new ArrayList<>();
-    List<Child> bare = start(List.of(CheckNode.BARE));
-    List<Double> alone = new ArrayList<>();
-    for (String kind : KINDS) {
-      alone.add(rates(bare, kind, windowMs).get(0));
-    }
-    bare.get(0).kill();
+    Map<String, Pair> bare = pairs(List.of(CheckNode.BARE, CheckNode.BARE), windowMs);
     Map<String, String> first = lease("half1");
     Map<String, String> second = lease("half2");
     memory(first);
-    List<Child> both = start(List.of(first, second));
-    for (int i = 0; i < KINDS.size(); i++) {
-      String kind = KINDS.get(i);
-      List<Double> rates = rates(both, kind, windowMs);
-      double sum = rates.get(0) + rates.get(1);
-      double share = 100 * rates.get(0) / sum;
-      double lost = 100 * (1 - sum / alone.get(i));
-      ObjectNode into = findings.at("tenants", kind);
-      into.put("alone_bare_per_s", Findings.rounded(alone.get(i), 2));
-      into.put("first_per_s", Findings.rounded(rates.get(0), 2));
-      into.put("second_per_s", Findings.rounded(rates.get(1), 2));
-      into.put("share_percent", Findings.rounded(share, 2));
-      into.put("lost_percent", Findings.rounded(lost, 2));
-      String text =
-          String.format(
-              Locale.ROOT,
-              "50/50 %s-bound %.1f/%.1f, %.1f %% lost",
-              kind,
-              share,
-              100 - share,
-              lost);
-      said.add(text);
-      findings.line(
-          "two tenants, %s; alone and bare %.1f a second, together %.1f and %.1f",
-          text, alone.get(i), rates.get(0), rates.get(1));
-      if (Math.abs(share - 50) > MOST_APART) {
-        findings.failure(
-            "two equal tenants, %s-bound: %.1f %% and %.1f %%", kind, share, 100 - share);
-      }
-      findings.expect(
-          "percent lost by two tenants, " + kind + "-bound",
-          lost,
-          -100,
-          MOST_LOST,
-          "turns or batches cost more than they should");
-    }
-    both.forEach(Child::close);
+    Map<String, Pair> held = pairs(List.of(first, second), windowMs);
     node.awaitNothingHeld(5);
     node.release("half1");
     node.release("half2");
+    List<String> said = new ArrayList<>();
+    for (String kind : KINDS) {
+      said.add(tell(kind, require(bare, kind), require(held, kind)));
+    }
     findings.at("tenants").put("said", String.join("; ", said));
+  }
+
+  /** What two processes did per second: each alone, and both together. */
+  private record Pair(List<Double> alone, List<Double> together) {
+    /** The part of its throughput alone that a process keeps beside the other, in percent. */
+    double kept(int which) {
+      return PERCENT * together.get(which) / alone.get(which);
+    }
+
+    /** What both keep of the throughput of one: 100 if they share a GPU that one can fill. */
+    double sum() {
+      return kept(0) + kept(1);
+    }
+
+    double share() {
+      return PERCENT * kept(0) / sum();
+    }
+
+    @Override
+    public String toString() {
+      return String.format(
+          Locale.ROOT,
+          "alone %.1f and %.1f a second, together %.1f and %.1f: they keep %.1f + %.1f %%",
+          alone.get(0),
+          alone.get(1),
+          together.get(0),
+          together.get(1),
+          kept(0),
+          kept(1));
+    }
+  }
+
+  private static Pair require(Map<String, Pair> pairs, String kind) {
+    return Objects.requireNonNull(pairs.get(kind));
+  }
+
+  private Map<String, Pair> pairs(List<Map<String, String>> places, long windowMs)
+      throws InterruptedException {
+    List<Child> both = start(places);
+    Map<String, Pair> pairs = new LinkedHashMap<>();
+    for (String kind : KINDS) {
+      List<Double> alone = new ArrayList<>();
+      for (Child child : both) {
+        alone.addAll(rates(List.of(child), kind, windowMs));
+      }
+      pairs.put(kind, new Pair(alone, rates(both, kind, windowMs)));
+    }
+    both.forEach(Child::close);
+    return pairs;
+  }
+
+  private String tell(String kind, Pair bare, Pair held) {
+    put(findings.at("tenants", kind, "bare"), bare);
+    put(findings.at("tenants", kind, "vgpu"), held);
+    findings.line("two programs, %s-bound, bare: %s", kind, bare);
+    findings.line("two tenants, %s-bound, 50/50: %s", kind, held);
+    if (Math.abs(held.share() - PERCENT / 2) > MOST_APART) {
+      findings.failure(
+          "two equal tenants, %s-bound: %.1f %% and %.1f %%",
+          kind, held.share(), PERCENT - held.share());
+    }
+    double lost = PERCENT - held.sum();
+    findings.expect(
+        "percent lost by two tenants, " + kind + "-bound",
+        lost,
+        -PERCENT,
+        MOST_LOST,
+        "turns or batches cost more than they should");
+    return String.format(
+        Locale.ROOT,
+        "50/50 %s-bound %.1f/%.1f, together %.0f %% of one (bare %.0f)",
+        kind,
+        held.share(),
+        PERCENT - held.share(),
+        held.sum(),
+        bare.sum());
+  }
+
+  private static void put(ObjectNode into, Pair pair) {
+    for (int i = 0; i < 2; i++) {
+      String which = i == 0 ? "first" : "second";
+      into.put(which + "_alone_per_s", Findings.rounded(pair.alone.get(i), 2));
+      into.put(which + "_per_s", Findings.rounded(pair.together.get(i), 2));
+      into.put(which + "_kept_percent", Findings.rounded(pair.kept(i), 2));
+    }
+    into.put("share_percent", Findings.rounded(pair.share(), 2));
+    into.put("sum_percent", Findings.rounded(pair.sum(), 2));
   }
 
   private Map<String, String> lease(String name) throws InterruptedException {
