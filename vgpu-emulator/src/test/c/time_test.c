@@ -389,10 +389,17 @@ static void badCapturesAreRefused(void) {
         CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
         CHECK(graph == NULL);
     }
-    unsigned int flags;
-    CHECK_OK(cuStreamBeginCapture_v2(stream, 2));
-    CHECK_EQUAL(cuStreamGetFlags(stream, &flags), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    for (int i = 0; i < 3; i++) { /* so do these questions */
+        unsigned int flags;
+        unsigned long long id;
+        CUdevice device;
+        CHECK_OK(cuStreamBeginCapture_v2(stream, 2));
+        CHECK_EQUAL(i == 0   ? cuStreamGetFlags(stream, &flags)
+                    : i == 1 ? cuStreamGetId(stream, &id)
+                             : cuStreamGetDevice(stream, &device),
+                    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    }
     /* So does a call for the legacy stream, or for the context; both stand for this stream too. */
     for (int i = 0; i < 3; i++) {
         CHECK_OK(cuStreamBeginCapture_v2(stream, 2));

@@ -133,13 +133,17 @@ static CUresult cuStreamGetPriority_in(CUstream handle, int *priority, bool per_
 }
 BOTH(cuStreamGetPriority, _ptsz, (CUstream stream, int *priority), stream, priority)
 
+/* The header does not say that these questions end a capture: driver 580.159 on an H200 does it (./vgpu gpu-check,
+ * calls.capture_ended_by). */
+#define REFUSE_CAPTURED(stream)                                                                    \
+    if ((stream)->capture != NULL) {                                                               \
+        return emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);                    \
+    }
+
 static CUresult cuStreamGetFlags_in(CUstream handle, unsigned int *flags, bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(flags != NULL);
-    /* The header does not say so: driver 580.159 on an H200 does (./vgpu gpu-check, calls.capture_ended_by). */
-    if (stream->capture != NULL) {
-        return emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    }
+    REFUSE_CAPTURED(stream);
     *flags = stream->flags;
     return CUDA_SUCCESS;
 }
@@ -148,6 +152,7 @@ BOTH(cuStreamGetFlags, _ptsz, (CUstream stream, unsigned int *flags), stream, fl
 static CUresult cuStreamGetId_in(CUstream handle, unsigned long long *id, bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(id != NULL);
+    REFUSE_CAPTURED(stream);
     *id = (unsigned long long)stream->context->object.generation << 32 | stream->id;
     return CUDA_SUCCESS;
 }
@@ -177,6 +182,7 @@ BOTH(cuStreamGetCtx_v2, _ptsz, (CUstream stream, CUcontext *result, void **green
 static CUresult cuStreamGetDevice_in(CUstream handle, CUdevice *device, bool per_thread) {
     STREAM(handle, per_thread);
     EMU_REQUIRE(device != NULL);
+    REFUSE_CAPTURED(stream);
     *device = stream->context->device;
     return CUDA_SUCCESS;
 }

@@ -11,10 +11,14 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.regex.Pattern;
 
 /** The machine, the GPU according to nvidia-smi, doctor's findings, and the driver's behaviour. */
 final class MachineStep implements Step {
   private static final double SECONDS = 15;
+
+  /** Results may be shown to others: a card's serial number is not for them. */
+  private static final Pattern SERIAL = Pattern.compile("(Serial Number *:).*");
 
   /** The commands to run as they are; a missing one is reported as missing. */
   private static final Map<String, List<String>> QUESTIONS = questions();
@@ -48,7 +52,7 @@ final class MachineStep implements Step {
     for (Map.Entry<String, List<String>> question : QUESTIONS.entrySet()) {
       Done done = Done.run(question.getValue(), variables -> {}, place.work(), SECONDS);
       String said = done.exitCode() == Done.NOT_RUN ? done.err() : done.out().strip();
-      findings.at("machine").put(question.getKey(), said);
+      findings.at("machine").put(question.getKey(), SERIAL.matcher(said).replaceAll("$1 not kept"));
       findings.write();
     }
     for (String variable : List.of("VGPU_CUDA_DRIVER", "VGPU_NVML")) {
