@@ -138,7 +138,7 @@ export default defineConfig({
           page('The kernel module', '/how/kernel-module'),
           page('A cluster', '/how/fleet'),
           page('Security', '/how/security'),
-          page('Not yet seen on a GPU', '/how/real-driver'),
+          page('Assumptions about a driver', '/how/real-driver'),
           page('Known defects of others', '/how/peers-defects')
         ]
       },
@@ -146,6 +146,7 @@ export default defineConfig({
         text: 'Measured',
         items: [
           page('Results', '/measured/'),
+          page('On a GPU', '/measured/gpu'),
           page('What the hook costs', '/measured/hook-cost'),
           page('Data and method', '/measured/results')
         ]

@@ -98,7 +98,7 @@ static enum look vgpu__look(int64_t *beyond, uint64_t *mark, int *still) {
   *still = *still && !vgpu__changing_any();
   vgpu__charged(&after);
   if (vgpu__suspended_any()) return LOOK_AGAIN; /* suspended memory is away, its charge is not */
-  /* The driver takes 0.1 s to destroy a context, which NVML lists no longer then. */
+  /* While its last context is being destroyed, which takes long, NVML does not list the process. */
   if (told <= 0) return told < 0 ? LOOK_NOT : *still ? LOOK_UNSEEN : LOOK_AGAIN;
   if (*mark != after) return LOOK_AGAIN;
   held = (held + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
