@@ -58,6 +58,7 @@ final class EmulatorSettings {
     put("grain", positive(steps.at("/machine/figures/probe/bare/one_byte_takes")));
     JsonNode depth = steps.at("/machine/figures/probe/bare/queue_depth");
     put("queue", depth.asInt() < DEEPEST ? positive(depth) : "");
+    put("slice", whole(steps.at("/rm/figures/channels/own/slice_before_us"), "us"));
     put("context", whole(steps.at("/quota/figures/ledger/plain/context_bytes"), ""));
     put("module", whole(steps.at("/quota/figures/ledger/modules/module_bytes"), ""));
   }
