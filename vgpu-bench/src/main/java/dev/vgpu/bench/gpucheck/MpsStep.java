@@ -134,7 +134,7 @@ final class MpsStep implements Step {
     Map<String, String> bounded = new HashMap<>(client);
     MemorySize limit = place.quota(2, 30);
     bounded.put("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=" + (limit.bytes() >> 20) + "M");
-    Done fill = program(place, node, bounded, hoard(place, limit, "--least", "2MiB"));
+    Done fill = program(place, node, bounded, place.hoard(2 * limit.bytes(), "--least", "2MiB"));
     long held = fill.json().path("bytes").asLong();
     into.put("limit_bytes", limit.bytes()).put("held_bytes", held);
     findings.line(
@@ -143,7 +143,7 @@ final class MpsStep implements Step {
     Child holder =
         node.start(
             "hoard",
-            new ProcessBuilder(hoard(place, limit, "--hold", "60")),
+            new ProcessBuilder(place.hoard(limit.bytes() / 4, "--hold", "60")),
             new HashMap<>(client));
     String ignored = holder.line();
     long server = server(findings, control);
@@ -190,21 +190,6 @@ final class MpsStep implements Step {
     }
     findings.line("clients of server %d: %s; ours is %d", server, list.strip(), client);
     return false;
-  }
-
-  private static List<String> hoard(Place place, MemorySize limit, String... more) {
-    List<String> command =
-        new ArrayList<>(
-            List.of(
-                place.sample("hoard").toString(),
-                "--chunk",
-                "64MiB",
-                "--limit",
-                // Twice the limit shows whether it binds; holding memory needs only a part of it.
-                Long.toString(more[0].equals("--hold") ? limit.bytes() / 4 : limit.bytes() * 2),
-                "--json"));
-    command.addAll(List.of(more));
-    return command;
   }
 
   private static Done program(
@@ -257,7 +242,7 @@ final class MpsStep implements Step {
             "--require",
             "compute:spatial",
             "--"));
-    command.addAll(hoard(place, quota, "--least", "1MiB"));
+    command.addAll(place.hoard(2 * quota.bytes(), "--least", "1MiB"));
     Done done =
         Done.run(
             command,

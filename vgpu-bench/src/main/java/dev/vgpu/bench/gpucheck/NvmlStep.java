@@ -19,7 +19,7 @@ import java.util.TreeSet;
 /** Compares vgpu's NVML readings with {@code nvidia-smi}'s output while a program holds memory. */
 final class NvmlStep implements Step {
   private static final int TRIES = 3;
-  private static final String HELD = "256MiB";
+  private static final long HELD_BYTES = 256L << 20;
 
   /** Excludes MIG instances: nvidia-smi's list of GPUs has no rows for them. */
   private static boolean isWhole(PhysicalGpu gpu) {
@@ -35,18 +35,7 @@ final class NvmlStep implements Step {
     }
     try (Node node = Node.open(Map.of())) {
       Child holder =
-          node.start(
-              "hoard",
-              new ProcessBuilder(
-                  place.sample("hoard").toString(),
-                  "--chunk",
-                  "64MiB",
-                  "--limit",
-                  HELD,
-                  "--hold",
-                  "60",
-                  "--json"),
-              here());
+          node.start("hoard", new ProcessBuilder(place.hoard(HELD_BYTES, "--hold", "60")), here());
       String ignored = holder.line();
       compare(findings, smi.get(), holder.pid());
     }

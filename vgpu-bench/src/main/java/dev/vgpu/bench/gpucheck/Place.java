@@ -5,6 +5,7 @@ import dev.vgpu.MemorySize;
 import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
@@ -45,6 +46,24 @@ record Place(Path home, boolean isBundle, Path work) {
       return home.resolve("vgpu-bench/src/main/python").resolve(name);
     }
     return home.resolve("samples/cuda-programs/target/programs").resolve(name);
+  }
+
+  /**
+   * {@return the command of a sample program that takes memory in pieces of 64 MiB until it has the
+   * limit, and tells how much it got}
+   */
+  List<String> hoard(long limitBytes, String... more) {
+    List<String> command =
+        new ArrayList<>(
+            List.of(
+                sample("hoard").toString(),
+                "--chunk",
+                "64MiB",
+                "--limit",
+                Long.toString(limitBytes),
+                "--json"));
+    command.addAll(List.of(more));
+    return command;
   }
 
   /** {@return the built C program; empty if it must be built first} */

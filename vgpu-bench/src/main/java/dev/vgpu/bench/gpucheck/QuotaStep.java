@@ -27,7 +27,7 @@ final class QuotaStep implements Step {
       Child observer =
           node.start(CheckNode.BARE, "observe", Long.toString(quota.bytes())).awaitReady();
       int exact = fill(node, findings, leased, quota);
-      long apart = ledger(node, findings, leased, observer, quick);
+      long apart = ledger(place, node, findings, leased, observer, quick);
       new Holders(node, findings, leased, observer).run(quick);
       long over = churn(node, findings, leased, observer, quota, quick ? 500 : 4_000);
       findings.summary(
@@ -85,26 +85,19 @@ final class QuotaStep implements Step {
 
   /** The largest excess of NVML's figure over the ledger's, for a program that holds memory. */
   private static long ledger(
-      CheckNode node, Findings findings, Map<String, String> leased, Child observer, boolean quick)
+      Place place,
+      CheckNode node,
+      Findings findings,
+      Map<String, String> leased,
+      Child observer,
+      boolean quick)
       throws InterruptedException {
     long most = 0;
     long idle = observer.ask("read").whole("device_now");
     findings.at("ledger").put("device_idle_bytes", idle);
     findings.line("one program: ledger, NVML's process list, the GPU's memory in use (MiB)");
     for (long bytes : quick ? new long[] {64 * MIB} : new long[] {2 * MIB, 256 * MIB, 2048 * MIB}) {
-      Child holder =
-          node.start(
-              "hoard",
-              List.of(
-                  node.samplePath("hoard"),
-                  "--chunk",
-                  "64MiB",
-                  "--limit",
-                  Long.toString(bytes),
-                  "--hold",
-                  "60",
-                  "--json"),
-              leased);
+      Child holder = node.start("hoard", place.hoard(bytes, "--hold", "60"), leased);
       holder.line();
       NanoClock.sleepMillis(150);
       Answer nvml = observer.ask("read");

@@ -65,7 +65,7 @@ final class RmStep implements Step {
     preloaded.put("LD_PRELOAD", library.toString());
     preloaded.put("VGPU_RM_REPORT", report.toString());
     long bytes = place.quota(1, 20).bytes();
-    Child holder = node.start("hoard", hoard(place, bytes, "--hold", "60"), preloaded);
+    Child holder = node.start("hoard", place.hoard(bytes, "--hold", "60"), preloaded);
     holder.line();
     InterposerReport held = InterposerReport.read(report);
     ObjectNode into = findings.at("ledger");
@@ -85,7 +85,7 @@ final class RmStep implements Step {
     holder.kill();
     if (held.allocations() > 0) {
       preloaded.put("VGPU_RM_LIMIT", Long.toString(bytes));
-      Done done = node.run(preloaded, SECONDS, hoard(place, 2 * bytes, "--least", "2MiB"));
+      Done done = node.run(preloaded, SECONDS, place.hoard(2 * bytes, "--least", "2MiB"));
       long most = InterposerReport.read(report).peakBytes();
       findings
           .at("limit")
@@ -126,20 +126,6 @@ final class RmStep implements Step {
         MOST_ABOVE_MIB,
         "memory passes the kernel module uncounted, or is counted twice");
     return String.format(Locale.ROOT, "%.0f MiB below nvidia-smi", above);
-  }
-
-  private static List<String> hoard(Place place, long bytes, String... more) {
-    List<String> command =
-        new ArrayList<>(
-            List.of(
-                place.sample("hoard").toString(),
-                "--chunk",
-                "64MiB",
-                "--limit",
-                Long.toString(bytes),
-                "--json"));
-    command.addAll(List.of(more));
-    return command;
   }
 
   /** The library of the bundle, or a new one, compiled like the check's own program. */

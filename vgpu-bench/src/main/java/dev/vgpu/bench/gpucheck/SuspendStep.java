@@ -33,7 +33,7 @@ final class SuspendStep implements Step {
   private static String byDriver(Place place, CheckNode node, Findings findings, long gib)
       throws InterruptedException {
     long bytes = place.quota(gib, 30).bytes();
-    Child holder = holder(node, CheckNode.BARE, bytes);
+    Child holder = holder(place, node, CheckNode.BARE, bytes);
     Child driver =
         node.start(CheckNode.BARE, "checkpoint", Long.toString(holder.pid())).awaitReady();
     ObjectNode into = findings.at("driver", gib + " GiB");
@@ -57,22 +57,10 @@ final class SuspendStep implements Step {
   }
 
   /** A program that has written all its memory, and checks it once a second. */
-  private static Child holder(CheckNode node, Map<String, String> environment, long bytes)
+  private static Child holder(
+      Place place, CheckNode node, Map<String, String> environment, long bytes)
       throws InterruptedException {
-    Child holder =
-        node.start(
-            "hoard",
-            List.of(
-                node.samplePath("hoard"),
-                "--chunk",
-                "64MiB",
-                "--limit",
-                Long.toString(bytes),
-                "--check",
-                "--hold",
-                "4",
-                "--json"),
-            environment);
+    Child holder = node.start("hoard", place.hoard(bytes, "--check", "--hold", "4"), environment);
     holder.line();
     return holder;
   }
@@ -105,7 +93,7 @@ final class SuspendStep implements Step {
     Map<String, String> leased = node.lease("sleeper", place.quota(gib + 1, 40));
     String id = node.lease().path("id").asText();
     Child observer = node.start(CheckNode.BARE, "observe", "0").awaitReady();
-    Child holder = holder(node, leased, place.quota(gib, 30).bytes());
+    Child holder = holder(place, node, leased, place.quota(gib, 30).bytes());
     long before = observer.ask("read").whole("device_now");
     long beginNs = NanoClock.nanoTime();
     Done suspend = command(node, "suspend", id);
