@@ -115,6 +115,34 @@ static inline uint32_t new_client(struct bed_process *process, int fd) {
   return client;
 }
 
+/* A channel of a group; and a group that has one. A group without channels has nothing to run. */
+enum { CHANNEL_OF = 0x10000 };
+static inline uint32_t new_channel(struct bed_process *process, int fd, uint32_t client, uint32_t group,
+                                   uint32_t handle) {
+  struct alloc what = {.client = client, .parent = group, .handle = handle, .class_number = 0xc86f, .rights = 1};
+  return do_alloc(process, fd, what, NULL);
+}
+
+static inline uint32_t new_group(struct bed_process *process, int fd, uint32_t client, uint32_t handle) {
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = handle, .class_number = RM_CLASS_GROUP,
+                       .rights = 1};
+  uint32_t status = do_alloc(process, fd, what, NULL);
+  return status == RM_OK ? new_channel(process, fd, client, handle, CHANNEL_OF + handle) : status;
+}
+
+/* A tenant's own FIFO_DISABLE_CHANNELS, for `count` channels with successive handles. */
+static inline uint32_t disable_channels(struct bed_process *process, int fd, uint32_t client, uint32_t first,
+                                        uint32_t count, int disable) {
+  memset(arena + place + PARAMS, 0, RM_DISABLE_SIZE);
+  arena[place + PARAMS] = (unsigned char)disable;
+  put32(PARAMS + 4, count);
+  for (uint32_t i = 0; i < count; i++) {
+    put32(PARAMS + 24 + 4 * i, client);
+    put32(PARAMS + 280 + 4 * i, first + i);
+  }
+  return do_control(process, fd, client, SUBDEVICE, RM_DISABLE_CHANNELS, RM_DISABLE_SIZE);
+}
+
 static inline uint32_t take(struct bed_process *process, int fd, uint32_t client, uint32_t handle, uint64_t bytes) {
   return do_alloc(process, fd,
                   (struct alloc){.client = client, .parent = DEVICE, .handle = handle, .class_number = 0x40,

@@ -7,6 +7,6 @@ mkdir -p "$work"
 flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -Wconversion -Werror -pthread -fno-omit-frame-pointer"
 # shellcheck disable=SC2086
 ${CC:-cc} $flags -fsanitize=address,undefined -fno-sanitize-recover=undefined \
-  "$here/fuzz_core.c" "$here/bed.c" "$here/../model/model_rm.c" "$here"/../../main/c/core/*.c -o "$work/fuzz_core"
+  "$here/fuzz_core.c" "$here/bed.c" "$here"/../model/*.c "$here"/../../main/c/core/*.c -o "$work/fuzz_core"
 export ASAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=print_stacktrace=1
 exec "$work/fuzz_core" "$requests" "$seed"

@@ -118,6 +118,8 @@ static void draw_fields(size_t at, uint32_t number, uint32_t size, size_t params
       store32(at + 24, below(4) == 0 ? (uint32_t)random64() : below(2) ? 536 : below(2) ? 1028 : 8);
       store32(params, below(2) ? below(140) : (uint32_t)random64());
       for (uint32_t i = 0; i < 8; i++) store32(params + 24 + 4 * i, some_client());
+      for (uint32_t i = 0; i < 8; i++) store32(params + 280 + 4 * i, some_handle());
+      if (below(2)) store32(params + 4, below(9));
       break;
     case RM_DUP:
       store32(at + 12, some_client());
@@ -157,14 +159,37 @@ static void learn(uint32_t number, size_t at, long result) {
   if (made != 0) clients[below(8)] = made;
 }
 
-/* Exercises the core's part of turns. The driver's state of groups is not checked. */
+/* A group that is ours is in a list, and so is given back; what has been disabled for a stop is in such a group. */
+static void check_turns(void) {
+  for (struct vgpu_rm_object *client = book.clients; client != NULL; client = client->next_client) {
+    for (const struct vgpu_rm_object *at = client; at != NULL;) {
+      const struct vgpu_rm_object *group = at->parent;
+      if (at->ours && at->at_group == NULL) bed_fail("a stopped group is in no list");
+      if (at->shut && group->class_number == RM_CLASS_GROUP && !group->ours && client->tenant->stuck == 0)
+        bed_fail("a stopped channel is in a group that is not");
+      if (at->child != NULL) {
+        at = at->child;
+        continue;
+      }
+      while (at != client && at->next == NULL) at = at->parent;
+      at = at == client ? NULL : at->next;
+    }
+  }
+}
+
+/* Exercises the core's part of turns. The driver's state of groups is not checked: test_turns_random.c does that. */
 static void some_turns(void) {
   struct vgpu_rm_turn turn;
   tenants[1 + below(3)]->yields = below(2) != 0;
   book.held = below(2) != 0;
   book.round += below(2);
   book.able = below(4) != 0;
-  while (below(50) != 0 && vgpu__turn_next(&book, &turn) > 0) vgpu__turn_done(&book, &turn, below(3) == 0);
+  while (below(50) != 0 && vgpu__turn_next(&book, &turn) > 0) {
+    turn.failed = below(3) == 0;
+    turn.refused = below(3) == 0 ? random64() : 0;
+    vgpu__turn_done(&book, &turn);
+  }
+  check_turns();
 }
 
 static void one_request(void) {

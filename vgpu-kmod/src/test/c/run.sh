@@ -13,12 +13,13 @@ case $kind in
   asan) sanitize="-fsanitize=address,undefined -fno-sanitize-recover=undefined" ;;
   tsan) sanitize="-fsanitize=thread" ;;
 esac
-sources="$here/bed.c $here/../model/model_rm.c $here/../../main/c/core/*.c"
+sources="$here/bed.c $here/../model/*.c $here/../../main/c/core/*.c"
 export ASAN_OPTIONS=exitcode=99 TSAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=print_stacktrace=1
 if [ "$kind" != tsan ]; then
   # shellcheck disable=SC2086
   $cc $flags $sanitize "$here/test_core.c" "$here/test_charge.c" "$here/test_hostile.c" "$here/test_overlap.c" \
-    "$here/test_shares.c" $sources -o "$work/test_core_$kind"
+    "$here/test_shares.c" "$here/test_turns.c" \
+    "$here/test_turns_random.c" $sources -o "$work/test_core_$kind"
   timeout 120 "$work/test_core_$kind" "$@"
 fi
 # shellcheck disable=SC2086
@@ -28,7 +29,7 @@ timeout 120 "$work/test_threads_$kind"
 # The same core in front of a process's own driver calls.
 sh "$here/../../main/c/user/build.sh" "$work"
 # shellcheck disable=SC2086
-$cc $flags -fPIC -shared "$here/user_driver.c" "$here/../model/model_rm.c" -o "$work/user_driver.so"
+$cc $flags -fPIC -shared "$here/user_driver.c" "$here"/../model/*.c -o "$work/user_driver.so"
 # shellcheck disable=SC2086
 $cc $flags "$here/user_client.c" -o "$work/user_client"
 LD_PRELOAD="$work/libvgpu_rm.so $work/user_driver.so" VGPU_RM_LIMIT=67108864 VGPU_RM_REPORT="$work/report" \

@@ -20,6 +20,25 @@ void end(void);
 struct alloc a_group(uint32_t root, uint32_t handle); /* a channel group */
 void keep_and(void (*then)(void)); /* a call within a call, whose arguments it keeps */
 
+/* test_turns.c */
+uint32_t schedule(struct bed_process *process, int file, uint32_t root, uint32_t group, unsigned char on);
+/* Does what the kernel's worker does, until there is nothing more to do. */
+int carry_turns_out(void);
+/* Runs once, before the driver executes a call of the worker. */
+extern void (*before_driver)(void);
+void test_turns(void);
+void test_refused_stops(void);
+void test_channels_of_a_group(void);
+void test_new_channels(void);
+void test_own_requests(void);
+void test_calls_on_their_way(void);
+void test_channels_that_go(void);
+void test_unknown_subdevice(void);
+
+/* test_turns_random.c */
+void test_random_turns(void);
+
+
 /* test_charge.c */
 void test_charged(void);
 void test_both_forms(void);
@@ -56,8 +75,6 @@ void test_overlapping_calls(void);
 void test_filters(void);
 void test_weights(void);
 void test_reports(void);
-void test_turns(void);
-void test_refused_stops(void);
 void test_engine(void);
 void test_weights_of_tenants(void);
 void test_weights_later(void);

@@ -177,19 +177,18 @@ void test_handles_of_others(void) {
   CHECK(do_free(&one, fd, second, 7) == RM_INVALID_CLIENT && used(2) == MIB);
   one.number = other.number; /* as if the driver considered them one process */
   CHECK(do_dup(&one, fd, client, DEVICE, 9, second, 7) == RM_INVALID_CLIENT);
-  memset(arena + PARAMS, 0, 536);
-  put32(PARAMS, 1);
-  put32(PARAMS + 4, 2);
-  put32(PARAMS + 24, client);
-  put32(PARAMS + 28, client);
-  CHECK(do_control(&one, fd, client, SUBDEVICE, RM_DISABLE_CHANNELS, 536) == RM_OK);
+  CHECK(new_group(&one, fd, client, 50) == RM_OK && new_channel(&one, fd, client, 50, CHANNEL_OF + 51) == RM_OK);
+  CHECK(new_group(&other, theirs, second, 50) == RM_OK && schedule(&other, theirs, second, 50, 1) == RM_OK);
+  CHECK(disable_channels(&one, fd, client, CHANNEL_OF + 50, 2, 1) == RM_OK);
   put32(PARAMS + 28, second);
+  put32(PARAMS + 284, CHANNEL_OF + 50);
   uint64_t calls = rm.calls;
   CHECK(do_control(&one, fd, client, SUBDEVICE, RM_DISABLE_CHANNELS, 536) == RM_INVALID_CLIENT && rm.calls == calls);
   int outside = bed_open(&nobody, 1);
   uint32_t third = new_client(&nobody, outside);
   put32(PARAMS + 24, third);
   CHECK(do_control(&nobody, outside, third, SUBDEVICE, RM_DISABLE_CHANNELS, 536) == RM_INVALID_CLIENT);
+  CHECK(model_running(&rm, 2) == 1);
   end();
 }
 

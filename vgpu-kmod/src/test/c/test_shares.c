@@ -1,4 +1,4 @@
-/* The core on the model of the resource manager: filters, weights, reported sizes, turns and versions. */
+/* The core on the model of the resource manager: filters, weights, reported sizes and versions. */
 #include "test_core.h"
 
 /* ---- filters, weights, reported sizes ---- */
@@ -70,153 +70,7 @@ void test_reports(void) {
   end();
 }
 
-/* ---- turns ---- */
-
-static uint32_t schedule(struct bed_process *process, int file, uint32_t root, uint32_t group, unsigned char on) {
-  put64(PARAMS, on);
-  return do_control(process, file, root, group, RM_GROUP_SCHEDULE, 2);
-}
-
-static int whole_read(void *self, void *into, uint64_t from, size_t size) {
-  (void)self;
-  memcpy(into, (void *)(uintptr_t)from, size);
-  return 0;
-}
-static int whole_write(void *self, uint64_t into, const void *from, size_t size) {
-  (void)self;
-  memcpy((void *)(uintptr_t)into, from, size);
-  return 0;
-}
-
-/* The descriptor of an open file; BED_FILES: the process does not have it. */
-static int number_of(const struct bed_process *process, uint64_t id) {
-  int file = 0;
-  while (file < BED_FILES && (process->files[file] == NULL || process->files[file]->id != id)) file++;
-  return file;
-}
-
-/* As in the kernel's worker, the driver's calls go through the tenant's own file. */
-static int carry_turns_out(void) {
-  struct vgpu_rm_turn turn;
-  int more;
-  while ((more = vgpu__turn_next(&book, &turn)) > 0) {
-    int file = number_of(&one, turn.file);
-    struct bed_process *whose = file < BED_FILES ? &one : &other;
-    if (whose == &other) file = number_of(&other, turn.file);
-    struct model_caller as = {.read = whole_read, .write = whole_write, .tag = whose->tag};
-    unsigned char params[8] = {(unsigned char)turn.enable};
-    uint64_t slice = turn.slice_us;
-    uint64_t fields[4] = {(uint64_t)turn.group << 32 | turn.client, RM_GROUP_SCHEDULE, (uint64_t)(uintptr_t)params, 2};
-    if (slice != 0) {
-      memcpy(params, &slice, sizeof slice);
-      fields[1] = RM_GROUP_SET_TIMESLICE;
-      fields[3] = sizeof slice;
-    }
-    model_ioctl(&rm, &whose->files[file]->model, &as, vgpu__rm_word(RM_CONTROL, RM_CONTROL_SIZE),
-                (uint64_t)(uintptr_t)fields);
-    vgpu__turn_done(&book, &turn, fields[3] >> 32 != RM_OK);
-  }
-  return more;
-}
-
-static void schedule_nine(void) { CHECK(schedule(&one, fd, client, 9, 1) == RM_OK); }
-static void hold_meanwhile(void) {
-  book.held = 1;
-  carry_turns_out();
-}
-static void meanwhile_hold(void) { keep_and(hold_meanwhile); }
-
-void test_turns(void) {
-  begin(10 * MIB);
-  int theirs = bed_open(&other, 1);
-  uint32_t second = new_client(&other, theirs);
-  tenants[1]->yields = 1;
-  for (uint32_t handle = 7; handle < 10; handle++) CHECK(do_alloc(&one, fd, a_group(client, handle), NULL) == RM_OK);
-  CHECK(do_alloc(&other, theirs, a_group(second, 7), NULL) == RM_OK && schedule(&other, theirs, second, 7, 1) == RM_OK);
-  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && schedule(&one, fd, client, 8, 1) == RM_OK &&
-        schedule(&one, fd, client, 8, 0) == RM_OK);
-  CHECK(model_scheduled(&rm, 1) == 1 && model_scheduled(&rm, 2) == 1);
-
-  book.held = 1;
-  CHECK(carry_turns_out() == 0 && model_scheduled(&rm, 1) == 0 && model_scheduled(&rm, 2) == 1);
-  CHECK(tenants[1]->stops == 2 && tenants[2]->stops == 0);
-  uint64_t calls = rm.calls;
-  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && schedule(&one, fd, client, 9, 1) == RM_OK); /* recorded */
-  CHECK(rm.calls == calls && model_scheduled(&rm, 1) == 0);
-  uint32_t copy = new_client(&one, fd);
-  CHECK(do_dup(&one, fd, copy, DEVICE, 70, client, 7) == RM_INSUFFICIENT_PERMISSIONS); /* no second name for a group */
-  CHECK(do_free(&one, fd, client, 9) == RM_OK);
-
-  book.held = 0; /* given back as last requested: 7 runs, 8 does not */
-  CHECK(carry_turns_out() == 0 && model_scheduled(&rm, 1) == 1 && tenants[1]->stopped == NULL);
-  CHECK(schedule(&one, fd, client, 8, 1) == RM_OK && model_scheduled(&rm, 1) == 2);
-  CHECK(do_alloc(&one, fd, a_group(client, 9), NULL) == RM_OK);
-
-  bed_between = meanwhile_hold; /* the hold starts while a SCHEDULE is in progress */
-  schedule_nine();
-  CHECK(model_scheduled(&rm, 1) == 1 && book.restless);
-  CHECK(carry_turns_out() == 0 && model_scheduled(&rm, 1) == 0 && !book.restless);
-
-  rm.refuses = 4; /* failed calls are repeated, without delaying other tenants */
-  book.held = 0;
-  while (carry_turns_out() != 0) continue;
-  CHECK(model_scheduled(&rm, 1) == 3 && tenants[1]->stuck == 0);
-  book.held = 1;
-  rm.refuses = 1;
-  CHECK(carry_turns_out() == 0 && tenants[1]->unstopped == 1);
-  book.held = 0;
-  rm.refuses = 1000;
-  while (carry_turns_out() != 0) continue; /* terminates */
-  CHECK(tenants[1]->stuck == 3);
-  end();
-}
-
-static void hold(int on) {
-  book.held = on;
-  book.round++;
-}
-
-/* The driver refuses to stop groups: the tenant is not called stopped, and each scheduler message tries again. */
-void test_refused_stops(void) {
-  begin(10 * MIB);
-  tenants[1]->yields = 1;
-  for (uint32_t handle = 7; handle < 10; handle++) {
-    CHECK(do_alloc(&one, fd, a_group(client, handle), NULL) == RM_OK && schedule(&one, fd, client, handle, 1) == RM_OK);
-  }
-  rm.refuses = 2;
-  hold(1);
-  CHECK(carry_turns_out() == 0 && model_scheduled(&rm, 1) == 2);
-  CHECK(tenants[1]->stops == 3 && tenants[1]->unstopped == 2 && tenants[1]->resisting == 2);
-  CHECK(!vgpu__is_stopped(&book, tenants[1]) && vgpu__owes_groups(tenants[1]));
-  uint64_t calls = rm.calls;
-  CHECK(carry_turns_out() == 0 && rm.calls == calls); /* not again in the same round */
-  CHECK(schedule(&one, fd, client, 7, 0) == RM_OK && rm.calls == calls); /* recorded */
-  rm.refuses = 1;
-  hold(1);
-  CHECK(carry_turns_out() == 0 && rm.calls == calls + 2 && model_scheduled(&rm, 1) == 1 && tenants[1]->resisting == 1);
-  hold(1);
-  CHECK(carry_turns_out() == 0 && rm.calls == calls + 3 && model_scheduled(&rm, 1) == 0 && tenants[1]->resisting == 0);
-  CHECK(tenants[1]->stops == 3 && tenants[1]->unstopped == 3 && vgpu__is_stopped(&book, tenants[1]));
-  hold(0); /* given back as last requested */
-  CHECK(carry_turns_out() == 0 && model_scheduled(&rm, 1) == 2 && !vgpu__owes_groups(tenants[1]));
-
-  /* A refused stop may have been executed in part, so the group is started when the hold ends. */
-  rm.refuses = 1000;
-  hold(1);
-  CHECK(carry_turns_out() == 0 && tenants[1]->resisting == 3 && !vgpu__is_stopped(&book, tenants[1]));
-  CHECK(do_free(&one, fd, client, 8) == RM_OK && tenants[1]->resisting == 2);
-  calls = rm.calls;
-  hold(0);
-  rm.refuses = 0;
-  CHECK(carry_turns_out() == 0 && rm.calls == calls + 2 && tenants[1]->resisting == 0 && tenants[1]->stuck == 0);
-  CHECK(!vgpu__is_stopped(&book, tenants[1]) && !vgpu__owes_groups(tenants[1]));
-  rm.refuses = 1000;
-  hold(1);
-  CHECK(carry_turns_out() == 0 && tenants[1]->resisting == 2);
-  bed_close(&one, fd);
-  CHECK(tenants[1]->resisting == 0 && !vgpu__owes_groups(tenants[1]));
-  end();
-}
+/* ---- the engine ---- */
 
 /* Tenants share the engine by their weights; one that is stopped has none of it. */
 void test_engine(void) {
@@ -225,17 +79,14 @@ void test_engine(void) {
   uint32_t second = new_client(&other, theirs);
   tenants[1]->weight = 75;
   tenants[2]->weight = 25;
-  CHECK(do_alloc(&one, fd, a_group(client, 7), NULL) == RM_OK && schedule(&one, fd, client, 7, 1) == RM_OK);
-  CHECK(do_alloc(&other, theirs, a_group(second, 7), NULL) == RM_OK && schedule(&other, theirs, second, 7, 1) == RM_OK);
+  CHECK(new_group(&one, fd, client, 7) == RM_OK && schedule(&one, fd, client, 7, 1) == RM_OK);
+  CHECK(new_group(&other, theirs, second, 7) == RM_OK && schedule(&other, theirs, second, 7, 1) == RM_OK);
   model_run(&rm, 1000000);
   CHECK(rm.ran_us[1] + rm.ran_us[2] == 1000000 && rm.ran_us[1] > 740000 && rm.ran_us[1] < 760000);
   tenants[2]->yields = 1;
   book.held = 1;
   CHECK(carry_turns_out() == 0);
   uint64_t before = rm.ran_us[2];
-  model_run(&rm, 1000000);
-  CHECK(rm.ran_us[2] - before <= 256); /* the rest of its slice, since this test does not preempt */
-  before = rm.ran_us[2];
   model_run(&rm, 1000000);
   CHECK(rm.ran_us[2] == before);
   end();
@@ -246,7 +97,7 @@ static uint64_t slice_of(uint32_t root, uint32_t group) { return model_timeslice
 /* A group on an engine: 1 is the first graphics engine, 9 the first copy engine. */
 static void begin_group(struct bed_process *process, int file, uint32_t root, uint32_t handle, uint32_t engine) {
   put32(PARAMS + 12, engine);
-  CHECK(do_alloc(process, file, a_group(root, handle), NULL) == RM_OK);
+  CHECK(new_group(process, file, root, handle) == RM_OK);
   CHECK(schedule(process, file, root, handle, 1) == RM_OK);
 }
 
@@ -296,7 +147,7 @@ void test_weights_later(void) {
   CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 50 && slice_of(client, 399) == 50);
   uint64_t calls = rm.calls;
   begin_group(&one, fd, client, 400, 1);
-  CHECK(carry_turns_out() == 0 && rm.calls == calls + 3); /* created, weighed, scheduled: the others stay as they are */
+  CHECK(carry_turns_out() == 0 && rm.calls == calls + 4); /* the group, its slice, its channel, SCHEDULE: no other's */
   end();
 }
 

@@ -1,20 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
-#include "model_rm.h"
+#include "model_objects.h"
 
-enum {
-  OK = 0,
-  DUPLICATE = 0x19,
-  NOT_PERMITTED = 0x1b,
-  BAD_ARGUMENT = 0x1f,
-  BAD_CLASS = 0x22,
-  BAD_CLIENT = 0x23,
-  BAD_PARENT = 0x36,
-  BAD_PARAMS = 0x3a,
-  NO_MEMORY = 0x51,
-  NOT_SUPPORTED = 0x56,
-  NOT_FOUND = 0x57,
-};
-enum { NO_ACCESS = -14, INVALID = -22, NO_KERNEL_MEMORY = -12 };
 #define MIB (1024u * 1024u)
 
 struct nvos00 { uint32_t root, parent, old, status; };
@@ -25,7 +11,6 @@ struct nvos64 {
   uint64_t params, rights;
   uint32_t params_size, flags, status, pad;
 };
-struct nvos54 { uint32_t client, object, command, flags; uint64_t params; uint32_t params_size, status; };
 struct nvos55 { uint32_t client, parent, object, source, source_object, flags, status; };
 struct nvos32 {
   uint32_t root, parent, function, vaspace; int16_t heap, pad; uint32_t status;
@@ -53,34 +38,24 @@ struct block {
   int on_gpu;
 };
 
-struct model_object {
-  struct model_object *next, *child, *parent, *client;
-  uint32_t handle, class_number;
-  struct block *block;
-  struct model_file *file; /* of a client */
-  uint32_t tag, process;
-  uint64_t timeslice_us;
-  int scheduled; /* of a channel group */
-};
-
 /* ---- the tree ---- */
 
-static struct model_object *find_client(const struct model_rm *rm, uint32_t handle) {
+struct model_object *model_client(const struct model_rm *rm, uint32_t handle) {
   struct model_object *at = rm->clients;
   while (at != NULL && at->handle != handle) at = at->next;
   return at;
 }
 
 /* The object of a client that follows one of its objects; NULL after the last. */
-static struct model_object *following(const struct model_object *client, struct model_object *at) {
+struct model_object *model_following(const struct model_object *client, struct model_object *at) {
   if (at->child != NULL) return at->child;
   while (at != client && at->next == NULL) at = at->parent;
   return at == client ? NULL : at->next;
 }
 
-static struct model_object *find(struct model_object *client, uint32_t handle) {
+struct model_object *model_find(struct model_object *client, uint32_t handle) {
   struct model_object *at = client;
-  while (at != NULL && at->handle != handle) at = following(client, at);
+  while (at != NULL && at->handle != handle) at = model_following(client, at);
   return at;
 }
 
@@ -131,7 +106,7 @@ static struct model_object *hang(struct model_rm *rm, struct model_object *paren
 
 /* A client is accepted only on the file that it belongs to. */
 static struct model_object *own_client(const struct model_rm *rm, const struct model_file *file, uint32_t handle) {
-  struct model_object *client = find_client(rm, handle);
+  struct model_object *client = model_client(rm, handle);
   return client != NULL && client->file == (file->tied != NULL ? file->tied : file) ? client : NULL;
 }
 
@@ -165,15 +140,11 @@ static int is_memory(uint32_t class_number) {
   return class_number == 0x40 || class_number == 0x3f || class_number == 0x3e || class_number == 0x90ce;
 }
 
-static int is_channel(uint32_t class_number) {
-  return class_number == 0xa06f || class_number == 0xc56f || class_number == 0xc86f;
-}
-
 static int fits_below(uint32_t class_number, const struct model_object *parent) {
   switch (class_number) {
     case 0x80: case 0x90ce: case 0x79: return parent->parent == NULL;
     case 0x2080: case 0x40: case 0x3f: case 0x3e: case 0xa06c: case 0x50a0: return parent->class_number == 0x80;
-    default: return is_channel(class_number) && (parent->class_number == 0xa06c || parent->class_number == 0x80);
+    default: return model_is_channel(class_number) && (parent->class_number == 0xa06c || parent->class_number == 0x80);
   }
 }
 
@@ -182,9 +153,9 @@ static uint32_t make_client(struct model_rm *rm, struct model_file *file, const 
   struct model_object *client;
   if (*handle == 0) {
     do *handle = 0xc1d00000u + (++rm->next_client & 0xfffff);
-    while (find_client(rm, *handle) != NULL);
+    while (model_client(rm, *handle) != NULL);
   }
-  if (find_client(rm, *handle) != NULL) return DUPLICATE;
+  if (model_client(rm, *handle) != NULL) return DUPLICATE;
   client = hang(rm, NULL, *handle, 0x41);
   if (client == NULL) return NO_MEMORY;
   client->file = file->tied != NULL ? file->tied : file;
@@ -215,16 +186,16 @@ static uint32_t allocate(struct model_rm *rm, struct model_file *file, const str
   if (class_number == 0 || class_number == 0x41) return make_client(rm, file, caller, handle);
   client = own_client(rm, file, root);
   if (client == NULL) return BAD_CLIENT;
-  parent = find(client, above);
+  parent = model_find(client, above);
   if (parent == NULL) return BAD_PARENT;
   if (!fits_below(class_number, parent))
     return is_memory(class_number) || class_number == 0xa06c ? BAD_PARENT : BAD_CLASS;
   if (class_number == 0x80 && !caller->has_gpu(caller->self)) return NOT_PERMITTED;
   if (*handle == 0) {
     do *handle = 0xcaf00000u + (++rm->next_handle & 0xfffff);
-    while (find(client, *handle) != NULL);
+    while (model_find(client, *handle) != NULL);
   }
-  if (find(client, *handle) != NULL) return DUPLICATE;
+  if (model_find(client, *handle) != NULL) return DUPLICATE;
   if (is_memory(class_number)) {
     status = take_by_params(rm, client, caller, class_number, params, &block);
     if (status != OK) return status;
@@ -244,27 +215,27 @@ static uint32_t allocate(struct model_rm *rm, struct model_file *file, const str
 static uint32_t free_object(struct model_rm *rm, struct model_file *file, uint32_t root, uint32_t handle) {
   struct model_object *client = own_client(rm, file, root), *object;
   if (client == NULL) return BAD_CLIENT;
-  object = find(client, handle);
+  object = model_find(client, handle);
   if (object != NULL) destroy(rm, object);
   return OK; /* also for an unknown handle */
 }
 
 static uint32_t duplicate(struct model_rm *rm, struct model_file *file, const struct model_caller *caller,
                           struct nvos55 *call) {
-  struct model_object *client = own_client(rm, file, call->client), *theirs = find_client(rm, call->source),
+  struct model_object *client = own_client(rm, file, call->client), *theirs = model_client(rm, call->source),
                       *parent, *source, *made;
   if (client == NULL || theirs == NULL) return BAD_CLIENT;
   if (theirs->process != caller->process) return NOT_PERMITTED;
-  parent = find(client, call->parent);
-  source = find(theirs, call->source_object);
+  parent = model_find(client, call->parent);
+  source = model_find(theirs, call->source_object);
   if (parent == NULL) return BAD_PARENT;
   if (source == NULL) return NOT_FOUND;
   if (source->block == NULL || source->class_number == 0x90ce) return BAD_ARGUMENT;
   if (call->object == 0) {
     do call->object = 0xcaf00000u + (++rm->next_handle & 0xfffff);
-    while (find(client, call->object) != NULL);
+    while (model_find(client, call->object) != NULL);
   }
-  if (find(client, call->object) != NULL) return DUPLICATE;
+  if (model_find(client, call->object) != NULL) return DUPLICATE;
   made = hang(rm, parent, call->object, source->class_number);
   if (made == NULL) return NO_MEMORY;
   made->block = source->block;
@@ -294,9 +265,8 @@ static uint32_t control(struct model_rm *rm, struct model_file *file, const stru
                         const struct nvos54 *call) {
   struct model_object *client = own_client(rm, file, call->client), *object;
   uint64_t us;
-  unsigned char enable;
   if (client == NULL) return BAD_CLIENT;
-  object = find(client, call->object);
+  object = model_find(client, call->object);
   if (object == NULL) return NOT_FOUND;
   switch (call->command) {
     case 0xa06c0103:
@@ -308,23 +278,13 @@ static uint32_t control(struct model_rm *rm, struct model_file *file, const stru
     case 0xa06c0104:
       if (object->class_number != 0xa06c || call->params_size != 8) return BAD_PARAMS;
       return caller->write(caller->self, call->params, &object->timeslice_us, 8) == 0 ? OK : BAD_ARGUMENT;
-    case 0xa06c0101:
-      if (object->class_number != 0xa06c || call->params_size != 2) return BAD_PARAMS;
-      if (caller->read(caller->self, &enable, call->params, 1) != 0) return BAD_ARGUMENT;
-      if (rm->refuses > 0) {
-        rm->refuses--;
-        return NOT_SUPPORTED;
-      }
-      object->scheduled = enable;
-      return OK;
+    case 0xa06c0101: return model_schedule(rm, caller, call, object);
     case 0xa06c0105:
       if (object->class_number != 0xa06c || call->params_size != 8) return BAD_PARAMS;
-      rm->preempted++;
       if (rm->running == object) rm->left_us = 0;
       return OK;
     case 0xa06c0107: return object->class_number == 0xa06c && call->params_size == 4 ? OK : BAD_PARAMS;
-    /* FIFO_DISABLE_CHANNELS succeeds whoever owns the channels. */
-    case 0x2080110b: return object->class_number == 0x2080 && call->params_size == 536 ? OK : BAD_PARAMS;
+    case 0x2080110b: return model_disable(rm, caller, call, object);
     case 0x20801303: return object->class_number == 0x2080 ? fb_info(rm, caller, call) : BAD_ARGUMENT;
     default: return NOT_SUPPORTED;
   }
@@ -337,10 +297,10 @@ static uint32_t heap(struct model_rm *rm, struct model_file *file, struct nvos32
   if (client == NULL) return BAD_CLIENT;
   if (call->function == 3) status = free_object(rm, file, call->root, call->memory);
   else if (call->function == 2) {
-    parent = find(client, call->parent);
+    parent = model_find(client, call->parent);
     if (parent == NULL || parent->class_number != 0x80) return BAD_PARENT;
     if (call->memory == 0) call->memory = 0xcaf00000u + (++rm->next_handle & 0xfffff);
-    if (find(client, call->memory) != NULL) return DUPLICATE;
+    if (model_find(client, call->memory) != NULL) return DUPLICATE;
     if ((call->flags & 0x80000) == 0) status = take(rm, client, &call->size, (call->attr >> 25 & 3) != 1, &block);
     if (status != OK) return status;
     made = hang(rm, parent, call->memory, 0x40);
@@ -447,47 +407,4 @@ void model_close(struct model_rm *rm, struct model_file *file) {
       client = client->next;
     }
   }
-}
-
-uint32_t model_scheduled(const struct model_rm *rm, uint32_t tag) {
-  uint32_t count = 0;
-  for (struct model_object *client = rm->clients; client != NULL; client = client->next) {
-    for (struct model_object *at = client; at != NULL && client->tag == tag; at = following(client, at))
-      count += at->scheduled != 0;
-  }
-  return count;
-}
-
-/* The channel group whose turn it is after the running one; NULL: there is none. */
-static struct model_object *next_group(const struct model_rm *rm) {
-  struct model_object *first = NULL;
-  int passed = 0;
-  for (struct model_object *client = rm->clients; client != NULL; client = client->next) {
-    for (struct model_object *at = client; at != NULL; at = following(client, at)) {
-      if (at->scheduled && passed) return at;
-      if (at->scheduled && first == NULL) first = at;
-      passed |= at == rm->running;
-    }
-  }
-  return first;
-}
-
-void model_run(struct model_rm *rm, uint64_t us) {
-  while (us > 0) {
-    uint64_t runs;
-    if (rm->running == NULL || rm->left_us == 0) {
-      rm->running = next_group(rm);
-      if (rm->running == NULL) return;
-      rm->left_us = rm->running->timeslice_us;
-    }
-    runs = us < rm->left_us ? us : rm->left_us;
-    rm->ran_us[rm->running->client->tag] += runs;
-    rm->left_us -= runs;
-    us -= runs;
-  }
-}
-
-uint64_t model_timeslice(const struct model_rm *rm, uint32_t client, uint32_t group) {
-  struct model_object *root = find_client(rm, client), *object = root != NULL ? find(root, group) : NULL;
-  return object != NULL ? object->timeslice_us : 0;
 }

@@ -32,8 +32,8 @@ struct model_rm {
   uint64_t most[MODEL_TAGS]; /* the maximum so far */
   uint64_t objects;
   uint64_t calls;            /* received */
-  uint64_t preempted;        /* channel groups */
-  uint32_t refuses;          /* the number of GPFIFO_SCHEDULE calls to refuse from now on */
+  uint32_t refuses;           /* the number of FIFO_DISABLE_CHANNELS calls to refuse from now on */
+  uint32_t refuses_schedules; /* of GPFIFO_SCHEDULE */
   /* The engine. */
   struct model_object *running; /* the channel group that has it */
   uint64_t left_us;             /* of that group's time slice */
@@ -62,12 +62,16 @@ long model_ioctl(struct model_rm *rm, struct model_file *file, const struct mode
                  uint64_t argument);
 void model_close(struct model_rm *rm, struct model_file *file);
 /*
- * Lets time pass. Channel groups always have work: those that may run have the engine in turn, each for its time slice.
- * A group that is no longer allowed to run keeps the engine to the end of its slice, unless it is preempted.
+ * Lets time pass. Channels always have work: the groups that may run have the engine in turn, each for its time slice,
+ * or until it is preempted or disabled.
  */
 void model_run(struct model_rm *rm, uint64_t us);
-/* The number of channel groups of a tag's clients that may run. */
-uint32_t model_scheduled(const struct model_rm *rm, uint32_t tag);
+/* Of a tag's clients, the number of channel groups that may run: they have a channel that is scheduled and enabled. */
+uint32_t model_running(const struct model_rm *rm, uint32_t tag);
+/* And of those whose last GPFIFO_SCHEDULE was off. */
+uint32_t model_asked_off(const struct model_rm *rm, uint32_t tag);
+/* Whether a channel is disabled; -1: there is none. */
+int model_disabled(const struct model_rm *rm, uint32_t client, uint32_t channel);
 /* A channel group's time slice in us; 0: there is none. */
 uint64_t model_timeslice(const struct model_rm *rm, uint32_t client, uint32_t group);
 

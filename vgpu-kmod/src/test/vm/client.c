@@ -2,7 +2,9 @@
  * A tenant's program in the virtual machine.
  *   client checks DIRECTORY         one process's calls, compared with the values in the tenant's directory
  *   client take MIB                 allocates that much, reports it, and waits for the end of its input
- *   client run GROUPS               creates and schedules channel groups, reports it, waits for the end of its input
+ *   client run GROUPS               creates and schedules channel groups, reports it, waits for the end of its input;
+ *                                   meanwhile `1` and `0` schedule the first one on and off, `e` enables the channels
+ *                                   of all, `c` makes one more channel of the first one, and `d` frees it
  *   client watch CGROUP             reads what the module's device reports of a process that is refused memory
  *   client storm DIRECTORY PROCESSES THREADS SECONDS
  *                                   processes that allocate, schedule, free, close and die; DIRECTORY: with which
@@ -162,14 +164,15 @@ static int run_and_wait(uint32_t groups) {
   int fd = open_device("/dev/nvidiactl"), card = open_device("/dev/nvidia0");
   uint32_t client = new_client(&plainly, fd);
   for (uint32_t i = 0; i < groups; i++) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 50 + i, .class_number = RM_CLASS_GROUP,
-                         .rights = 1};
-    CHECK(do_alloc(&plainly, fd, what, NULL) == RM_OK && schedule(fd, client, 50 + i, 1) == RM_OK);
+    CHECK(new_group(&plainly, fd, client, 50 + i) == RM_OK && schedule(fd, client, 50 + i, 1) == RM_OK);
   }
   printf("%s\n", failures == 0 ? "runs" : "failed");
   fflush(stdout);
   while (read(0, &byte, 1) > 0) { /* on command */
-    CHECK(schedule(fd, client, 50, byte == '1') == RM_OK);
+    if (byte == 'e') CHECK(disable_channels(&plainly, fd, client, CHANNEL_OF + 50, groups, 0) == RM_OK);
+    else if (byte == 'c') CHECK(new_channel(&plainly, fd, client, 50, 40) == RM_OK);
+    else if (byte == 'd') CHECK(do_free(&plainly, fd, client, 40) == RM_OK);
+    else CHECK(schedule(fd, client, 50, byte == '1') == RM_OK);
     printf("asked %c\n", byte);
     fflush(stdout);
   }
@@ -234,10 +237,11 @@ static void *storm_thread(void *self) {
   place = PLACE * each->number;
   for (int i = rand_r(&seed) % 2000; i > 0; i--) {
     uint32_t handle = base + (uint32_t)rand_r(&seed) % 12, group = base + 100 + handle % 3;
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = group, .class_number = RM_CLASS_GROUP,
-                         .rights = 1};
-    if (rand_r(&seed) % 20 == 0) do_alloc(&plainly, fd, what, NULL);
+    if (rand_r(&seed) % 20 == 0) new_group(&plainly, fd, client, group);
     if (rand_r(&seed) % 20 == 0) schedule(fd, client, group, rand_r(&seed) % 4 != 0);
+    if (rand_r(&seed) % 40 == 0)
+      disable_channels(&plainly, fd, client, CHANNEL_OF + group, 1, rand_r(&seed) % 2 == 0);
+    if (rand_r(&seed) % 60 == 0) do_free(&plainly, fd, client, CHANNEL_OF + group);
     if (rand_r(&seed) % 80 == 0) do_free(&plainly, fd, client, group);
     if (rand_r(&seed) % 3 == 0) do_free(&plainly, fd, client, handle);
     else

@@ -39,7 +39,7 @@ MODULE_PARM_DESC(slow_ms, "How long each call takes besides, so that others can 
 
 static unsigned int refuses;
 module_param(refuses, uint, 0644);
-MODULE_PARM_DESC(refuses, "So many calls of GPFIFO_SCHEDULE are refused from now on");
+MODULE_PARM_DESC(refuses, "So many calls of FIFO_DISABLE_CHANNELS are refused from now on");
 
 struct opened {
 	struct model_file model;
@@ -202,9 +202,10 @@ static int truth_show(struct seq_file *to, void *unused)
 		   nvidia_fops.unlocked_ioctl == nvidia_ioctl && nvidia_fops.compat_ioctl == nvidia_ioctl &&
 		   nvidia_fops.release == nvidia_release);
 	for (tag = 0; tag < MODEL_TAGS && cgroups[tag]; tag++)
-		seq_printf(to, "cgroup %llu %llu\nmost of %llu %llu\nrunning of %llu %u\nran of %llu %llu\n",
+		seq_printf(to, "cgroup %llu %llu\nmost of %llu %llu\nrunning of %llu %u\noff of %llu %u\nran of %llu %llu\n",
 			   cgroups[tag], rm.held[tag], cgroups[tag], rm.most[tag], cgroups[tag],
-			   model_scheduled(&rm, tag), cgroups[tag], rm.ran_us[tag]);
+			   model_running(&rm, tag), cgroups[tag], model_asked_off(&rm, tag), cgroups[tag],
+			   rm.ran_us[tag]);
 	mutex_unlock(&lock);
 	return 0;
 }

@@ -193,7 +193,7 @@ void forked_into_another_cgroup(void) {
 static void other_tenant(int to) {
   char byte;
   begin_as("two");
-  CHECK(take_mib(7, 20) == RM_OK);
+  CHECK(take_mib(7, 20) == RM_OK && new_group(&plainly, control, client, 50) == RM_OK);
   CHECK(write(to, &client, sizeof client) == sizeof client && read(to, &byte, 1) == 0);
   CHECK(used_by("two") == 20 * MIB && take_mib(8, 12) == RM_OK); /* unchanged */
 }
@@ -218,8 +218,8 @@ void handles_of_others(void) {
   CHECK(do_free(&plainly, control, theirs, 7) == RM_INVALID_CLIENT &&
         do_free(&plainly, control, theirs, theirs) == RM_INVALID_CLIENT);
   CHECK(do_dup(&plainly, control, client, DEVICE, 9, theirs, 7) == RM_INVALID_CLIENT);
-  memset(arena + PARAMS, 0, RM_DISABLE_SIZE);
-  put32(PARAMS + 4, 1);
+  CHECK(new_group(&plainly, control, client, 50) == RM_OK);
+  CHECK(disable_channels(&plainly, control, client, CHANNEL_OF + 50, 1, 1) == RM_OK);
   put32(PARAMS + 24, theirs);
   uint64_t filtered = stat_of("one", "filtered ");
   CHECK(do_control(&plainly, control, client, SUBDEVICE, RM_DISABLE_CHANNELS, RM_DISABLE_SIZE) == RM_INVALID_CLIENT);

@@ -104,8 +104,9 @@ static int vgpu__admit_dup(struct vgpu_rm_request *request, struct vgpu_rm_tenan
     tenant->refused++;
     return vgpu__call_refuse(request, RM_INSUFFICIENT_RESOURCES);
   }
-  /* A duplicate would be a second name of the group. */
-  if (tenant != NULL && tenant->yields && source != NULL && source->class_number == RM_CLASS_GROUP) {
+  /* A duplicate would be a second name of the group or the channel. */
+  if (tenant != NULL && tenant->yields && source != NULL &&
+      (source->class_number == RM_CLASS_GROUP || vgpu__rm_is_channel(source->class_number))) {
     tenant->filtered++;
     return vgpu__call_refuse(request, RM_INSUFFICIENT_PERMISSIONS);
   }
@@ -184,29 +185,95 @@ int vgpu__call_admit(struct vgpu_rm_request *request) {
   }
 }
 
-/* The driver itself does not check the list. Read in parts, to keep the stack small. */
-int vgpu__call_names_others(struct vgpu_rm_request *request) {
-  const struct vgpu_rm_call *call = &request->call;
-  struct vgpu_rm_book *book = request->book;
-  uint32_t count, clients[RM_MOST_CHANNELS];
-  int foreign = 0;
-  if (call->params_size != RM_DISABLE_SIZE) return 0; /* the driver refuses it */
-  if (request->io.read(request->io.self, &count, call->params + 4, sizeof count) != 0) return 0;
-  if (request->io.read(request->io.self, clients, call->params + 24, sizeof clients) != 0) return 0;
-  if (count > RM_MOST_CHANNELS) count = RM_MOST_CHANNELS;
-  request->host->lock(book);
-  for (uint32_t i = 0; i < count; i++) {
+/* ---- lists of channels ---- */
+
+/* NV2080_CTRL_FIFO_DISABLE_CHANNELS_PARAMS. */
+struct vgpu_rm_list {
+  unsigned char disable;
+  uint32_t count, clients[RM_MOST_CHANNELS], channels[RM_MOST_CHANNELS];
+};
+
+/* Reads what the driver will read. 0, or -1 if there is nothing that it would execute. */
+static int vgpu__read_list(struct vgpu_rm_request *request, struct vgpu_rm_list *list) {
+  const struct vgpu_rm_io *io = &request->io;
+  const uint64_t at = request->call.params;
+  if (request->call.params_size != RM_DISABLE_SIZE || io->read(io->self, &list->disable, at, 1) != 0 ||
+      io->read(io->self, &list->count, at + 4, sizeof list->count) != 0 ||
+      io->read(io->self, list->clients, at + 24, sizeof list->clients) != 0 ||
+      io->read(io->self, list->channels, at + 280, sizeof list->channels) != 0) {
+    return -1;
+  }
+  if (list->count > RM_MOST_CHANNELS) list->count = RM_MOST_CHANNELS;
+  return 0;
+}
+
+/* The driver itself does not check whose channels they are. */
+static int vgpu__names_others(struct vgpu_rm_request *request, const struct vgpu_rm_list *list) {
+  for (uint32_t i = 0; i < list->count; i++) {
     uint32_t known;
-    const struct vgpu_rm_object *root = vgpu__client_named(book, clients[i], &known);
-    if (clients[i] == call->client && known == 0) continue;
-    foreign |= root != NULL ? root->tenant != request->tenant : request->tenant != NULL || known != 0;
+    const struct vgpu_rm_object *root = vgpu__client_named(request->book, list->clients[i], &known);
+    if (list->clients[i] == request->call.client && known == 0) continue;
+    if (root != NULL ? root->tenant != request->tenant : request->tenant != NULL || known != 0) return 1;
   }
-  if (foreign && request->tenant != NULL) {
+  return 0;
+}
+
+/* A listed channel of the call's tenant that is in a group, or NULL. */
+static struct vgpu_rm_object *vgpu__listed(struct vgpu_rm_request *request, const struct vgpu_rm_list *list,
+                                           uint32_t i) {
+  uint32_t known;
+  struct vgpu_rm_object *root = vgpu__client_named(request->book, list->clients[i], &known);
+  if (root == NULL || root->tenant != request->tenant) return NULL;
+  struct vgpu_rm_object *channel = vgpu__object_find(request->book, root, list->channels[i]);
+  if (channel == NULL || !vgpu__rm_is_channel(channel->class_number)) return NULL;
+  return channel->parent->class_number == RM_CLASS_GROUP ? channel : NULL;
+}
+
+/* If one of the channels is stopped, all are only recorded: the driver would run them. */
+static int vgpu__record_list(struct vgpu_rm_request *request, const struct vgpu_rm_list *list) {
+  uint32_t in_groups = 0;
+  int ours = 0;
+  for (uint32_t i = 0; i < list->count; i++) {
+    const struct vgpu_rm_object *channel = vgpu__listed(request, list, i);
+    in_groups += channel != NULL;
+    ours |= channel != NULL && vgpu__channel_is_ours(request->book, channel);
+  }
+  if (!ours) return 0;
+  if (in_groups != list->count) { /* the others could not be set when the groups are given back */
     request->tenant->filtered++;
-    vgpu__report(request, request->tenant, RM_INVALID_CLIENT, 0);
+    return vgpu__call_refuse(request, RM_NOT_SUPPORTED);
   }
-  request->host->unlock(book);
-  return foreign;
+  for (uint32_t i = 0; i < list->count; i++) {
+    vgpu__channel_asked(request->book, vgpu__listed(request, list, i), list->disable);
+  }
+  return vgpu__call_refuse(request, RM_OK);
+}
+
+int vgpu__call_admit_list(struct vgpu_rm_request *request) {
+  struct vgpu_rm_list list;
+  int answered = 0;
+  if (vgpu__read_list(request, &list) != 0) return 0; /* the driver refuses it */
+  request->host->lock(request->book);
+  if (vgpu__names_others(request, &list)) {
+    if (request->tenant != NULL) request->tenant->filtered++;
+    answered = vgpu__call_refuse(request, RM_INVALID_CLIENT);
+  } else if (request->tenant != NULL) {
+    answered = vgpu__record_list(request, &list);
+  }
+  if (answered) vgpu__report(request, request->tenant, request->answer, 0);
+  request->host->unlock(request->book);
+  return answered;
+}
+
+void vgpu__call_settle_list(struct vgpu_rm_request *request, int done) {
+  struct vgpu_rm_list list;
+  if (request->tenant == NULL || vgpu__read_list(request, &list) != 0) return;
+  request->host->lock(request->book);
+  for (uint32_t i = 0; i < list.count; i++) {
+    struct vgpu_rm_object *channel = vgpu__listed(request, &list, i);
+    if (channel != NULL) vgpu__channel_set(request->book, channel, done, list.disable);
+  }
+  request->host->unlock(request->book);
 }
 
 void vgpu__call_tie(struct vgpu_rm_request *request) {

@@ -162,6 +162,10 @@ static void vgpu__drop_spares(struct vgpu_rm_request *request) {
   if (request->tie != NULL) drop(request->tie);
 }
 
+static int vgpu__lists_channels(const struct vgpu_rm_call *call) {
+  return call->kind == RM_KIND_CONTROL && call->command == RM_DISABLE_CHANNELS;
+}
+
 /* Executes an admitted call. */
 static long vgpu__carry_out(struct vgpu_rm_request *request) {
   long result = request->host->forward(request->self, request->word, request->argument);
@@ -169,6 +173,9 @@ static long vgpu__carry_out(struct vgpu_rm_request *request) {
   request->host->lock(request->book);
   vgpu__call_settle(request, result);
   request->host->unlock(request->book);
+  if (vgpu__lists_channels(&request->call)) {
+    vgpu__call_settle_list(request, (result >= 0 || request->lost) && request->after.status == RM_OK);
+  }
   if (request->undo) {
     vgpu__undo(request);
   } else if (request->slice_us != 0 && result >= 0 && request->after.status == RM_OK) {
@@ -193,10 +200,7 @@ long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, 
     if (refused) vgpu__report(&request, request.tenant, request.answer, request.bytes);
     if (!refused && request.call.kind == RM_KIND_REGISTER) vgpu__call_tie(&request);
     host->unlock(book);
-    if (!refused && request.call.kind == RM_KIND_CONTROL && request.call.command == RM_DISABLE_CHANNELS &&
-        vgpu__call_names_others(&request)) {
-      refused = vgpu__call_refuse(&request, RM_INVALID_CLIENT);
-    }
+    if (!refused && vgpu__lists_channels(&request.call)) refused = vgpu__call_admit_list(&request);
     if (!refused) {
       result = vgpu__carry_out(&request);
     } else {

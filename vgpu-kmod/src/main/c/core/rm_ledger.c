@@ -177,6 +177,7 @@ static void vgpu__unhang(struct vgpu_rm_object *object) {
 /* Removes an object that has no children. */
 static void vgpu__discard(struct vgpu_rm_book *book, struct vgpu_rm_object *object) {
   struct vgpu_rm_tenant *tenant = object->root->tenant;
+  vgpu__turn_leave(object);
   vgpu__unhang(object);
   vgpu__unchain(book, object);
   if (--tenant->objects == 0) vgpu__note(book, tenant);
@@ -202,6 +203,7 @@ void vgpu__object_remove(struct vgpu_rm_book *book, struct vgpu_rm_object *objec
     if (child != NULL && child->stamp <= stamp) {
       at = child;
     } else if (child != NULL) {
+      vgpu__turn_leave(child);
       vgpu__unhang(child);
       if (object != root) {
         vgpu__hang(child, root);
@@ -280,6 +282,7 @@ void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, 
   root->tenant->objects++;
   vgpu__chain(book, made);
   vgpu__hang(made, above != NULL ? above : root);
+  vgpu__turn_enter(book, made);
 }
 
 /* ---- files ---- */

@@ -65,8 +65,22 @@ struct vgpu_rm_object {
   uint32_t client, handle, class_number;                    /* handle 0: unknown, so it is never found */
   uint64_t stamp;
   struct vgpu_rm_block *block;
-  /* Only for channel groups: the position in the tenant's lists. In no list until the tenant schedules the group. */
+  /*
+   * A channel group's position in the tenant's lists: in none until the tenant schedules the group. A channel's
+   * position among its group's channels, and a subdevice's among its device's.
+   */
   struct vgpu_rm_object *next_group, **at_group;
+  struct vgpu_rm_object *members; /* of a channel group its channels, of a device its subdevices */
+  _Bool disabled; /* a channel: the tenant's last request */
+  _Bool shut;     /* a channel: it may be disabled by us, and has to be given back */
+  /* Only for channel groups (rm_turn.h). */
+  struct vgpu_rm_object *cursor; /* the next channel of the pass; NULL: the pass has ended */
+  _Bool giving;  /* the pass gives back */
+  _Bool refused; /* the driver refused a call of the pass */
+  _Bool again;   /* another pass is needed */
+  _Bool at_once; /* and not only in the next round */
+  _Bool asked;   /* a SCHEDULE of the tenant was recorded, and not executed */
+  _Bool stopped; /* it is in that list */
   int wanted; /* the tenant's last request */
   int ours;   /* stopped, or about to be given back; the tenant's requests are only recorded */
   int resists;

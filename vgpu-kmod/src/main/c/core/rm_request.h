@@ -71,8 +71,13 @@ int vgpu__call_admit(struct vgpu_rm_request *request);
 /* Ties a file before the driver does, so that a client created meanwhile is not attributed to the file alone. The
  * caller holds the lock. */
 void vgpu__call_tie(struct vgpu_rm_request *request);
-/* Whether the list of an admitted DISABLE_CHANNELS names a channel of another tenant. Takes the lock itself. */
-int vgpu__call_names_others(struct vgpu_rm_request *request);
+/*
+ * The list of an admitted DISABLE_CHANNELS. 0: forward the call; otherwise `answer` is the caller's result: a channel
+ * is another tenant's, or is stopped, and the request was recorded. Takes the lock itself.
+ */
+int vgpu__call_admit_list(struct vgpu_rm_request *request);
+/* A DISABLE_CHANNELS was forwarded. `done`: the driver executed it. Takes the lock itself. */
+void vgpu__call_settle_list(struct vgpu_rm_request *request, int done);
 
 /* ---- rm_settle.c ---- */
 

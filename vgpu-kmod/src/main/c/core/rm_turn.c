@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 #include "rm_turn.h"
 
-#include "rm_abi.h"
-
 enum { MOST_TRIES = 50 };
 
 static int vgpu__is_held(const struct vgpu_rm_book *book, const struct vgpu_rm_tenant *tenant) {
@@ -16,6 +14,7 @@ static void vgpu__unlist(struct vgpu_rm_object *group) {
   if (group->next_group != NULL) group->next_group->at_group = group->at_group;
   if (tenant->stopping_end == &group->next_group) tenant->stopping_end = group->at_group;
   group->at_group = NULL;
+  group->stopped = 0;
   if (group->resists) tenant->resisting--;
   group->resists = 0;
 }
@@ -104,6 +103,11 @@ static void vgpu__list(struct vgpu_rm_object *group, struct vgpu_rm_object **lis
   group->at_group = list;
 }
 
+static void vgpu__list_stopped(struct vgpu_rm_object *group) {
+  vgpu__list(group, &group->root->tenant->stopped);
+  group->stopped = 1;
+}
+
 /* Puts a group behind all others whose stop was handed out. */
 static void vgpu__list_stopping(struct vgpu_rm_book *book, struct vgpu_rm_object *group) {
   struct vgpu_rm_tenant *tenant = group->root->tenant;
@@ -114,12 +118,47 @@ static void vgpu__list_stopping(struct vgpu_rm_book *book, struct vgpu_rm_object
   group->round = book->round;
 }
 
+/* Puts a group before all others whose stop was handed out, as one that has not been tried in this round. */
+static void vgpu__list_next(struct vgpu_rm_book *book, struct vgpu_rm_object *group) {
+  struct vgpu_rm_tenant *tenant = group->root->tenant;
+  vgpu__list(group, &tenant->stopping);
+  if (group->next_group == NULL) tenant->stopping_end = &group->next_group;
+  group->round = book->round - 1;
+  book->restless = 1;
+}
+
 static void vgpu__list_running(struct vgpu_rm_book *book, struct vgpu_rm_object *group) {
   struct vgpu_rm_tenant *tenant = group->root->tenant;
   group->ours = 0;
   group->tries = 0;
+  group->cursor = NULL;
   vgpu__list(group, &tenant->running);
   if (vgpu__is_held(book, tenant)) book->restless = 1;
+}
+
+/* A channel of a group that is ours may run. At once: not only in the next round. */
+static void vgpu__once_more(struct vgpu_rm_book *book, struct vgpu_rm_object *group, int at_once) {
+  group->again = 1; /* if a pass is in progress */
+  group->at_once |= at_once != 0;
+  if (!group->stopped || !vgpu__is_held(book, group->root->tenant)) return;
+  if (at_once || group->round != book->round) vgpu__list_next(book, group);
+  else vgpu__list_stopping(book, group);
+  vgpu__note(book, group->root->tenant);
+}
+
+/* From now on the tenant's requests for the group are recorded, and executed when it is given back. */
+static void vgpu__take(struct vgpu_rm_book *book, struct vgpu_rm_object *group) {
+  struct vgpu_rm_tenant *tenant = group->root->tenant;
+  int held = vgpu__is_held(book, tenant);
+  if (group->ours) return;
+  group->ours = 1;
+  if (held && group->at_group != NULL) { /* about to be stopped */
+    tenant->stops++;
+    vgpu__list_next(book, group);
+  } else { /* nothing to stop: it was never scheduled, or may run */
+    vgpu__list_stopped(group);
+    if (!held) book->restless = 1;
+  }
 }
 
 static struct vgpu_rm_turn vgpu__turn_of(const struct vgpu_rm_object *group) {
@@ -141,20 +180,57 @@ static int vgpu__slice_next(struct vgpu_rm_book *book, struct vgpu_rm_turn *turn
   return 0;
 }
 
-/* A group to stop. Groups that have not been tried in this round come first among those that the driver refused. */
+/* A group to stop. Groups that have not been tried in this round come first among those whose stop was handed out. */
 static struct vgpu_rm_object *vgpu__stop_next(const struct vgpu_rm_book *book, const struct vgpu_rm_tenant *tenant) {
   struct vgpu_rm_object *refused = tenant->stopping;
   if (tenant->running != NULL) return tenant->running;
   return refused != NULL && refused->round != book->round ? refused : NULL;
 }
 
+/* A group to give back. In both lists, those with the fewest failures come first. */
+static struct vgpu_rm_object *vgpu__give_next(const struct vgpu_rm_tenant *tenant) {
+  struct vgpu_rm_object *refused = tenant->stopping, *stopped = tenant->stopped;
+  if (refused == NULL || stopped == NULL) return refused != NULL ? refused : stopped;
+  return stopped->tries < refused->tries ? stopped : refused;
+}
+
 int vgpu__is_stopped(const struct vgpu_rm_book *book, const struct vgpu_rm_tenant *tenant) {
-  int all = tenant->stopping == NULL && tenant->running == NULL;
-  return tenant->stopped != NULL && (all || !vgpu__is_held(book, tenant));
+  int others = tenant->stopping != NULL || tenant->running != NULL;
+  if (vgpu__is_held(book, tenant)) return tenant->stopped != NULL && !others;
+  return tenant->stopped != NULL || (tenant->stopping != NULL && tenant->stopping->giving);
 }
 
 int vgpu__owes_groups(const struct vgpu_rm_tenant *tenant) {
   return tenant->stopped != NULL || tenant->stopping != NULL;
+}
+
+/* The next channels of a group's pass. One call sets them all to the same. */
+static void vgpu__list_channels(struct vgpu_rm_object *group, struct vgpu_rm_turn *turn) {
+  struct vgpu_rm_object *at = group->cursor, *device = group->parent;
+  if (device->class_number == RM_CLASS_DEVICE && device->members != NULL) turn->subdevice = device->members->handle;
+  turn->disable = turn->stops;
+  for (int i = 0; i < RM_MOST_CHANNELS && at != NULL; i++, at = at->next_group) {
+    if (turn->stops && at->handle == 0) group->refused = 1; /* not known, so it goes on */
+    if (at->handle == 0 || (!turn->stops && !at->shut)) continue;
+    if (!turn->stops && turn->count == 0) turn->disable = at->disabled;
+    if (!turn->stops && turn->disable != at->disabled) break;
+    at->shut = turn->stops != 0;
+    turn->channels[turn->count++] = at->handle;
+  }
+  group->cursor = at;
+}
+
+/* Begins a pass over a group's channels, or goes on with it. */
+static void vgpu__pass(struct vgpu_rm_object *group, struct vgpu_rm_turn *turn) {
+  if (group->cursor == NULL || group->giving == turn->stops) {
+    group->cursor = group->members;
+    group->giving = !turn->stops;
+    group->refused = group->again = group->at_once = 0;
+  }
+  turn->schedules = !turn->stops && group->asked;
+  turn->enable = group->wanted;
+  if (turn->schedules) group->asked = 0;
+  vgpu__list_channels(group, turn);
 }
 
 int vgpu__turn_next(struct vgpu_rm_book *book, struct vgpu_rm_turn *turn) {
@@ -162,8 +238,7 @@ int vgpu__turn_next(struct vgpu_rm_book *book, struct vgpu_rm_turn *turn) {
   book->restless = 0;
   for (struct vgpu_rm_tenant *tenant = book->tenants; tenant != NULL; tenant = tenant->next) {
     int held = vgpu__is_held(book, tenant);
-    struct vgpu_rm_object *group = held ? vgpu__stop_next(book, tenant) : tenant->stopping;
-    if (!held && group == NULL) group = tenant->stopped;
+    struct vgpu_rm_object *group = held ? vgpu__stop_next(book, tenant) : vgpu__give_next(tenant);
     if (group == NULL) continue;
     if (!held && group->tries > book->pass) { /* groups with the fewest failures come first */
       later = 1;
@@ -178,8 +253,8 @@ int vgpu__turn_next(struct vgpu_rm_book *book, struct vgpu_rm_turn *turn) {
     group->ours = 1;
     vgpu__note(book, tenant);
     *turn = vgpu__turn_of(group);
-    turn->enable = !held && group->wanted;
     turn->stops = held;
+    vgpu__pass(group, turn);
     return 1;
   }
   if (vgpu__slice_next(book, turn)) return 1;
@@ -187,36 +262,61 @@ int vgpu__turn_next(struct vgpu_rm_book *book, struct vgpu_rm_turn *turn) {
   return later ? -1 : 0;
 }
 
-void vgpu__turn_done(struct vgpu_rm_book *book, const struct vgpu_rm_turn *turn, int failed) {
-  struct vgpu_rm_object *root = vgpu__client_stamped(book, turn->client, turn->root);
-  struct vgpu_rm_object *group = root != NULL ? vgpu__object_find(book, root, turn->group) : NULL;
-  if (group == NULL || group->stamp != turn->stamp) return;
-  struct vgpu_rm_tenant *tenant = root->tenant;
-  if (turn->slice_us != 0) {
-    if (failed) tenant->unweighted++;
-    return;
+/* What the driver refused. A channel that is gone by now does not count. */
+static void vgpu__note_refused(struct vgpu_rm_book *book, struct vgpu_rm_object *group,
+                               const struct vgpu_rm_turn *turn) {
+  for (uint32_t i = 0; i < turn->count; i++) {
+    struct vgpu_rm_object *channel =
+        turn->refused >> i & 1 ? vgpu__object_find(book, group->root, turn->channels[i]) : NULL;
+    if (channel == NULL || channel->parent != group || !vgpu__rm_is_channel(channel->class_number)) continue;
+    channel->shut = 1;
+    group->refused = 1;
   }
-  if (!group->ours) return;
-  vgpu__note(book, tenant);
-  if (turn->stops) {
-    if (!failed) {
-      vgpu__list(group, &tenant->stopped);
-      return;
-    }
+  if (turn->schedules && turn->failed) group->asked = group->refused = 1;
+}
+
+static void vgpu__stop_done(struct vgpu_rm_book *book, struct vgpu_rm_object *group) {
+  struct vgpu_rm_tenant *tenant = group->root->tenant;
+  if (group->cursor != NULL) {
+    vgpu__list_next(book, group);
+  } else if (group->refused) {
     tenant->unstopped++;
     tenant->resisting += !group->resists;
     group->resists = 1;
+  } else if (group->at_once) {
+    vgpu__list_next(book, group);
+  } else if (!group->again) {
+    vgpu__list_stopped(group);
+  }
+}
+
+static void vgpu__give_done(struct vgpu_rm_book *book, struct vgpu_rm_object *group) {
+  struct vgpu_rm_tenant *tenant = group->root->tenant;
+  int unfinished = group->refused || group->again || group->asked;
+  if (group->cursor != NULL || (unfinished && vgpu__is_held(book, tenant))) {
+    vgpu__list_next(book, group);
+  } else if (unfinished && ++group->tries < MOST_TRIES) {
+    vgpu__list_stopping(book, group);
+  } else {
+    if (unfinished) tenant->stuck++;
+    group->asked = 0;
+    vgpu__list_running(book, group);
+  }
+}
+
+void vgpu__turn_done(struct vgpu_rm_book *book, const struct vgpu_rm_turn *turn) {
+  struct vgpu_rm_object *root = vgpu__client_stamped(book, turn->client, turn->root);
+  struct vgpu_rm_object *group = root != NULL ? vgpu__object_find(book, root, turn->group) : NULL;
+  if (group == NULL || group->stamp != turn->stamp) return;
+  if (turn->slice_us != 0) {
+    if (turn->failed) root->tenant->unweighted++;
     return;
   }
-  if (failed && ++group->tries < MOST_TRIES) {
-    struct vgpu_rm_object **end = &tenant->stopped;
-    while (*end != NULL) end = &(*end)->next_group;
-    vgpu__list(group, end);
-    return;
-  }
-  if (failed) tenant->stuck++;
-  if (!failed && group->wanted != turn->enable) vgpu__list(group, &tenant->stopped);
-  else vgpu__list_running(book, group);
+  if (!group->ours) return;
+  vgpu__note(book, root->tenant);
+  vgpu__note_refused(book, group, turn);
+  if (turn->stops) vgpu__stop_done(book, group);
+  else vgpu__give_done(book, group);
 }
 
 struct vgpu_rm_object *vgpu__group_of(struct vgpu_rm_object *object) {
@@ -225,19 +325,53 @@ struct vgpu_rm_object *vgpu__group_of(struct vgpu_rm_object *object) {
 }
 
 int vgpu__group_asked(struct vgpu_rm_book *book, struct vgpu_rm_object *group, int wanted) {
-  int held = vgpu__is_held(book, group->root->tenant);
-  if (!group->ours && !held) return 0;
+  if (!group->ours && !vgpu__is_held(book, group->root->tenant)) return 0;
   group->wanted = wanted;
-  if (!group->ours && group->at_group == NULL) { /* never scheduled, so there is nothing to stop */
-    group->ours = 1;
-    vgpu__list(group, &group->root->tenant->stopped);
-    vgpu__slice_enter(book, group);
-  }
+  group->asked = 1;
+  vgpu__take(book, group);
+  vgpu__slice_enter(book, group);
   return 1;
 }
 
 void vgpu__group_scheduled(struct vgpu_rm_book *book, struct vgpu_rm_object *group, int wanted) {
-  group->wanted = wanted;
-  vgpu__list_running(book, group);
+  if (!group->asked) group->wanted = wanted; /* otherwise a later request is recorded */
+  if (group->ours) vgpu__once_more(book, group, 1);
+  else vgpu__list_running(book, group);
   vgpu__slice_enter(book, group);
+}
+
+/* ---- channels ---- */
+
+int vgpu__channel_is_ours(const struct vgpu_rm_book *book, const struct vgpu_rm_object *channel) {
+  return channel->parent->ours || vgpu__is_held(book, channel->root->tenant);
+}
+
+void vgpu__channel_asked(struct vgpu_rm_book *book, struct vgpu_rm_object *channel, int disable) {
+  channel->disabled = disable != 0;
+  channel->shut = 1; /* giving back sets it as requested */
+  if (channel->parent->ours && !vgpu__is_held(book, channel->root->tenant)) channel->parent->again = 1;
+  vgpu__take(book, channel->parent);
+}
+
+void vgpu__channel_set(struct vgpu_rm_book *book, struct vgpu_rm_object *channel, int done, int disable) {
+  if (done) channel->disabled = disable != 0;
+  if (!channel->parent->ours) return;
+  channel->shut = 1;
+  vgpu__once_more(book, channel->parent, 1);
+}
+
+void vgpu__turn_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *object) {
+  struct vgpu_rm_object *parent = object->parent;
+  int in_group = parent->class_number == RM_CLASS_GROUP && vgpu__rm_is_channel(object->class_number);
+  int of_device = parent->class_number == RM_CLASS_DEVICE && object->class_number == RM_CLASS_SUBDEVICE;
+  if (!in_group && (!of_device || object->handle == 0)) return;
+  vgpu__list(object, &parent->members);
+  if (in_group && parent->ours && vgpu__is_held(book, object->root->tenant)) vgpu__once_more(book, parent, 0);
+}
+
+void vgpu__turn_leave(struct vgpu_rm_object *object) {
+  struct vgpu_rm_object *parent = object->parent;
+  if (parent == NULL || object->class_number == RM_CLASS_GROUP) return;
+  if (parent->cursor == object) parent->cursor = object->next_group;
+  vgpu__unlist(object);
 }

@@ -38,15 +38,19 @@ TRACE_EVENT(vgpu_call,
 		  (unsigned long long)__entry->limit)
 );
 
-/* A call that the module made for a channel group. */
+/* Calls that the module made for a channel group. `refused`: a bit for each of the channels. */
 TRACE_EVENT(vgpu_turn,
-	TP_PROTO(const struct vgpu_rm_turn *turn, bool failed),
-	TP_ARGS(turn, failed),
+	TP_PROTO(const struct vgpu_rm_turn *turn),
+	TP_ARGS(turn),
 	TP_STRUCT__entry(
+		__field(u64, refused)
 		__field(u32, client)
 		__field(u32, group)
 		__field(u32, slice_us)
+		__field(u32, channels)
 		__field(bool, stops)
+		__field(bool, disable)
+		__field(bool, schedules)
 		__field(bool, enable)
 		__field(bool, failed)
 	),
@@ -54,13 +58,19 @@ TRACE_EVENT(vgpu_turn,
 		__entry->client = turn->client;
 		__entry->group = turn->group;
 		__entry->slice_us = turn->slice_us;
+		__entry->channels = turn->count;
 		__entry->stops = turn->stops;
+		__entry->disable = turn->disable;
+		__entry->schedules = turn->schedules;
 		__entry->enable = turn->enable;
-		__entry->failed = failed;
+		__entry->refused = turn->count ? turn->refused & (~0ULL >> (64 - turn->count)) : 0;
+		__entry->failed = turn->failed || __entry->refused;
 	),
-	TP_printk("client=0x%x group=0x%x %s slice_us=%u enable=%d failed=%d", __entry->client, __entry->group,
+	TP_printk("client=0x%x group=0x%x %s slice_us=%u channels=%u disable=%d refused=0x%llx schedule=%s failed=%d",
+		  __entry->client, __entry->group,
 		  __entry->slice_us ? "weighs" : __entry->stops ? "stops" : "gives-back", __entry->slice_us,
-		  __entry->enable, __entry->failed)
+		  __entry->channels, __entry->disable, (unsigned long long)__entry->refused,
+		  !__entry->schedules ? "none" : __entry->enable ? "on" : "off", __entry->failed)
 );
 
 #endif

@@ -85,38 +85,24 @@ void vgpu_turns_give_back(const struct vgpu_rm_tenant *tenant)
 	}
 }
 
-/* Makes a control call to the driver with `size` bytes of parameters, through the scheduler's memory. Returns the
+/* Makes a control call to the driver through an open file, with the parameters in the scheduler's memory. Returns the
  * driver's status, or ~0. */
-static u32 vgpu_control(struct file *file, const struct vgpu_rm_turn *turn, u32 command, const void *params, u32 size)
+static u32 vgpu_control(void *file, u32 client, u32 object, u32 command, const void *params, u32 size)
 {
 	struct {
 		u32 client, object, command, flags;
 		u64 params;
 		u32 size, status;
-	} fields = { turn->client, turn->group, command, 0, page + 64, size, ~0U };
+	} fields = { client, object, command, 0, page + 64, size, ~0U };
 	void __user *at = (void __user *)page;
 
 	BUILD_BUG_ON(sizeof(fields) != RM_CONTROL_SIZE);
+	BUILD_BUG_ON(RM_DISABLE_SIZE + 64 > PAGE_SIZE);
 	if (copy_to_user(at + 64, params, size) || copy_to_user(at, &fields, sizeof(fields)) ||
 	    vgpu_driver_ioctl(file, vgpu__rm_word(RM_CONTROL, RM_CONTROL_SIZE), page) < 0 ||
 	    copy_from_user(&fields, at, sizeof(fields)))
 		return ~0U;
 	return fields.status;
-}
-
-static bool vgpu_carry_out(const struct vgpu_rm_turn *turn, struct file *file)
-{
-	static const u8 wait[8] = { 1 };	/* bWait, with the driver's own timeout */
-	u8 schedule[4] = { turn->enable };
-	u64 slice = turn->slice_us;
-	bool failed;
-
-	if (slice)
-		return vgpu_control(file, turn, RM_GROUP_SET_TIMESLICE, &slice, sizeof(slice)) != RM_OK;
-	failed = vgpu_control(file, turn, RM_GROUP_SCHEDULE, schedule, vgpu_driver_schedule_size()) != RM_OK;
-	if (turn->stops && !failed)
-		failed = vgpu_control(file, turn, RM_GROUP_PREEMPT, wait, sizeof(wait)) != RM_OK;
-	return failed;
 }
 
 /* References a file in the book. Its structure is valid while the book has it, but the file may already be closing.
@@ -145,8 +131,6 @@ static void vgpu_work(struct work_struct *unused)
 	vgpu_book.able = mm != NULL;
 	mutex_unlock(&vgpu_lock);
 	for (;;) {
-		bool failed = true;
-
 		mutex_lock(&vgpu_lock);
 		more = vgpu__turn_next(&vgpu_book, &turn);
 		if (more > 0)
@@ -154,13 +138,12 @@ static void vgpu_work(struct work_struct *unused)
 		mutex_unlock(&vgpu_lock);
 		if (more <= 0)
 			break;
-		if (mm && file)
-			failed = vgpu_carry_out(&turn, file);
+		vgpu__turn_carry_out(&turn, mm && file ? vgpu_control : NULL, file, vgpu_driver_schedule_size());
 		if (file)
 			fput(file);
-		trace_vgpu_turn(&turn, failed);
+		trace_vgpu_turn(&turn);
 		mutex_lock(&vgpu_lock);
-		vgpu__turn_done(&vgpu_book, &turn, failed);
+		vgpu__turn_done(&vgpu_book, &turn);
 		mutex_unlock(&vgpu_lock);
 		cond_resched();
 	}
