@@ -67,6 +67,7 @@ static const struct {
     {"own-requests", test_own_requests},
     {"calls-on-their-way", test_calls_on_their_way},
     {"channels-that-go", test_channels_that_go},
+    {"unknown-channel", test_unknown_channel},
     {"unknown-subdevice", test_unknown_subdevice},
     {"random-turns", test_random_turns},
     {"engine", test_engine},

@@ -33,6 +33,7 @@ void test_new_channels(void);
 void test_own_requests(void);
 void test_calls_on_their_way(void);
 void test_channels_that_go(void);
+void test_unknown_channel(void);
 void test_unknown_subdevice(void);
 
 /* test_turns_random.c */

@@ -58,6 +58,8 @@ static void hold(int on) {
   book.round++;
 }
 
+static void hold_on(void) { hold(1); }
+
 static int disabled(uint32_t channel) { return model_disabled(&rm, client, channel); }
 
 static void schedule_nine(void) { CHECK(schedule(&one, fd, client, 9, 1) == RM_OK); }
@@ -110,8 +112,10 @@ void test_turns(void) {
   CHECK(model_running(&rm, 1) == 1 && book.restless);
   CHECK(carry_turns_out() == 0 && model_running(&rm, 1) == 0 && !book.restless);
 
-  rm.refuses = 4; /* failed calls are repeated, without delaying other tenants */
+  rm.refuses = 2; /* failed calls are repeated later, without delaying other groups */
   book.held = 0;
+  CHECK(carry_turns_out() < 0 && model_running(&rm, 1) == 1);
+  rm.refuses = 2;
   while (carry_turns_out() != 0) continue;
   CHECK(model_running(&rm, 1) == 3 && tenants[1]->stuck == 0);
   book.held = 1;
@@ -167,6 +171,17 @@ void test_refused_stops(void) {
   rm.refuses_schedules = 3;
   while (carry_turns_out() != 0) continue;
   CHECK(model_asked_off(&rm, 1) == 0 && model_running(&rm, 1) == 2 && tenants[1]->stuck == 0);
+
+  hold(1); /* a hold begins while the driver refuses to give a group back: it may have been given back in part */
+  CHECK(carry_turns_out() == 0 && model_running(&rm, 1) == 0);
+  hold(0);
+  rm.refuses = 1;
+  before_driver = hold_on;
+  uint64_t stops = tenants[1]->stops;
+  CHECK(carry_turns_out() == 0 && model_running(&rm, 1) == 0 && vgpu__is_stopped(&book, tenants[1]));
+  CHECK(tenants[1]->stops == stops);
+  hold(0);
+  CHECK(carry_turns_out() == 0 && model_running(&rm, 1) == 2 && !vgpu__owes_groups(tenants[1]));
   rm.refuses = 1000;
   hold(1);
   CHECK(carry_turns_out() == 0 && tenants[1]->resisting == 2);
@@ -174,8 +189,6 @@ void test_refused_stops(void) {
   CHECK(tenants[1]->resisting == 0 && !vgpu__owes_groups(tenants[1]));
   end();
 }
-
-static void hold_on(void) { hold(1); }
 
 enum { MANY = 150 };
 /* The first channel that the call in progress does not list. */
@@ -246,6 +259,8 @@ void test_new_channels(void) {
   end();
 }
 
+static void disable_seven(void) { CHECK(disable_channels(&one, fd, client, CHANNEL_OF + 7, 1, 1) == RM_OK); }
+
 /* A tenant's own DISABLE_CHANNELS does not restart what is stopped, and takes effect when it is given back. */
 void test_own_requests(void) {
   begin(10 * MIB);
@@ -290,6 +305,14 @@ void test_own_requests(void) {
   hold(0);
   CHECK(disable_channels(&one, fd, client, CHANNEL_OF + 7, 3, 1) == RM_OK);
   CHECK(carry_turns_out() == 0 && model_running(&rm, 1) == 0 && !vgpu__owes_groups(tenants[1]));
+  CHECK(disable_channels(&one, fd, client, CHANNEL_OF + 7, 3, 0) == RM_OK && do_free(&one, fd, client, 8) == RM_OK &&
+        do_free(&one, fd, client, 9) == RM_OK && model_running(&rm, 1) == 1);
+  hold(1);
+  carry_turns_out();
+  hold(0);
+  before_driver = disable_seven; /* while it is being given back */
+  while (carry_turns_out() != 0) continue;
+  CHECK(disabled(CHANNEL_OF + 7) == 1 && !vgpu__owes_groups(tenants[1]) && tenants[1]->stuck == 0);
   end();
 }
 
@@ -308,6 +331,12 @@ static void schedule_seven_late(void) {
   CHECK(schedule(&one, fd, client, 7, 1) == RM_OK);
 }
 
+/* The core sees the answer to a SCHEDULE of before the hold. */
+static void schedule_seven_is_answered(void) {
+  struct vgpu_rm_object *root = vgpu__client_find(&book, one.files[fd]->id, client);
+  vgpu__group_scheduled(&book, vgpu__object_find(&book, root, 7), 1);
+}
+
 /* A tenant's call that was on its way when the group was stopped: the group is stopped again. */
 void test_calls_on_their_way(void) {
   static void (*const LATE[])(void) = {enable_seven_late, schedule_seven_late};
@@ -324,6 +353,10 @@ void test_calls_on_their_way(void) {
     LATE[i]();
     hold(0); /* before it could be stopped again */
     CHECK(carry_turns_out() == 0 && model_running(&rm, 1) == 1 && !vgpu__owes_groups(tenants[1]));
+    uint64_t calls = rm.calls;
+    before_driver = schedule_seven_is_answered; /* the driver may execute it after the stop */
+    hold(1);
+    CHECK(carry_turns_out() == 0 && rm.calls == calls + 2 && vgpu__is_stopped(&book, tenants[1]));
     end();
   }
 }
@@ -337,6 +370,9 @@ static void free_in_driver(void) {
 
 static void late_channel(void) { CHECK(new_channel(&one, fd, client, 7, 102) == RM_OK); }
 static void keep_and_late_channel(void) { keep_and(late_channel); }
+static void replace_hundred(void) {
+  CHECK(do_free(&one, fd, client, 100) == RM_OK && new_channel(&one, fd, client, 7, 100) == RM_OK);
+}
 static void free_seven(void) { CHECK(do_free(&one, fd, client, CHANNEL_OF + 7) == RM_OK); }
 static void free_the_group(void) { CHECK(do_free(&one, fd, client, 7) == RM_OK); }
 
@@ -361,6 +397,23 @@ void test_channels_that_go(void) {
   hold(1);
   CHECK(carry_turns_out() == 0 && model_running(&rm, 1) == 0 && vgpu__is_stopped(&book, tenants[1]));
   CHECK(tenants[1]->unstopped == 1); /* that of before */
+  hold(0);
+  CHECK(carry_turns_out() == 0 && model_running(&rm, 1) == 1);
+
+  before_driver = replace_hundred; /* the driver disables the new one */
+  hold(1);
+  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && carry_turns_out() == 0 && model_running(&rm, 1) == 0);
+  hold(0);
+  CHECK(carry_turns_out() == 0 && disabled(100) == 0 && !vgpu__owes_groups(tenants[1]));
+  CHECK(disable_channels(&one, fd, client, 100, 1, 1) == RM_OK);
+  hold(1);
+  CHECK(carry_turns_out() == 0);
+  hold(0);
+  before_driver = replace_hundred; /* and here too, because the tenant has disabled the earlier one */
+  while (carry_turns_out() != 0) continue;
+  CHECK(disabled(100) == 0 && !vgpu__owes_groups(tenants[1]) && tenants[1]->stuck == 0);
+  hold(1);
+  CHECK(carry_turns_out() == 0);
   before_driver = free_the_group;
   hold(0);
   CHECK(carry_turns_out() == 0 && !vgpu__owes_groups(tenants[1]) && tenants[1]->stuck == 0);
@@ -370,6 +423,22 @@ void test_channels_that_go(void) {
   free_the_group();
   hold(1);
   CHECK(carry_turns_out() == 0 && do_free(&one, fd, client, 102) == RM_OK && tenants[1]->objects == 3);
+  end();
+}
+
+/* What the ledger does not know the handle of goes on, so the tenant is not called stopped. */
+void test_unknown_channel(void) {
+  begin(10 * MIB);
+  tenants[1]->yields = 1;
+  CHECK(new_group(&one, fd, client, 7) == RM_OK);
+  struct alloc unseen = {.client = client, .parent = 7, .class_number = 0xc86f, .call = 64};
+  CHECK(do_alloc(&one, fd, unseen, NULL) == UINT32_MAX); /* the driver chose its handle, and could not write it */
+  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK);
+  hold(1);
+  CHECK(carry_turns_out() == 0 && model_running(&rm, 1) == 1 && disabled(CHANNEL_OF + 7) == 1);
+  CHECK(tenants[1]->resisting == 1 && !vgpu__is_stopped(&book, tenants[1]));
+  hold(0);
+  CHECK(carry_turns_out() == 0 && disabled(CHANNEL_OF + 7) == 0 && !vgpu__owes_groups(tenants[1]));
   end();
 }
 

@@ -366,7 +366,10 @@ void vgpu__turn_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *object) 
   int of_device = parent->class_number == RM_CLASS_DEVICE && object->class_number == RM_CLASS_SUBDEVICE;
   if (!in_group && (!of_device || object->handle == 0)) return;
   vgpu__list(object, &parent->members);
-  if (in_group && parent->ours && vgpu__is_held(book, object->root->tenant)) vgpu__once_more(book, parent, 0);
+  if (!in_group || !parent->ours) return;
+  object->shut = 1; /* a call in progress may be for an earlier channel with the same handle */
+  if (vgpu__is_held(book, object->root->tenant)) vgpu__once_more(book, parent, 0);
+  else if (parent->at_group == NULL) parent->again = 1;
 }
 
 void vgpu__turn_leave(struct vgpu_rm_object *object) {
