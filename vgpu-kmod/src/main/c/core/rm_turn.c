@@ -286,6 +286,7 @@ static void vgpu__stop_done(struct vgpu_rm_book *book, struct vgpu_rm_object *gr
   } else if (group->at_once) {
     vgpu__list_next(book, group);
   } else if (!group->again) {
+    group->tries = 0;
     vgpu__list_stopped(group);
   }
 }
