@@ -269,8 +269,8 @@ final class RmStep implements Step {
 
   /**
    * Lists the program's channels in a call of another client. If the driver takes that, only the
-   * filters of the hook and of the kernel module keep tenants from stopping each other. Otherwise
-   * its status is 35 (invalid client).
+   * filters of the hook and of the kernel module keep tenants from stopping each other. A driver
+   * that compares the clients answers 35 (invalid client).
    */
   private static void foreign(Findings findings, StoppedWork work, ObjectNode into, boolean quick)
       throws InterruptedException {
