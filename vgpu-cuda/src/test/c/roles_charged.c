@@ -10,6 +10,7 @@
 
 #include "../../main/shm/shm.h"
 #include "cuda_calls.h"
+#include "fake_seat.h"
 #include "roles_work.h"
 #include "stub_driver.h"
 #include "test.h"
@@ -294,4 +295,39 @@ void role_calls(const char *unused) {
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
   check_calls_of_streams(function);
   check_small_copies(stream);
+}
+
+/* The part of what is charged meanwhile that is told as launch-bound. */
+static double bound_part(const struct shm_slot *slot, uint64_t bound_ns, uint64_t charged_ns) {
+  usleep(5000); /* the monitor may still have to harvest */
+  return (double)(GET(slot->launch_bound_ns) - bound_ns) / (double)(GET(slot->gpu_ns) - charged_ns);
+}
+
+/*
+ * A program whose host code is slower than its kernels is told as launch-bound, whatever the machine's load. One that
+ * keeps the GPU busy is not, nor one that waits for each round.
+ */
+void role_launch_bound(const char *unused) {
+  (void)unused;
+  CUstream stream = NULL;
+  work_begin();
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  const struct shm_slot *slot = work_slot();
+  CUfunction small = work_kernel("15000"), large = work_kernel("100000");
+  for (int i = 0; i < 2000; i++) {
+    CHECK(launch(small, stream) == ABI_SUCCESS, "launch");
+    for (uint64_t began = seat_now(); seat_now() - began < 40000;) continue;
+  }
+  double part = bound_part(slot, 0, 0);
+  printf("  a kernel of 15 us each 40 us: %.2f launch-bound\n", part);
+  CHECK(part > 0.7, "%.2f launch-bound", part);
+  for (int each = 0; each <= 2; each += 2) {
+    CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+    uint64_t bound_ns = GET(slot->launch_bound_ns), charged_ns = GET(slot->gpu_ns);
+    run(large, stream, 2000, each);
+    CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+    part = bound_part(slot, bound_ns, charged_ns);
+    printf("  kernels of 100 us, waited for after each %d: %.2f launch-bound\n", each, part);
+    CHECK(part < 0.3, "%.2f launch-bound", part);
+  }
 }

@@ -461,6 +461,7 @@ static const struct {
     {"copies-batched", role_copies_batched},
     {"capture-other", role_capture_other},
     {"capture-new", role_capture_new},
+    {"launch-bound", role_launch_bound},
     {"silent", role_silent},
     {"held-up", role_held_up},
     {"charged", role_charged},

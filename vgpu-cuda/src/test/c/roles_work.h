@@ -22,6 +22,7 @@ void role_charged(const char *argument);
 void role_lazy(const char *argument);
 void role_calls(const char *argument);
 void role_rounds(const char *argument);
+void role_launch_bound(const char *unused);
 
 /* roles_graphs.c */
 void role_graphs(const char *unused);

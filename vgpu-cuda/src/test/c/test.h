@@ -98,6 +98,7 @@ void test_stalled(void);
 void test_copies_batched(void);
 void test_capture_other(void);
 void test_capture_new(void);
+void test_launch_bound(void);
 void test_silent(void);
 void test_held_up(void);
 void test_charged(void);

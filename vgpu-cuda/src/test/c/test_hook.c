@@ -283,6 +283,7 @@ static const struct {
     {"copies-batched", test_copies_batched},
     {"capture-other", test_capture_other},
     {"capture-new", test_capture_new},
+    {"launch-bound", test_launch_bound},
     {"silent", test_silent},
     {"held-up", test_held_up},
     {"charged", test_charged},

@@ -95,6 +95,8 @@ void test_stalled(void) {
 
 void test_exits(void) { one_role("exits", (uint32_t)SHM_GRANT_OPEN); }
 
+void test_launch_bound(void) { one_role("launch-bound", (uint32_t)SHM_GRANT_OPEN); }
+
 void test_capture_new(void) { one_role("capture-new", (uint32_t)SHM_GRANT_OPEN); }
 
 void test_capture_other(void) { one_role("capture-other", (uint32_t)SHM_GRANT_OPEN); }

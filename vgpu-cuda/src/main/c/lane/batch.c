@@ -109,6 +109,7 @@ int vgpu__batch_open(struct vgpu_lane *lane, const struct vgpu_piece *piece, uin
   lane->idle = lane->count == 0;
   lane->only = LOAD(lane->tenant->slot->busy) == vgpu__works(lane) + 1;
   lane->silent = vgpu__round_begins(lane, piece);
+  if (piece == NULL && lane->planned > 1 && !lane->silent) vgpu__starved_ask(lane);
   if (start == NULL && !lane->silent) start = vgpu__record_start(lane);
   if (start == NULL && !lane->silent) return -1;
   vgpu__end_silent(lane, start);
@@ -204,9 +205,7 @@ static void vgpu__close(struct vgpu_lane *lane, enum when when) {
 }
 
 void vgpu__batch_close(struct vgpu_lane *lane) { vgpu__close(lane, IN_CALL); }
-
 void vgpu__batch_close_later(struct vgpu_lane *lane) { vgpu__close(lane, LATER); }
-
 void vgpu__batch_close_waiting(struct vgpu_lane *lane) { vgpu__close(lane, BEFORE_WAIT); }
 
 void vgpu__batch_end_late(struct vgpu_lane *lane, struct vgpu_batch *batch) {
@@ -281,6 +280,7 @@ static void vgpu__charge_batch(struct vgpu_lane *lane, const struct vgpu_batch *
     return;
   }
   uint64_t charged = vgpu__charge(tenant, end - took, end);
+  vgpu__starved_charged(lane, batch, took, charged);
   vgpu__peers_charge(tenant, end - took, end);
   vgpu__level2_ended(end);
   uint64_t stopped = vgpu__level2_stopped_ns(end - took, end);

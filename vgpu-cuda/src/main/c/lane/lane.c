@@ -68,6 +68,7 @@ static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream st
   lane->each_ns = 0;
   lane->ended_ns = 0;
   lane->silent = 0;
+  lane->starved = 0;
   lane->rounds = (struct vgpu_rounds){.alike = 0};
   lane->opened_ns = vgpu__now_ns();
   lane->next = buckets[bucket];

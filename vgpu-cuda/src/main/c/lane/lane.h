@@ -228,6 +228,7 @@ struct vgpu_lane {
   uint64_t recorded_ns, called_ns; /* of the open batch, as in vgpu_batch; so are these two: */
   int only, idle;
   int silent;         /* the open batch has no start event */
+  uint32_t starved;   /* a bit for each of the last batches of many launches: the GPU had run out of work before */
   struct vgpu_rounds rounds;
   int joins;          /* the last batch was full: the next work in the stream follows directly */
   uint64_t closed_ns; /* a time at which the end of the last batch was surely not reached yet */
@@ -277,6 +278,11 @@ void vgpu__batch_called(struct vgpu_lane *lane); /* a launch into the open batch
 int vgpu__batch_runs(struct vgpu_lane *lane); /* whether some of its work has begun on the GPU and not ended */
 void vgpu__batch_stalled(struct vgpu_lane *lane); /* it counts as stalled until one of its batches ends */
 unsigned vgpu__batch_harvest(struct vgpu_lane *lane); /* returns the number of batches left */
+
+/* starved.c; lane's lock held */
+void vgpu__starved_ask(struct vgpu_lane *lane); /* before a batch of many launches */
+/* A batch took so long, and so much was charged for it. */
+void vgpu__starved_charged(const struct vgpu_lane *lane, const struct vgpu_batch *batch, uint64_t took, uint64_t charged);
 
 /* legacy.c */
 int vgpu__is_blocking(CUstream stream); /* as the calling thread names it */

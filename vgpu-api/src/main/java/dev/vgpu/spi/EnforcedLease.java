@@ -151,6 +151,15 @@ public interface EnforcedLease extends AutoCloseable {
   }
 
   /**
+   * {@return how much of {@link #gpuTimeNs} was launch-bound, in nanoseconds} In that time the
+   * processes' host code was slower than their kernels: it includes gaps between kernels, in which
+   * other leases' work would fit. May fall when a process ends.
+   */
+  default long launchBoundNs() {
+    return 0;
+  }
+
+  /**
    * {@return how much of {@link #gpuTimeNs} was other leases' slices, as last set, in nanoseconds}
    * Stored with the lease for the next holder of the seat.
    */

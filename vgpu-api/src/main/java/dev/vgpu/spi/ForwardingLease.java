@@ -103,6 +103,11 @@ public abstract class ForwardingLease implements EnforcedLease {
   }
 
   @Override
+  public long launchBoundNs() {
+    return beneath.launchBoundNs();
+  }
+
+  @Override
   public long othersNs() {
     return beneath.othersNs();
   }

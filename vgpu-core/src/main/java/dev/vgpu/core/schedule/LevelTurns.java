@@ -10,12 +10,12 @@ import org.jspecify.annotations.Nullable;
  * picks the next one.
  *
  * <p><b>Sharing.</b> All gates are open, and the device gives tenants with work equal slices. A
- * tenant that got {@link TurnLength#ACCURACY_NS} more than its part is held back until it is less
- * far ahead, unless the other tenants do not use the time. A level shares only if all its tenants
- * are entitled to the same: otherwise they would be held back all the time, and turns are more
- * exact. It also shares only if all of them have work nearly all the time. A tenant that waits for
- * each of its short kernels would wait for a slice of every other tenant each time, and would not
- * get its part.
+ * tenant that got {@link TurnLength#ACCURACY_NS} more than its part is held back ({@link
+ * HoldBack}). A level shares only if all its tenants are entitled to the same: otherwise they would
+ * be held back all the time, and turns are more exact. It also shares only if all of them have work
+ * nearly all the time. A tenant that waits for each of its short kernels would wait for a slice of
+ * every other tenant each time, and would not get its part. Neither matters to tenants that leave
+ * each other enough time ({@link Fit}).
  */
 final class LevelTurns {
   /**
@@ -27,9 +27,6 @@ final class LevelTurns {
   /** The same while the GPU is used: processes report their use in lumps, after the fact. */
   private static final long LEAST_BUSY_WAKE_NS = 100_000;
 
-  private static final double LEAST_SHARING_WAKE_NS = 1_000_000;
-  private static final double MOST_SHARING_WAKE_NS = 50_000_000;
-
   /**
    * What processes use after their gate was shut, as a part of a turn that is worth its hand-over.
    */
@@ -38,24 +35,10 @@ final class LevelTurns {
   /** A tenant that reports less than this part of its turn as used is not believed. */
   private static final double LEAST_TOLD = 0.02;
 
-  /** How long tenants are held back before it is judged whether that is of use. */
-  private static final double TRIAL_NS = 5_000_000;
-
-  /** If the other tenants use less than this part of the time, no tenant is held back for them. */
-  private static final double LEAST_USE = 0.25;
-
-  private static final long SHORTEST_RESPITE_NS = 50_000_000;
-  private static final long LONGEST_RESPITE_NS = 1_600_000_000;
-
-  /**
-   * A tenant that is held back continues once it is less far ahead by this much. At a rate of 1/4
-   * that takes 1 ms; paying back all of {@link TurnLength#ACCURACY_NS} at once would stall it for
-   * 18 ms.
-   */
-  private static final double HELD_NS = 250_000;
-
   final ShareLevel level;
   final Slices slices;
+  private final Fit fit;
+  private final HoldBack holdBack;
   private final SchedulerSettings settings;
   private final ActiveGates gates;
   private final TurnLength lengths;
@@ -70,14 +53,6 @@ final class LevelTurns {
   /** The time that more urgent tenants left to this level: see {@link LanePauses}. */
   private double levelClock;
 
-  /** While tenants are held back: the level's time since then, and how much of it was used. */
-  private boolean holding;
-
-  private double heldTimeNs;
-  private double heldUseNs;
-  private long respiteNs = SHORTEST_RESPITE_NS;
-  private long respiteUntilNs = Long.MIN_VALUE;
-
   LevelTurns(
       ShareLevel level,
       SchedulerSettings settings,
@@ -91,18 +66,19 @@ final class LevelTurns {
     this.linger = new Linger(settings.lingerNs());
     this.ofOffline = ofOffline;
     this.slices = new Slices(gates, ofOffline);
+    this.fit = new Fit(level);
+    this.holdBack = new HoldBack(level);
   }
 
   /** Call this once all tenants have left. */
   void reset() {
     level.reset();
+    fit.reset();
     holder = null;
     sharing = false;
     turns = 0;
     levelClock = 0;
-    holding = false;
-    respiteNs = SHORTEST_RESPITE_NS;
-    respiteUntilNs = Long.MIN_VALUE;
+    holdBack.reset();
   }
 
   boolean isSharing() {
@@ -113,13 +89,16 @@ final class LevelTurns {
     return holder;
   }
 
+  /** Records that time has passed, before what was used in it is known. */
+  void passed(double passedNs) {
+    slices.passed(passedNs);
+    fit.passed(passedNs);
+  }
+
   /** Records that time of this level has passed, and how much of it was used. */
   void passed(double timeNs, double usedNs) {
     levelClock += timeNs;
-    if (holding) {
-      heldTimeNs += Math.max(0, timeNs);
-      heldUseNs += usedNs;
-    }
+    holdBack.passed(timeNs, usedNs);
   }
 
   /**
@@ -136,9 +115,12 @@ final class LevelTurns {
     boolean shared = sharing;
     sharing = maySharing();
     if (shared && !sharing) {
-      release(false);
+      holdBack.letGo();
     }
     if (sharing) {
+      if (holder != null) {
+        holder.pace.turnForgotten();
+      }
       holder = null;
       share(yields);
     } else if (level.size() > 0) {
@@ -164,21 +146,53 @@ final class LevelTurns {
 
   /** Whether all tenants with work may have their gates open together. */
   private boolean maySharing() {
+    boolean several = level.size() > 1;
+    if (!mayOverlap()) {
+      fit.end();
+      return false;
+    }
+    if (!several) {
+      fit.alone();
+      return true;
+    }
+    boolean alike = level.isOfOneGroup() && !isAnyPausing();
+    if (alike || !level.isOfOneClass()) {
+      fit.end();
+      return alike;
+    }
+    fit.decide(gates.nowNs());
+    return fit.isOn();
+  }
+
+  /** Whether nothing forbids that all tenants with work have their gates open together. */
+  private boolean mayOverlap() {
     if (settings.strict()
         || level.size() == 0
         || level.size() > ActiveGates.MOST_TOGETHER
         || (level.size() > 1 && mustStayShort())
-        || level.hasFixed()
-        || !level.isOfOneGroup()) {
+        || level.hasFixed()) {
       return false;
     }
     for (int i = 0; i < level.size(); i++) {
-      Tenant tenant = level.member(i);
-      if (!tenant.gate.mayOverlap() || (tenant.pauses && level.size() > 1)) {
+      if (!level.member(i).gate.mayOverlap()) {
         return false;
       }
     }
     return true;
+  }
+
+  private boolean isAnyPausing() {
+    for (int i = 0; i < level.size(); i++) {
+      if (level.member(i).pauses) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Whether gates are open together because the tenants fit on the GPU together. */
+  boolean isFit() {
+    return fit.isOn();
   }
 
   /**
@@ -196,7 +210,12 @@ final class LevelTurns {
       shutAllBut(null);
       return;
     }
-    review();
+    if (fit.isOn() && level.size() > 1) {
+      holdBack.release(); // nobody goes faster if another tenant is held back
+      gates.wakeAt(fit.lookNs());
+    } else {
+      gates.wakeAt(holdBack.review(gates.nowNs()));
+    }
     for (int i = level.size() - 1; i >= 0; i--) {
       Tenant tenant = level.member(i);
       if (tenant.heldBack && tenant.open) {
@@ -210,69 +229,6 @@ final class LevelTurns {
         giveTurn(tenant);
       }
     }
-  }
-
-  /** Decides which tenants are held back. */
-  private void review() {
-    long nowNs = gates.nowNs();
-    boolean several = level.size() > 1;
-    level.balance(); // otherwise all might be held back, and time would pass for none of them
-    if (!several || isHoldingUseless()) {
-      release(several);
-    }
-    boolean respite = !several || nowNs < respiteUntilNs;
-    double boundNs = TurnLength.ACCURACY_NS;
-    boolean held = false;
-    double wakeInNs = Double.MAX_VALUE;
-    for (int i = 0; i < level.size(); i++) {
-      Tenant tenant = level.member(i);
-      double lagNs = level.lag(tenant);
-      double rate = level.rate(tenant);
-      if (tenant.heldBack) {
-        tenant.heldBack = lagNs < HELD_NS - boundNs;
-        if (!tenant.heldBack) {
-          respiteNs = SHORTEST_RESPITE_NS; // holding it back was of use
-        }
-      } else {
-        tenant.heldBack = !respite && lagNs <= -boundNs;
-      }
-      held |= tenant.heldBack;
-      double changeInNs =
-          tenant.heldBack ? (HELD_NS - boundNs - lagNs) / rate : (boundNs + lagNs) / (1 - rate);
-      wakeInNs = Math.min(wakeInNs, changeInNs);
-    }
-    if (held && !holding) {
-      heldTimeNs = 0;
-      heldUseNs = 0;
-    }
-    holding = held;
-    if (several) {
-      double inNs = Math.max(LEAST_SHARING_WAKE_NS, Math.min(wakeInNs, MOST_SHARING_WAKE_NS));
-      gates.wakeAt(nowNs + (long) inNs);
-    }
-  }
-
-  /** Whether the tenants that are not held back hardly use the time that this gives them. */
-  private boolean isHoldingUseless() {
-    return holding && heldTimeNs >= TRIAL_NS && heldUseNs < heldTimeNs * LEAST_USE;
-  }
-
-  /**
-   * Lets all tenants continue. After a useless trial, the others forgo what they were owed, because
-   * they did not want it.
-   */
-  private void release(boolean useless) {
-    if (useless) {
-      respiteUntilNs = gates.nowNs() + respiteNs;
-      respiteNs = Math.min(2 * respiteNs, LONGEST_RESPITE_NS);
-      for (int i = 0; i < level.size(); i++) {
-        level.forgo(level.member(i), 0);
-      }
-    }
-    for (int i = 0; i < level.size(); i++) {
-      level.member(i).heldBack = false;
-    }
-    holding = false;
   }
 
   // ---- turns
@@ -317,6 +273,9 @@ final class LevelTurns {
 
   private void stepHolder(Tenant tenant, boolean yields) {
     boolean alone = gates.runnable() == 1 && tenant.isRunnable();
+    if (alone || isUnbounded(tenant)) {
+      tenant.pace.turnForgotten();
+    }
     if (alone && tenant.takesSurplus()) {
       // No tenant waits and no cap applies: the gate may stay open, and the tenant need not report
       // when it is idle.
@@ -338,6 +297,7 @@ final class LevelTurns {
           stays = !yields && level.pick() == tenant;
         }
         if (!stays) {
+          tenant.pace.turnEnded(nowNs);
           boolean ignored = gates.shut(tenant, null);
           holder = null;
           return;
@@ -426,7 +386,7 @@ final class LevelTurns {
 
   /** Gives a turn to the next tenant, whatever has prevented it so far. */
   void forceTurn() {
-    release(false);
+    holdBack.letGo();
     holder = null;
     grant();
   }
@@ -438,6 +398,7 @@ final class LevelTurns {
     }
     if (gates.tryOpen(best, false)) {
       slices.begin(best);
+      best.pace.turnBegan(best.gate.launches(), gates.nowNs());
       holder = best;
       best.prepaidNs = 0;
       beginTurn(best);

@@ -380,8 +380,8 @@ public final class ShareScheduler implements TurnStepper {
       offline.advance(passedNs, 0);
       return;
     }
-    upperTurns.slices.passed(passedNs);
-    offlineTurns.slices.passed(passedNs);
+    upperTurns.passed(passedNs);
+    offlineTurns.passed(passedNs);
     double upperNs = 0;
     double offlineNs = 0;
     boolean floorTurn = false;

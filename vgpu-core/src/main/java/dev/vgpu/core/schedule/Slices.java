@@ -30,7 +30,7 @@ final class Slices {
   private static final double LEAST_BUSY_ALONE = 0.995;
 
   /** The time over which it is estimated how often a tenant has work. */
-  private static final double MEMORY_NS = 200_000_000;
+  static final double MEMORY_NS = 200_000_000;
 
   private final ActiveGates gates;
   private final boolean ofOffline;
@@ -97,6 +97,7 @@ final class Slices {
       double keep = Math.max(0, 1 - tenant.countedNs / MEMORY_NS);
       tenant.saidLatelyNs = keep * tenant.saidLatelyNs + saidNs;
       tenant.countedLatelyNs = keep * tenant.countedLatelyNs + tenant.countedNs;
+      tenant.boundLatelyNs = keep * tenant.boundLatelyNs + newBoundNs(tenant, saidNs);
       tenant.busyPart = Math.min(1, tenant.saidLatelyNs / tenant.countedLatelyNs);
       if (tenant.countedLatelyNs >= MEMORY_NS / 2) {
         tenant.pauses = tenant.busyPart < (tenant.pauses ? LEAST_BUSY_ALONE : LEAST_BUSY_TOGETHER);
@@ -104,6 +105,14 @@ final class Slices {
     }
     begin(tenant);
     return part;
+  }
+
+  /** How much of what a tenant reports now was launch-bound. Its total falls if a process ends. */
+  private static double newBoundNs(Tenant tenant, double saidNs) {
+    long nowNs = tenant.gate.launchBoundNs();
+    long newNs = Math.min((long) saidNs, Math.max(0, nowNs - tenant.readBoundNs));
+    tenant.readBoundNs = Math.min(nowNs, tenant.readBoundNs + newNs);
+    return newNs;
   }
 
   /** Restarts the counts: the tenant's next report covers the time from now on. */

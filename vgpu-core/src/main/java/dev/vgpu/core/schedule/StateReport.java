@@ -113,6 +113,8 @@ final class StateReport {
     StringBuilder text = new StringBuilder();
     if (gates.isOpen(false) && gates.isOpen(true)) {
       text.append("offline work yields by itself to more urgent work");
+    } else if (upper.isFit() || offline.isFit()) {
+      text.append("the tenants with work fit beside each other: each does more than in turns");
     } else {
       text.append("no tenant with work has a fixed share");
     }

@@ -92,6 +92,13 @@ public final class Tenant {
   double saidLatelyNs;
   double busyPart = 1;
 
+  /** How much of that was launch-bound; the gate's total of it, as far as counted. */
+  double boundLatelyNs;
+
+  long readBoundNs;
+
+  final Pace pace = new Pace();
+
   /** Whether it is without work so often that it would not get its part of slices. */
   boolean pauses;
 
@@ -192,6 +199,13 @@ public final class Tenant {
   /** Whether it takes time that is guaranteed to no tenant. */
   boolean takesSurplus() {
     return policy != SharePolicy.FIXED_SHARE;
+  }
+
+  /** The part of the GPU that it uses while its gate is open, without launch-bound time. */
+  double useAlone() {
+    return countedLatelyNs < Slices.MEMORY_NS / 2
+        ? 1
+        : Math.max(0, saidLatelyNs - boundLatelyNs) / countedLatelyNs;
   }
 
   boolean isOffline() {

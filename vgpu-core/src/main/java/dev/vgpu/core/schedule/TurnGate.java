@@ -108,6 +108,20 @@ public interface TurnGate {
    */
   default void othersUsed(double ns) {}
 
+  /**
+   * {@return how much of {@link #gpuTimeNs} was launch-bound, in nanoseconds} The host code was
+   * slower than the kernels, and the gaps between them are in the total. The value may fall if a
+   * process ends.
+   */
+  default long launchBoundNs() {
+    return 0;
+  }
+
+  /** {@return how many kernels and graphs it has launched; 0 if that is not known} */
+  default long launches() {
+    return 0;
+  }
+
   /** {@return whether its turns are on several GPUs together} Never changes. */
   default boolean spansGpus() {
     return false;

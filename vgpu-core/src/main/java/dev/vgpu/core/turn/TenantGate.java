@@ -193,6 +193,16 @@ public final class TenantGate implements TurnGate, GateListener {
   }
 
   @Override
+  public long launchBoundNs() {
+    return processes == null ? 0 : processes.launchBoundNs();
+  }
+
+  @Override
+  public long launches() {
+    return processes == null ? 0 : processes.launches();
+  }
+
+  @Override
   public void othersUsed(double ns) {
     othersNs += ns;
     if (processes != null) {

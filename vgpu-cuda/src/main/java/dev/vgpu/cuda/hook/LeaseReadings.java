@@ -2,6 +2,7 @@ package dev.vgpu.cuda.hook;
 
 import dev.vgpu.Capabilities;
 import dev.vgpu.MemorySize;
+import dev.vgpu.cuda.layout.ShmLayout.Slot;
 import dev.vgpu.cuda.pages.ReportPage;
 import dev.vgpu.spi.EnforcedLease;
 import java.nio.file.attribute.UserPrincipal;
@@ -110,6 +111,13 @@ abstract class LeaseReadings implements EnforcedLease {
   @Override
   public long launches() {
     return counts().launches();
+  }
+
+  @Override
+  public long launchBoundNs() {
+    synchronized (lock) {
+      return guarded(() -> Math.max(0, slots.sum(Slot.LAUNCH_BOUND_NS)), 0L);
+    }
   }
 
   @Override
