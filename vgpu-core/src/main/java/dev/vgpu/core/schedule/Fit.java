@@ -13,7 +13,10 @@ package dev.vgpu.core.schedule;
 final class Fit {
   private static final double MOST_USE = 0.9;
 
-  private static final double LEAST_GAIN = 1.1;
+  private static final double LEAST_GAIN = 1.05;
+
+  /** Programs' own pace varies: after a success, so many looks in a row must find too little. */
+  private static final int MOST_MISSES = 2;
 
   /** The length of a trial, and of each later look. */
   private static final long TRIAL_NS = 50_000_000;
@@ -27,6 +30,7 @@ final class Fit {
   private final ShareLevel level;
 
   private boolean on;
+  private int misses;
   private long onSinceNs;
   private long lookNs;
   private long respiteNs = SHORTEST_RESPITE_NS;
@@ -63,6 +67,7 @@ final class Fit {
     if (!on) {
       if (nowNs >= againNs && isKnown() && mayFit()) {
         on = true;
+        misses = MOST_MISSES - 1;
         onSinceNs = nowNs;
         look(nowNs);
       }
@@ -76,9 +81,10 @@ final class Fit {
     if (nowNs < lookNs) {
       return;
     }
-    if (isWorth()) {
-      look(nowNs);
+    misses = isWorth() ? 0 : misses + 1;
+    if (misses < MOST_MISSES) {
       respiteNs = nowNs - onSinceNs >= LASTING_NS ? SHORTEST_RESPITE_NS : respiteNs;
+      look(nowNs);
     } else {
       on = false;
       againNs = nowNs + respiteNs;

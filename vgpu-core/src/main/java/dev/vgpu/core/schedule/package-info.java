@@ -98,7 +98,7 @@
  *
  * <h2>Gates that are open together</h2>
  *
- * <p>Gates are open together in three cases ({@link dev.vgpu.core.schedule.SchedulerState} says
+ * <p>Gates are open together in four cases ({@link dev.vgpu.core.schedule.SchedulerState} says
  * which, and why).
  *
  * <ul>
@@ -120,6 +120,11 @@
  *       hardly ever held back, and the division is as exact as turns, without hand-overs. If shares
  *       differed, holding back would be frequent, and each time would leave an error of some tenths
  *       of a millisecond; these errors add up.
+ *   <li><b>Gates of tenants that fit beside each other</b>, whether they pause or not, and whatever
+ *       their shares: at most eight of one class, none with a cap, which use little of the GPU
+ *       together ({@link Fit}). None of them is held back, since none would go faster. What each
+ *       launches is compared with what it launches in its own turns. So the arrangement ends within
+ *       two looks of 50 ms once it gives some tenant less than its turns would.
  *   <li><b>Gates of two consecutive turns</b>, for a moment, if both tenants are measured on the
  *       device ({@code EarlyTurn}). The next gate opens while the last work of the previous turn
  *       ends, so that the GPU is not idle meanwhile (0.2 to 0.3 ms between processes). Both tenants

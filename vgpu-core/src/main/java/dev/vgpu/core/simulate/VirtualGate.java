@@ -442,6 +442,11 @@ public final class VirtualGate implements TurnGate {
   }
 
   @Override
+  public long launches() {
+    return finished;
+  }
+
+  @Override
   public boolean mayOverlap() {
     return model.mayOverlap();
   }
