@@ -207,6 +207,9 @@ static void test_stops_and_resumes(void) {
   CHECK(GET(slot_of(&seat)->gpu_ns) - ran <= seat_now() - since + 15 * MS, "what was stopped is charged");
   CHECK(GET(slot_of(&seat)->level2_stops) >= 5, "stops");
   CHECK(GET(slot_of(&seat)->level2_stopped_ns) >= 5 * 40 * MS, "stopped for");
+  uint64_t stopped_at = GET(slot_of(&seat)->level2_stopped_at_ns);
+  CHECK(stopped_at < since && since - stopped_at < 60u * 1000 * MS, "last stopped at %llu, resumed by %llu",
+        (unsigned long long)stopped_at, (unsigned long long)since);
   end_tenant(pid);
   seat_close(&seat);
 }

@@ -143,6 +143,7 @@ static void vgpu__stop(struct vgpu_tenant *tenant) {
   uint64_t now = vgpu__now_ns();
   level2.failures = 0;
   vgpu__stretch_begins(now);
+  STORE(tenant->slot->level2_stopped_at_ns, now);
   ADD(tenant->slot->level2_stops, 1);
   vgpu__tell(tenant, SHM_LEVEL2_STOPPED, SHM_LEVEL2_WHY_NONE);
 }

@@ -103,6 +103,16 @@ public abstract class ForwardingLease implements EnforcedLease {
   }
 
   @Override
+  public long stoppedNs() {
+    return beneath.stoppedNs();
+  }
+
+  @Override
+  public long stoppedAtNs() {
+    return beneath.stoppedAtNs();
+  }
+
+  @Override
   public long launchBoundNs() {
     return beneath.launchBoundNs();
   }

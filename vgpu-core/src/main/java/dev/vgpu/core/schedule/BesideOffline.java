@@ -1,5 +1,7 @@
 package dev.vgpu.core.schedule;
 
+import static java.util.Objects.requireNonNull;
+
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -8,7 +10,8 @@ import org.jspecify.annotations.Nullable;
  * after the first urgent slice. Both report the time that they share, because measured time also
  * runs during the slices of others. How much of it each had follows from the length of slices, and
  * the rest is given back. An offline kernel is reported when it has ended: by then, several runs of
- * urgent work may have come and gone. Confined to the scheduler's owner.
+ * urgent work may have come and gone. If it was stopped inside meanwhile, it shared no more of
+ * their time than it was not stopped in. Confined to the scheduler's owner.
  */
 final class BesideOffline {
   /** Reports that are closer than this are of the same run of work. */
@@ -31,6 +34,9 @@ final class BesideOffline {
   /** How much of the offline run's time was shared with urgent runs that are settled. */
   private double sharedNs;
 
+  /** The time of settled urgent runs in which the offline work was stopped inside a kernel. */
+  private double awayNs;
+
   BesideOffline() {
     Arrays.setAll(urgent, i -> new Run());
   }
@@ -45,14 +51,23 @@ final class BesideOffline {
     private double offlineBackNs;
     private boolean isSettled;
 
-    boolean goesOn(Tenant by, double usedNs) {
-      return tenant == by && by.gate.busyUntilNs() - usedNs <= endNs + GAP_NS;
+    /** When it was stopped inside a kernel, as far as known; and for how long besides. */
+    private double stopNs;
+
+    private double resumeNs;
+    private double stoppedNs;
+
+    boolean goesOn(Tenant by, double spanNs) {
+      return tenant == by && by.gate.busyUntilNs() - spanNs <= endNs + GAP_NS;
     }
 
-    void begin(Tenant by, double usedNs) {
+    void begin(Tenant by, double spanNs) {
       tenant = by;
-      startNs = by.gate.busyUntilNs() - usedNs;
+      startNs = by.gate.busyUntilNs() - spanNs;
       toldNs = 0;
+      stopNs = 0;
+      resumeNs = 0;
+      stoppedNs = 0;
       urgentBackNs = 0;
       offlineBackNs = 0;
       isSettled = false;
@@ -61,6 +76,16 @@ final class BesideOffline {
     void told(double usedNs, long untilNs) {
       toldNs += usedNs;
       endNs = (double) untilNs;
+    }
+
+    /** Several stops, or one that has followed since, have no known place. */
+    void stopped(double fromNs, double ns) {
+      if (fromNs >= startNs - GAP_NS && fromNs + ns <= endNs + GAP_NS) {
+        stopNs = fromNs;
+        resumeNs = fromNs + ns;
+      } else {
+        stoppedNs += ns;
+      }
     }
   }
 
@@ -74,12 +99,16 @@ final class BesideOffline {
       return;
     }
     if (tenant.isOffline()) {
-      if (!offline.goesOn(tenant, usedNs)) {
+      double stoppedNs = newlyStoppedNs(tenant);
+      if (!offline.goesOn(tenant, usedNs + stoppedNs)) {
         settle(upper, lower);
         endOffline();
-        offline.begin(tenant, usedNs);
+        offline.begin(tenant, usedNs + stoppedNs);
       }
       offline.told(usedNs, untilNs);
+      if (stoppedNs > 0) {
+        offline.stopped((double) tenant.gate.stoppedAtNs(), stoppedNs);
+      }
       isTold = true;
       isOfflineTold = true;
       return;
@@ -92,12 +121,23 @@ final class BesideOffline {
     isTold = true;
   }
 
+  /**
+   * For how long the work that a tenant reports now was stopped. A process that ends takes its part
+   * away.
+   */
+  private static double newlyStoppedNs(Tenant tenant) {
+    long beforeNs = tenant.readStoppedNs;
+    tenant.readStoppedNs = tenant.gate.stoppedNs();
+    return Math.max(0, tenant.readStoppedNs - beforeNs);
+  }
+
   /** Nothing more is told of the urgent runs that the offline run shared. */
   private void endOffline() {
     for (Run run : urgent) {
       run.isSettled |= run.offlineBackNs > 0;
     }
     sharedNs = 0;
+    awayNs = 0;
   }
 
   /** Forgets a tenant that has left. */
@@ -119,43 +159,54 @@ final class BesideOffline {
     }
     // A program can report any time: nobody gets back more than it said that it used.
     double leftNs = offline.toldNs - sharedNs;
+    double stoppedNs = offline.stoppedNs - awayNs;
     for (int i = isOfflineTold ? 1 : MOST; i <= MOST; i++) {
       Run run = urgent[(latest + i) % MOST];
-      double bothNs = settle(run, leftNs, upper, lower);
-      leftNs -= bothNs;
-      if (i < MOST && bothNs > 0 && run.endNs <= offline.endNs) {
+      double commonNs = commonNs(run);
+      double runAwayNs = Math.min(commonNs, stoppedNs);
+      double bothNs = Math.min(commonNs - runAwayNs, Math.min(leftNs, run.toldNs));
+      stoppedNs -= runAwayNs;
+      if (bothNs > 0) {
+        settle(run, bothNs, upper, lower);
+        leftNs -= bothNs;
+      }
+      if (i < MOST && commonNs > 0 && run.endNs <= offline.endNs) {
         run.isSettled = true;
-        sharedNs += bothNs;
+        sharedNs += Math.max(0, bothNs);
+        awayNs += runAwayNs;
       }
     }
     isTold = false;
     isOfflineTold = false;
   }
 
-  /**
-   * Returns the time that the run and the offline work have both reported, if it is not settled.
-   */
-  private double settle(Run run, double mostNs, ShareLevel upper, ShareLevel lower) {
-    Tenant before = offline.tenant;
-    Tenant after = run.tenant;
+  /** How long the run and the offline work were under way together; 0 if that is settled. */
+  private double commonNs(Run run) {
     double aheadNs = offline.startNs - run.startNs;
-    double commonNs = Math.min(offline.endNs, run.endNs) - run.startNs - Math.max(0, aheadNs);
-    double bothNs = Math.min(commonNs, Math.min(mostNs, run.toldNs));
-    if (before == null || after == null || run.isSettled) {
+    if (offline.tenant == null
+        || run.tenant == null
+        || run.isSettled
+        || aheadNs > EarlyTurn.SLICE_NS + GAP_NS) {
       return 0;
     }
-    if (aheadNs > EarlyTurn.SLICE_NS + GAP_NS || bothNs <= 0) {
-      return 0;
-    }
+    double fromNs = Math.max(run.startNs, offline.startNs);
+    double toNs = Math.min(run.endNs, offline.endNs);
+    double stoppedNs = Math.min(toNs, offline.resumeNs) - Math.max(fromNs, offline.stopNs);
+    return Math.max(0, toNs - fromNs - Math.max(0, stoppedNs));
+  }
+
+  /** Gives back what the run and the offline work have both reported. */
+  private void settle(Run run, double bothNs, ShareLevel upper, ShareLevel lower) {
+    Tenant before = requireNonNull(offline.tenant);
+    Tenant after = requireNonNull(run.tenant);
     boolean offlineEnds = run.endNs >= offline.endNs;
-    double urgentNs = urgentNs(bothNs, aheadNs >= 0, offlineEnds);
+    double urgentNs = urgentNs(bothNs, offline.startNs >= run.startNs, offlineEnds);
     double upperNs = EarlyTurn.giveBack(upper, after, bothNs - urgentNs - run.urgentBackNs);
     double lowerNs = EarlyTurn.giveBack(lower, before, urgentNs - run.offlineBackNs);
     run.urgentBackNs = bothNs - urgentNs;
     run.offlineBackNs = urgentNs;
     upper.advance(-upperNs - lowerNs, -upperNs);
     lower.advance(-lowerNs, -lowerNs);
-    return bothNs;
   }
 
   /**

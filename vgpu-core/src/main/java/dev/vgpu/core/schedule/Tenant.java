@@ -97,6 +97,9 @@ public final class Tenant {
 
   long readBoundNs;
 
+  /** Its gate's total of time stopped inside kernels at the last reading. */
+  long readStoppedNs;
+
   final Pace pace = new Pace();
 
   /** Whether it is without work so often that it would not get its part of slices. */

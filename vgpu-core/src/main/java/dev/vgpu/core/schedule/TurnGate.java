@@ -109,6 +109,19 @@ public interface TurnGate {
   default void othersUsed(double ns) {}
 
   /**
+   * {@return for how long its running work was stopped inside kernels, in nanoseconds} That time is
+   * not in {@link #gpuTimeNs}. The value may fall if a process ends.
+   */
+  default long stoppedNs() {
+    return 0;
+  }
+
+  /** {@return when its work was last stopped inside a kernel, on the same clock; 0 if not known} */
+  default long stoppedAtNs() {
+    return 0;
+  }
+
+  /**
    * {@return how much of {@link #gpuTimeNs} was launch-bound, in nanoseconds} The host code was
    * slower than the kernels, and the gaps between them are in the total. The value may fall if a
    * process ends.

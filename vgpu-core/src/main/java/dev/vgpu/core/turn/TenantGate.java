@@ -193,6 +193,16 @@ public final class TenantGate implements TurnGate, GateListener {
   }
 
   @Override
+  public long stoppedNs() {
+    return processes == null ? 0 : processes.stoppedNs();
+  }
+
+  @Override
+  public long stoppedAtNs() {
+    return processes == null ? 0 : processes.stoppedAtNs();
+  }
+
+  @Override
   public long launchBoundNs() {
     return processes == null ? 0 : processes.launchBoundNs();
   }

@@ -21,7 +21,19 @@ class BesideOfflineTest {
   /** Reports what the test sets, and adds up what is given back. */
   private static final class SaidGate extends BusyGate {
     long busyUntilNs;
+    long stoppedNs;
+    long stoppedAtNs;
     double backNs;
+
+    @Override
+    public long stoppedNs() {
+      return stoppedNs;
+    }
+
+    @Override
+    public long stoppedAtNs() {
+      return stoppedAtNs;
+    }
 
     @Override
     public long busyUntilNs() {
@@ -125,6 +137,31 @@ class BesideOfflineTest {
     assertThat(gpu.urgentGate.backNs).isZero();
     gpu.says(false, 500_000, 3_500_000);
     assertThat(gpu.offlineGate.backNs).as("once").isEqualTo(100_000);
+  }
+
+  @Test
+  void offlineWorkSharesNoTimeInWhichItWasStopped() {
+    Gpu gpu = new Gpu();
+    gpu.says(false, 1_000_000, 1_000_000);
+    gpu.says(true, 7_000_000, 8_500_000);
+    gpu.offlineGate.stoppedAtNs = 1_600_000;
+    gpu.offlineGate.stoppedNs = 7_000_000;
+    gpu.says(false, 1_000_000, 9_000_000); // from 1 to 1.6 ms, and from 8.6 to 9
+    assertThat(gpu.offlineGate.backNs).as("before it was stopped").isEqualTo(100_000);
+    assertThat(gpu.urgentGate.backNs).isZero();
+  }
+
+  @Test
+  void ofSeveralStopsOnlyTheLengthIsKnown() {
+    Gpu gpu = new Gpu();
+    gpu.says(false, 1_000_000, 1_000_000);
+    gpu.says(true, 2_000_000, 3_100_000);
+    gpu.says(true, 2_000_000, 5_600_000);
+    gpu.offlineGate.stoppedAtNs = 3_700_000;
+    gpu.offlineGate.stoppedNs = 3_900_000; // from 1.15 to 3.15 and from 3.7 to 5.6 ms
+    gpu.says(false, 1_000_000, 6_000_000);
+    assertThat(gpu.offlineGate.backNs).as("of 4 ms of urgent work").isEqualTo(100_000);
+    assertThat(gpu.urgentGate.backNs).isZero();
   }
 
   @Test

@@ -115,8 +115,24 @@ abstract class LeaseReadings implements EnforcedLease {
 
   @Override
   public long launchBoundNs() {
+    return sum(Slot.LAUNCH_BOUND_NS);
+  }
+
+  @Override
+  public long stoppedNs() {
+    return sum(Slot.LEVEL2_STOPPED_NS);
+  }
+
+  @Override
+  public long stoppedAtNs() {
     synchronized (lock) {
-      return guarded(() -> Math.max(0, slots.sum(Slot.LAUNCH_BOUND_NS)), 0L);
+      return guarded(() -> slots.most(Slot.LEVEL2_STOPPED_AT_NS), 0L);
+    }
+  }
+
+  private long sum(int field) {
+    synchronized (lock) {
+      return guarded(() -> Math.max(0, slots.sum(field)), 0L);
     }
   }
 

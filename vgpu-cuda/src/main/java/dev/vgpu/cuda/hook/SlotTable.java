@@ -406,6 +406,15 @@ final class SlotTable {
     return sum;
   }
 
+  /** {@return the greatest value of a field, as the processes report it; at least 0} */
+  long most(int field) {
+    long most = 0;
+    for (SeatSlot slot : attached) {
+      most = Math.max(most, readings.longAt(slot.number, field));
+    }
+    return most;
+  }
+
   /** {@return a process whose field has another value; empty if there is none} */
   Optional<SeatSlot> notYet(int field, int value) {
     for (SeatSlot slot : attached) {
