@@ -150,29 +150,9 @@ public interface EnforcedLease extends AutoCloseable {
     return -1;
   }
 
-  /**
-   * {@return for how long running work was stopped inside kernels, in nanoseconds} That time is not
-   * in {@link #gpuTimeNs}. May fall when a process ends.
-   */
-  default long stoppedNs() {
-    return 0;
-  }
-
-  /**
-   * {@return when work was last stopped inside a kernel, on the clock of {@link System#nanoTime()};
-   * 0 if not known}
-   */
-  default long stoppedAtNs() {
-    return 0;
-  }
-
-  /**
-   * {@return how much of {@link #gpuTimeNs} was launch-bound, in nanoseconds} In that time the
-   * processes' host code was slower than their kernels: it includes gaps between kernels, in which
-   * other leases' work would fit. May fall when a process ends.
-   */
-  default long launchBoundNs() {
-    return 0;
+  /** {@return what is known of its work besides {@link #gpuTimeNs}} */
+  default GpuWork work() {
+    return GpuWork.UNKNOWN;
   }
 
   /**

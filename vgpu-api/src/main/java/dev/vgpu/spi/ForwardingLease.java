@@ -103,18 +103,8 @@ public abstract class ForwardingLease implements EnforcedLease {
   }
 
   @Override
-  public long stoppedNs() {
-    return beneath.stoppedNs();
-  }
-
-  @Override
-  public long stoppedAtNs() {
-    return beneath.stoppedAtNs();
-  }
-
-  @Override
-  public long launchBoundNs() {
-    return beneath.launchBoundNs();
+  public GpuWork work() {
+    return beneath.work();
   }
 
   @Override

@@ -96,7 +96,7 @@ final class Fit {
   void alone() {
     if (on) {
       Tenant tenant = level.member(0);
-      tenant.pace.isAlone(tenant.gate.launches());
+      tenant.pace.isAlone(tenant.gate.work().launches());
     }
   }
 
@@ -104,7 +104,7 @@ final class Fit {
     for (int i = 0; i < level.size(); i++) {
       Tenant tenant = level.member(i);
       if (tenant.pace.isAlone()) {
-        tenant.pace.isBeside(tenant.gate.launches());
+        tenant.pace.isBeside(tenant.gate.work().launches());
       }
     }
   }
@@ -113,7 +113,7 @@ final class Fit {
     lookNs = nowNs + TRIAL_NS;
     for (int i = 0; i < level.size(); i++) {
       Tenant tenant = level.member(i);
-      tenant.pace.looked(tenant.gate.launches());
+      tenant.pace.looked(tenant.gate.work().launches());
     }
   }
 
@@ -140,7 +140,7 @@ final class Fit {
       Tenant tenant = level.member(i);
       double least = LEAST_GAIN * level.rate(tenant);
       if (tenant.pace.besideNs() >= TRIAL_NS / 2
-          && tenant.pace.kept(tenant.gate.launches()) < least) {
+          && tenant.pace.kept(tenant.gate.work().launches()) < least) {
         return false;
       }
     }

@@ -398,7 +398,7 @@ final class LevelTurns {
     }
     if (gates.tryOpen(best, false)) {
       slices.begin(best);
-      best.pace.turnBegan(best.gate.launches(), gates.nowNs());
+      best.pace.turnBegan(best.gate.work().launches(), gates.nowNs());
       holder = best;
       best.prepaidNs = 0;
       beginTurn(best);

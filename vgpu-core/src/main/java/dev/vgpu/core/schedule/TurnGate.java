@@ -1,5 +1,7 @@
 package dev.vgpu.core.schedule;
 
+import dev.vgpu.spi.GpuWork;
+
 /**
  * The scheduler's view of one virtual GPU: it opens and shuts the gate, and reads the use. An
  * implementation ensures that work runs only while the gate is open, and measures that work. The
@@ -108,31 +110,9 @@ public interface TurnGate {
    */
   default void othersUsed(double ns) {}
 
-  /**
-   * {@return for how long its running work was stopped inside kernels, in nanoseconds} That time is
-   * not in {@link #gpuTimeNs}. The value may fall if a process ends.
-   */
-  default long stoppedNs() {
-    return 0;
-  }
-
-  /** {@return when its work was last stopped inside a kernel, on the same clock; 0 if not known} */
-  default long stoppedAtNs() {
-    return 0;
-  }
-
-  /**
-   * {@return how much of {@link #gpuTimeNs} was launch-bound, in nanoseconds} The host code was
-   * slower than the kernels, and the gaps between them are in the total. The value may fall if a
-   * process ends.
-   */
-  default long launchBoundNs() {
-    return 0;
-  }
-
-  /** {@return how many kernels and graphs it has launched; 0 if that is not known} */
-  default long launches() {
-    return 0;
+  /** {@return what is known of its work besides {@link #gpuTimeNs}} */
+  default GpuWork work() {
+    return GpuWork.UNKNOWN;
   }
 
   /** {@return whether its turns are on several GPUs together} Never changes. */

@@ -4,6 +4,7 @@ import static dev.vgpu.core.simulate.Workload.NEVER;
 import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.core.schedule.TurnGate;
+import dev.vgpu.spi.GpuWork;
 import java.util.ArrayDeque;
 import org.jspecify.annotations.Nullable;
 
@@ -442,8 +443,8 @@ public final class VirtualGate implements TurnGate {
   }
 
   @Override
-  public long launches() {
-    return finished;
+  public GpuWork work() {
+    return new GpuWork(finished, 0, 0, 0);
   }
 
   @Override

@@ -5,6 +5,7 @@ import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.Tenant;
 import dev.vgpu.core.schedule.TurnGate;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.GpuWork;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -193,23 +194,8 @@ public final class TenantGate implements TurnGate, GateListener {
   }
 
   @Override
-  public long stoppedNs() {
-    return processes == null ? 0 : processes.stoppedNs();
-  }
-
-  @Override
-  public long stoppedAtNs() {
-    return processes == null ? 0 : processes.stoppedAtNs();
-  }
-
-  @Override
-  public long launchBoundNs() {
-    return processes == null ? 0 : processes.launchBoundNs();
-  }
-
-  @Override
-  public long launches() {
-    return processes == null ? 0 : processes.launches();
+  public GpuWork work() {
+    return processes == null ? GpuWork.UNKNOWN : processes.work();
   }
 
   @Override

@@ -8,6 +8,7 @@ import dev.vgpu.SharePolicy;
 import dev.vgpu.core.simulate.GateModel;
 import dev.vgpu.core.simulate.VirtualGate;
 import dev.vgpu.core.simulate.VirtualNode;
+import dev.vgpu.spi.GpuWork;
 import java.util.Random;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
@@ -26,13 +27,8 @@ class BesideOfflineTest {
     double backNs;
 
     @Override
-    public long stoppedNs() {
-      return stoppedNs;
-    }
-
-    @Override
-    public long stoppedAtNs() {
-      return stoppedAtNs;
+    public GpuWork work() {
+      return new GpuWork(0, 0, stoppedNs, stoppedAtNs);
     }
 
     @Override

@@ -9,6 +9,7 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.core.schedule.SchedulerState.Mode;
 import dev.vgpu.core.simulate.VirtualNode;
+import dev.vgpu.spi.GpuWork;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -42,13 +43,8 @@ class FitTest {
     }
 
     @Override
-    public long launchBoundNs() {
-      return launchBound ? (long) useNs : 0;
-    }
-
-    @Override
-    public long launches() {
-      return (long) launched;
+    public GpuWork work() {
+      return new GpuWork((long) launched, launchBound ? (long) useNs : 0, 0, 0);
     }
 
     @Override

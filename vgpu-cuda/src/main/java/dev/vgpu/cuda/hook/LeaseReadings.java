@@ -5,6 +5,7 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.cuda.layout.ShmLayout.Slot;
 import dev.vgpu.cuda.pages.ReportPage;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.GpuWork;
 import java.nio.file.attribute.UserPrincipal;
 import java.util.List;
 import java.util.Optional;
@@ -114,25 +115,16 @@ abstract class LeaseReadings implements EnforcedLease {
   }
 
   @Override
-  public long launchBoundNs() {
-    return sum(Slot.LAUNCH_BOUND_NS);
-  }
-
-  @Override
-  public long stoppedNs() {
-    return sum(Slot.LEVEL2_STOPPED_NS);
-  }
-
-  @Override
-  public long stoppedAtNs() {
+  public GpuWork work() {
     synchronized (lock) {
-      return guarded(() -> slots.most(Slot.LEVEL2_STOPPED_AT_NS), 0L);
-    }
-  }
-
-  private long sum(int field) {
-    synchronized (lock) {
-      return guarded(() -> Math.max(0, slots.sum(field)), 0L);
+      return guarded(
+          () ->
+              new GpuWork(
+                  slots.launches(),
+                  Math.max(0, slots.sum(Slot.LAUNCH_BOUND_NS)),
+                  Math.max(0, slots.sum(Slot.LEVEL2_STOPPED_NS)),
+                  slots.most(Slot.LEVEL2_STOPPED_AT_NS)),
+          GpuWork.UNKNOWN);
     }
   }
 
