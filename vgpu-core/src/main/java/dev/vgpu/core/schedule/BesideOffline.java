@@ -107,7 +107,7 @@ final class BesideOffline {
       }
       offline.told(usedNs, untilNs);
       if (stoppedNs > 0) {
-        offline.stopped((double) tenant.gate.work().stoppedAtNs(), stoppedNs);
+        offline.stopped((double) tenant.work.stoppedAtNs(), stoppedNs);
       }
       isTold = true;
       isOfflineTold = true;
@@ -127,7 +127,7 @@ final class BesideOffline {
    */
   private static double newlyStoppedNs(Tenant tenant) {
     long beforeNs = tenant.readStoppedNs;
-    tenant.readStoppedNs = tenant.gate.work().stoppedNs();
+    tenant.readStoppedNs = tenant.work.stoppedNs();
     return Math.max(0, tenant.readStoppedNs - beforeNs);
   }
 

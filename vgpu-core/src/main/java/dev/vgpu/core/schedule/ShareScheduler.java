@@ -163,6 +163,8 @@ public final class ShareScheduler implements TurnStepper {
   public void adopt(Tenant tenant, long nowNs) {
     account(nowNs);
     tenant.readNs = tenant.gate.gpuTimeNs(lastNs);
+    tenant.readBoundNs = tenant.gate.work().launchBoundNs();
+    tenant.readStoppedNs = tenant.gate.work().stoppedNs();
     boolean runs = !tenant.gate.shut();
     if (runs || tenant.gate.hasWork()) {
       join(tenant);
@@ -445,6 +447,7 @@ public final class ShareScheduler implements TurnStepper {
     tenant.readNs = readNs;
     tenant.saidNs = usedNs;
     if (usedNs > 0) {
+      tenant.work = tenant.gate.work();
       tenant.lumpNs = Math.max(usedNs, tenant.lumpNs * LUMP_KEPT);
       tenant.creditNs = Math.min(tenant.creditNs - usedNs, ActiveGates.LUMP_NS);
       Slices slices = (tenant.isOffline() ? offlineTurns : upperTurns).slices;

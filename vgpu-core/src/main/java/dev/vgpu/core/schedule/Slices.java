@@ -109,7 +109,7 @@ final class Slices {
 
   /** How much of what a tenant reports now was launch-bound. Its total falls if a process ends. */
   private static double newBoundNs(Tenant tenant, double saidNs) {
-    long nowNs = tenant.gate.work().launchBoundNs();
+    long nowNs = tenant.work.launchBoundNs();
     long newNs = Math.min((long) saidNs, Math.max(0, nowNs - tenant.readBoundNs));
     tenant.readBoundNs = Math.min(nowNs, tenant.readBoundNs + newNs);
     return newNs;

@@ -5,6 +5,7 @@ import static java.util.Objects.requireNonNull;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.spi.GpuWork;
 import org.jspecify.annotations.Nullable;
 
 /** What a {@link ShareScheduler} knows about one virtual GPU. Confined to the scheduler's owner. */
@@ -92,12 +93,15 @@ public final class Tenant {
   double saidLatelyNs;
   double busyPart = 1;
 
-  /** How much of that was launch-bound; the gate's total of it, as far as counted. */
+  /** What else was known of its work when it last reported use. */
+  GpuWork work = GpuWork.UNKNOWN;
+
+  /** How much of its recent use was launch-bound; the total of that, as far as counted. */
   double boundLatelyNs;
 
   long readBoundNs;
 
-  /** Its gate's total of time stopped inside kernels at the last reading. */
+  /** The total of time stopped inside kernels, as far as counted. */
   long readStoppedNs;
 
   final Pace pace = new Pace();

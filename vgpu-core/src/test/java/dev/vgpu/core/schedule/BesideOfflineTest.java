@@ -67,7 +67,9 @@ class BesideOfflineTest {
 
     void tells(boolean isUrgent, long usedNs, long untilNs) {
       (isUrgent ? urgentGate : offlineGate).busyUntilNs = untilNs;
-      beside.told(isUrgent ? urgent : offline, (double) usedNs, upper, lower);
+      Tenant tenant = isUrgent ? urgent : offline;
+      tenant.work = tenant.gate.work();
+      beside.told(tenant, (double) usedNs, upper, lower);
     }
   }
 

@@ -22,6 +22,7 @@ class FitTest {
 
     final double used;
     final boolean launchBound;
+    long boundBeforeNs;
     double useNs;
     double launched;
 
@@ -44,7 +45,7 @@ class FitTest {
 
     @Override
     public GpuWork work() {
-      return new GpuWork((long) launched, launchBound ? (long) useNs : 0, 0, 0);
+      return new GpuWork((long) launched, boundBeforeNs + (launchBound ? (long) useNs : 0), 0, 0);
     }
 
     @Override
@@ -141,6 +142,23 @@ class FitTest {
     run(10 * S, 1);
     assertThat(togetherNs).isLessThan(500 * MS); // at first all are taken to be busy
     assertThat(kept(first, nowNs)).isLessThan(0.6);
+  }
+
+  @Test
+  void whatWasLaunchBoundUnderAnEarlierSchedulerDoesNotCount() {
+    for (int i = 0; i < 2; i++) {
+      Program program = new Program(0.6, false);
+      program.boundBeforeNs = 100 * S;
+      programs.add(program);
+      scheduler.adopt(
+          new Tenant(
+              "adopted" + i,
+              program,
+              VirtualNode.request(SharePolicy.BURST_SHARE, 50, PreemptionClass.NEARLINE)),
+          nowNs);
+    }
+    run(10 * S, 1);
+    assertThat(togetherNs).isLessThan(500 * MS); // at first all are taken to be busy
   }
 
   @Test
