@@ -61,6 +61,8 @@ final class SharesStep implements Step {
         throws InterruptedException {
       double alone = held(List.of(CheckNode.BARE), us, sync).get(0);
       tell(us, sync, "bare", List.of(alone), 0);
+      List<Double> two = held(List.of(CheckNode.BARE, CheckNode.BARE), us, sync);
+      tell(us, sync, "2 bare", two, lost(two, alone));
       Map<String, String> half =
           node.lease("half", SharePolicy.FIXED_SHARE, 50, PreemptionClass.NEARLINE, quota);
       double limited = held(List.of(half), us, sync).get(0);
@@ -93,10 +95,15 @@ final class SharesStep implements Step {
         node.release("tenant" + i);
         worst = Math.max(worst, Math.abs(100 * held.get(i) / sum - mix.get(i)));
       }
-      double lost = 100 * (1 - sum / alone);
+      double lost = lost(held, alone);
       mostLost = Math.max(mostLost, lost);
       tell(
           us, sync, mix.stream().map(String::valueOf).collect(Collectors.joining("/")), held, lost);
+    }
+
+    /** What the programs lose together, in percent of what one does alone. */
+    private static double lost(List<Double> held, double alone) {
+      return 100 * (1 - held.stream().mapToDouble(Double::doubleValue).sum() / alone);
     }
 
     private void tell(long us, int sync, String what, List<Double> held, double lost) {

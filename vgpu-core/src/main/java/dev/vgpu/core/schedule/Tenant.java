@@ -104,7 +104,7 @@ public final class Tenant {
   /** The total of time stopped inside kernels, as far as counted. */
   long readStoppedNs;
 
-  final Pace pace = new Pace();
+  final Fit.Pace pace = new Fit.Pace();
 
   /** Whether it is without work so often that it would not get its part of slices. */
   boolean pauses;
