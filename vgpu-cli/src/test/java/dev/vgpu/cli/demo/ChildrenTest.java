@@ -8,9 +8,12 @@ import org.junit.jupiter.api.Test;
 class ChildrenTest {
   /**
    * Exits with 7 if standard input stays open for a while after SIGTERM, with 5 if it is closed.
+   * Each read has a time limit: a signal that comes right before bash starts to read is handled
+   * only when that read has ended.
    */
   private static final String PROGRAM =
-      "trap 'read -t 1 x; [ $? -gt 128 ] && exit 7; exit 5' TERM; echo ready; read x; exit 6";
+      "trap 'read -t 1 x; [ $? -gt 128 ] && exit 7; exit 5' TERM; echo ready; "
+          + "while read -t 0.1 x; [ $? -gt 128 ]; do :; done; exit 6";
 
   @Test
   void aProcessHasItsInputWhileItEndsItself() throws Exception {
