@@ -25,6 +25,7 @@ uint64_t real_bytes(void); /* bytes that the driver has given out; only this pro
 
 void open_library(void); /* the hook, or the driver alone */
 void open_driver(void);  /* the driver itself, after cuInit */
+void open_driver_alone(void); /* the driver itself, of a program without the hook */
 void begin(void);         /* with a context that is charged exactly */
 void begin_inexact(void); /* with a context that is charged the set size */
 
@@ -38,6 +39,10 @@ void role_shared(void);
 void role_errors(void);
 void role_errors_found(void);
 void role_errors_found_next(void);
+void role_killed(void);
+void role_killed_physical(void);
+void role_killed_array(void);
+void role_killed_other(void);
 
 /* roles_pools.c */
 void role_pools(void);

@@ -2,8 +2,11 @@
  * Programs of test_memory.c with each kind of memory: plain, of graphs, physical, arrays, managed and shared; and with
  * calls that fail.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "fake_seat.h"
 #include "memory_test.h"
@@ -262,3 +265,54 @@ void role_errors(void) { fail_at_random(test_seed()); }
 void role_errors_found(void) { fail_at_random(2028929822u); }
 
 void role_errors_found_next(void) { fail_at_random(1541); }
+
+/* A program outside the lease. It fills most of the GPU, and waits for its end. */
+void role_killed_other(void) {
+  CUdeviceptr p = 0;
+  open_driver_alone();
+  CHECK(OF_DRIVER(cuInit, 0) == ABI_SUCCESS && OF_DRIVER(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS, "begin");
+  CHECK(OF_DRIVER(cuCtxSetCurrent, context) == ABI_SUCCESS, "set current");
+  CHECK(OF_DRIVER(cuMemAlloc_v2, &p, (size_t)(700 * MIB)) == ABI_SUCCESS && write(1, "1", 1) == 1, "memory");
+  pause();
+}
+
+/* The driver gives its memory back 100 ms after it was killed. */
+static void kill_another(void) {
+  int ends[2], status = -1;
+  char begun;
+  begin();
+  CHECK(pipe(ends) == 0, "pipe");
+  pid_t pid = fork();
+  if (pid == 0) {
+    dup2(ends[1], 1);
+    unsetenv("LD_PRELOAD");
+    execl("/proc/self/exe", "test_memory", "--role", "killed-other", (char *)NULL);
+    _exit(127);
+  }
+  close(ends[1]);
+  CHECK(read(ends[0], &begun, 1) == 1 && kill(pid, SIGKILL) == 0, "the other one");
+  CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status), "it ended with %d", status);
+}
+
+void role_killed(void) {
+  CUdeviceptr p = 0;
+  kill_another();
+  CHECK(CU(cuMemAlloc_v2, &p, (size_t)(300 * MIB)) == ABI_SUCCESS, "the memory of the killed");
+  EXACT("the memory of the killed");
+}
+
+void role_killed_physical(void) {
+  uint64_t handle = 0;
+  struct prop device = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
+  kill_another();
+  CHECK(CU(cuMemCreate, &handle, (size_t)(300 * MIB), &device, 0ull) == ABI_SUCCESS, "the memory of the killed");
+  EXACT("the memory of the killed");
+}
+
+void role_killed_array(void) {
+  CUarray array = NULL;
+  const struct abi_array shape = {.width = 16384, .height = 4800, .format = 0x20, .channels = 1};
+  kill_another();
+  CHECK(CU(cuArrayCreate_v2, &array, &shape) == ABI_SUCCESS, "the memory of the killed");
+  EXACT("the memory of the killed");
+}

@@ -58,12 +58,21 @@ void open_library(void) {
   CHECK(library != NULL, "%s", dlerror());
 }
 
-void open_driver(void) {
-  /* By the C library's own dlopen: the hook's would return the hook, which shows the quota. */
+/* By the C library's own dlopen: the hook's would return the hook, which shows the quota. */
+static void open_really(int flags) {
   void *(*open_real)(const char *, int);
   void *found = look(dlopen("libc.so.6", RTLD_NOW), "dlopen");
   memcpy(&open_real, &found, sizeof open_real);
-  real = open_real(getenv("VGPU_CUDA_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
+  real = open_real(getenv("VGPU_CUDA_DRIVER"), RTLD_NOW | flags);
+}
+
+void open_driver_alone(void) {
+  open_really(0);
+  CHECK(real != NULL, "the driver");
+}
+
+void open_driver(void) {
+  open_really(RTLD_NOLOAD);
   CHECK(real != NULL && dlsym(real, "vgpu_hook_version") == NULL, "the driver itself");
 }
 
@@ -85,6 +94,8 @@ void begin(void) {
   "cuMemCreate:2@1/4,cuMemRelease:999@2/4,cuArrayCreate:2@2/3,cuArrayDestroy:400@2/3,cuCtxCreate:2@1/3,"                 \
   "cuCtxDestroy:999@1/3,cuMemPoolGetAttribute:999@5/9,cuGraphLaunch:2@2/3,cuMemMap:999@1/3,cuMemUnmap:999@2/4,"          \
   "cuCtxSynchronize:999@1/3"
+
+#define LATE "VGPU_EMULATOR=memory=1GiB,reap-delay=100ms"
 
 /* Runs bare and hooked: the GPU is as large as the quota. */
 #define REPLAYED "VGPU_EMULATOR=memory=512MiB"
@@ -127,6 +138,10 @@ static const struct {
     {"measured-apart", role_measured_apart, "VGPU_EMULATOR=memory=1GiB,module=5MiB,lazy=off"},
     {"measured-apart-old", role_measured_apart_old, "VGPU_EMULATOR_NVML=driver_version=560.35.03"},
     {"measured-beside", role_measured_beside, NULL}, /* started by "measured-apart" */
+    {"killed", role_killed, LATE},
+    {"killed-physical", role_killed_physical, LATE},
+    {"killed-array", role_killed_array, LATE},
+    {"killed-other", role_killed_other, NULL}, /* started by these */
     {"replay-libraries", role_replay_libraries, REPLAYED},
     {"replay-primary", role_replay_primary, REPLAYED},
     {"replay-threads", role_replay_threads, REPLAYED},
@@ -198,7 +213,7 @@ static void compare_whole(const char *bare, const char *hooked) {
 
 static void test(size_t role) {
   /* started by other roles */
-  if (strcmp(roles[role].name, "ipc-other") == 0 || strcmp(roles[role].name, "measured-beside") == 0) return;
+  if (strstr(roles[role].name, "-other") != NULL || strcmp(roles[role].name, "measured-beside") == 0) return;
   int inputs = strcmp(roles[role].name, "inputs") == 0, compared = strcmp(hook, "-") != 0;
   int replayed = compared && strncmp(roles[role].name, "replay", 6) == 0;
   int zeros = compared && (inputs || strcmp(roles[role].name, "zeros") == 0);

@@ -62,7 +62,8 @@ static abi_result vgpu__keep(struct vgpu_tenant *tenant, abi_result result, uint
   if (handle == NULL || shape == NULL || !vgpu__is_charged(tenant)) return call; \
   uint64_t bytes = bytes_expression;                                                \
   if (vgpu__reserve_or_trim(tenant, bytes) != 0) return vgpu__refusal(tenant);              \
-  abi_result result = call;                                                         \
+  abi_result result;                                                                \
+  IN_ROOM(result, call);                                                            \
   return vgpu__keep(tenant, result, result == ABI_SUCCESS ? (uint64_t)(uintptr_t)*handle : 0, bytes)
 
 #define SHAPE(h, d, f) \

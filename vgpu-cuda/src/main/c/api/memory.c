@@ -21,8 +21,9 @@ static abi_result vgpu__settle(struct vgpu_tenant *tenant, abi_result result, en
   struct vgpu_tenant *tenant = vgpu_tenant_current();                    \
   uint64_t charged = (pointer) == NULL ? 0 : (asked);                    \
   if (charged != 0 && UNLIKELY(vgpu__reserve_or_trim(tenant, charged) != 0)) return vgpu__refusal(tenant); \
-  abi_result result = (call);                                            \
-  if (charged == 0) return result;                                       \
+  if (charged == 0) return (call);                                       \
+  abi_result result;                                                     \
+  IN_ROOM(result, call);                                                 \
   return vgpu__settle(tenant, result, kind, result == ABI_SUCCESS ? (uint64_t)(key) : 0, charged, context)
 
 abi_result cuMemAlloc(uint32_t *pointer, unsigned bytes) {
@@ -93,7 +94,8 @@ abi_result cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width,
   if (reserved == 0) return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   if (vgpu__reserve_or_trim(tenant, reserved) != 0) return vgpu__refusal(tenant);
-  abi_result result = REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
+  abi_result result;
+  IN_ROOM(result, REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element));
   if (result == ABI_SUCCESS) {
     uint64_t real = vgpu__area(*pitch, height);
     if (real > reserved && vgpu__reserve(tenant, vgpu__beyond(reserved, real)) != 0) {
@@ -164,10 +166,13 @@ abi_result cuMemCreate(uint64_t *handle, size_t size, const struct abi_mem_prop 
   if (!on_device || !vgpu__is_charged(tenant)) return REAL(cuMemCreate)(handle, size, property, flags);
   CHANGING();
   if (vgpu__reserve_or_trim(tenant, size) != 0) return vgpu__refusal(tenant);
-  vgpu__lock(&vgpu__vmm_call); /* the last unmap frees a handle, and the driver could reuse it before that is noted */
-  abi_result result = REAL(cuMemCreate)(handle, size, property, flags);
-  if (result == ABI_SUCCESS) vgpu__vmm_created(tenant, *handle, size);
-  vgpu__unlock(&vgpu__vmm_call);
+  abi_result result;
+  do {
+    vgpu__lock(&vgpu__vmm_call); /* the last unmap frees a handle, and the driver could reuse it before that is noted */
+    result = REAL(cuMemCreate)(handle, size, property, flags);
+    if (result == ABI_SUCCESS) vgpu__vmm_created(tenant, *handle, size);
+    vgpu__unlock(&vgpu__vmm_call);
+  } while (result == ABI_OUT_OF_MEMORY && vgpu__await_room(tenant));
   if (result != ABI_SUCCESS) vgpu__give_back(tenant, size);
   return result;
 }

@@ -140,6 +140,7 @@ static bool apply_fidelity(const char *name, const char *value, emu_kernel_times
                 {"allocate-cost", &times->allocate_cost_ns, time_units, 0, longest, NULL},
                 {"pin-cost", &times->pin_cost_ns, time_units, 0, longest, NULL},
                 {"destroy-cost", &times->destroy_cost_ns, time_units, 0, longest, NULL},
+                {"reap-delay", &times->reap_delay_ns, time_units, 0, longest, NULL},
                 {"load", &times->load_ns, time_units, 0, longest, NULL},
                 {"grain", &times->grain_bytes, byte_units, 0, 1 << 30, NULL},
                 {"copy-engines", &times->copy_engines, plain, 1, 16, NULL},

@@ -48,6 +48,7 @@ typedef struct {
     uint64_t allocate_cost_ns;
     uint64_t pin_cost_ns;       /* per GiB */
     uint64_t destroy_cost_ns;   /* of a context, after its memory is gone */
+    uint64_t reap_delay_ns;     /* how long a killed process's memory stays taken */
     uint64_t load_ns;           /* how long it takes to load a function */
     uint64_t grain_bytes;       /* the GPU memory granule, which several allocations may share; 0: none */
     uint64_t copy_engines;

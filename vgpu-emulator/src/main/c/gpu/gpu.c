@@ -177,6 +177,23 @@ void emu_gpu_kick_context(emu_gpu *gpu, uint32_t context) {
     change_context(gpu, context, CHANGE_KICK, 0);
 }
 
+/* Whether a process's memory is to be returned: it died, as this process first saw reap-delay ago. */
+static bool memory_is_due(const emu_gpu *gpu, int slot) {
+    static uint64_t noticed_ns[EMU_MAX_PROCESSES]; /* 0: not seen dead */
+    if (!emu_process_dead(gpu->state, slot)) {
+        __atomic_store_n(&noticed_ns[slot], 0, __ATOMIC_RELAXED);
+        return false;
+    }
+    uint64_t delay = gpu->state->times.reap_delay_ns;
+    uint64_t now = emu_now_ns();
+    uint64_t noticed = __atomic_load_n(&noticed_ns[slot], __ATOMIC_RELAXED);
+    if (noticed == 0) {
+        __atomic_store_n(&noticed_ns[slot], now, __ATOMIC_RELAXED);
+        noticed = now;
+    }
+    return now - noticed >= delay;
+}
+
 /* Removes a process's memory from the ledger; true if that frees GPU memory. */
 static bool drop_from(emu_ledger *ledger, int slot) {
     bool suspended = emu_bits_get(ledger->suspended, slot);
@@ -192,7 +209,7 @@ bool emu_gpu_reap_memory(emu_gpu *gpu) {
     uint64_t seen = emu_ledger_read(gpu, &ledger);
     bool freed = false;
     for (uint64_t i = 0; i < ledger.process_count; i++) {
-        if (ledger.used_by[i] > 0 && emu_process_dead(gpu->state, (int)i)) {
+        if (ledger.used_by[i] > 0 && memory_is_due(gpu, (int)i)) {
             freed |= drop_from(&ledger, (int)i);
         }
     }
@@ -254,7 +271,7 @@ void emu_gpu_memory(emu_gpu *gpu, emu_ledger *ledger) {
     for (uint64_t i = 0; i < ledger->process_count; i++) {
         if (emu_bits_get(ledger->suspended, (int)i)) {
             ledger->used_by[i] = 0;
-        } else if (ledger->used_by[i] > 0 && emu_process_dead(gpu->state, (int)i)) {
+        } else if (ledger->used_by[i] > 0 && memory_is_due(gpu, (int)i)) {
             bool freed = drop_from(ledger, (int)i);
             (void)freed;
         }

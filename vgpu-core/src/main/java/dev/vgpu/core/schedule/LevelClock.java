@@ -31,6 +31,15 @@ final class LevelClock {
   /** Time that has passed while there were takers, less what the clock has advanced since. */
   private double unclockedNs;
 
+  /** Time since the GPU was last idle, less the use that was reported: no more can come late. */
+  private double untoldNs;
+
+  /** How much use from before there were takers may still be reported. */
+  private double lateNs;
+
+  /** Late use that the clock did not run for, as it had done so before. */
+  private double cutNs;
+
   LevelClock(SchedulerSettings settings) {
     this.settings = settings;
   }
@@ -46,6 +55,8 @@ final class LevelClock {
     differs = false;
     spareNs = 0;
     lostNs = 0;
+    lateNs = 0;
+    cutNs = 0;
   }
 
   /**
@@ -53,9 +64,12 @@ final class LevelClock {
    * The surplus pays no faster than the floor takes: those who live on it keep the rest. The clock
    * never runs faster than time passes.
    *
+   * @param usedNs time in which the GPU was used, as it was reported; negative if given back
+   * @param serviceNs what the level's tenants used of it
    * @return how far it advanced
    */
-  double advance(double clockNs, double serviceNs, double guaranteedSum) {
+  double advance(double usedNs, double serviceNs, double guaranteedSum) {
+    double clockNs = withoutLate(usedNs);
     double floor = settings.offlineFloor();
     unclockedNs -= clockNs;
     double mostNs = floor < 1 ? clockNs * floor / (1 - floor) : lostNs;
@@ -72,6 +86,26 @@ final class LevelClock {
   }
 
   /**
+   * Takes off late use if it exceeds the time that has not been clocked. Of use that is given back,
+   * what was taken off is given back first.
+   */
+  private double withoutLate(double usedNs) {
+    double leftNs = Math.max(0, Math.max(0, behindNs) + unclockedNs);
+    double moreNs =
+        usedNs > 0 ? Math.min(lateNs, Math.max(0, usedNs - leftNs)) : Math.max(usedNs, -cutNs);
+    lateNs -= moreNs;
+    cutNs += moreNs;
+    return usedNs - moreNs;
+  }
+
+  /** Records that the GPU is idle: all use has been reported. */
+  void idle() {
+    untoldNs = 0;
+    lateNs = 0;
+    cutNs = 0;
+  }
+
+  /**
    * Advances the clock while there are only fixed shares. Time that two tenants used at the same
    * moment is reported by both, but passes only once.
    *
@@ -81,6 +115,7 @@ final class LevelClock {
     double passedNs = isWhole ? clockNs : Math.min(clockNs, Math.max(0, behindNs));
     ns += passedNs;
     behindNs -= passedNs;
+    untoldNs = Math.max(0, untoldNs - clockNs);
   }
 
   /** Records time that a floor turn took from the level. */
@@ -100,6 +135,7 @@ final class LevelClock {
    */
   void passedFixed(double passedNs, boolean isActive) {
     behindNs += passedNs;
+    untoldNs += passedNs;
     spareNs = isActive ? 0 : spareNs + passedNs;
   }
 
@@ -159,6 +195,8 @@ final class LevelClock {
     lostNs = Math.min(lostNs, Math.max(0, behindNs));
     unclockedNs = lostNs;
     behindNs -= lostNs;
+    lateNs = untoldNs;
+    cutNs = 0;
   }
 
   /** Carries over what is owed: from now on, nobody takes surplus. */
@@ -166,5 +204,6 @@ final class LevelClock {
     lostNs = Math.max(0, Math.min(lostNs, unclockedNs));
     unclockedNs = 0;
     behindNs += lostNs;
+    untoldNs = lateNs;
   }
 }

@@ -137,6 +137,11 @@ final class ShareLevel {
     }
   }
 
+  /** Records that no tenant of any level is on the GPU. */
+  void idle() {
+    clock.idle();
+  }
+
   /**
    * Whether the clock is behind and no tenant takes surplus, which would be a part of the use, not
    * of elapsed time.

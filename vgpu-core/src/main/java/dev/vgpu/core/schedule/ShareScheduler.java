@@ -380,6 +380,8 @@ public final class ShareScheduler implements TurnStepper {
       upper.advance(passedNs, 0);
       offline.passed(passedNs, false);
       offline.advance(passedNs, 0);
+      upper.idle();
+      offline.idle();
       return;
     }
     upperTurns.passed(passedNs);
