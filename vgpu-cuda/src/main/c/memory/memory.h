@@ -12,11 +12,6 @@ int vgpu__reserve_now(struct vgpu_tenant *tenant, uint64_t bytes);
 /* reserves as much of it as there is room for; may be 0 */
 uint64_t vgpu__reserve_part(struct vgpu_tenant *tenant, uint64_t bytes);
 void vgpu__give_back(struct vgpu_tenant *tenant, uint64_t bytes);
-/* After the driver had no room for what the quota allows: waits a moment. 1: try again. */
-int vgpu__await_room(const struct vgpu_tenant *tenant);
-#define IN_ROOM(result, call) \
-  do result = (call);         \
-  while (UNLIKELY(result == ABI_OUT_OF_MEMORY) && vgpu__await_room(tenant))
 uint64_t vgpu__lease_bytes(const struct vgpu_tenant *tenant);
 abi_result vgpu__refusal(const struct vgpu_tenant *tenant); /* why a reservation failed */
 /* Sets the debt: memory that is held already, and for which the quota had no room. The next frees pay it. */
@@ -27,6 +22,13 @@ uint64_t vgpu__overhead_less(struct vgpu_tenant *tenant, uint64_t bytes); /* giv
 void vgpu__overhead_end(void);
 
 void vgpu__give_back_all(const struct vgpu_sums *sums);
+
+/* ---- room.c ---- */
+/* After the driver had no room for what the quota allows: waits a moment. 1: try again. */
+int vgpu__await_room(const struct vgpu_tenant *tenant);
+#define IN_ROOM(result, call) \
+  do result = (call);         \
+  while (UNLIKELY(result == ABI_OUT_OF_MEMORY) && vgpu__await_room(tenant))
 
 /* ---- vmm.c: physical handles (cuMemCreate), charged until released and unmapped ---- */
 int vgpu__vmm_created(struct vgpu_tenant *tenant, uint64_t handle, uint64_t bytes);
