@@ -144,7 +144,10 @@ public final class VirtualThreads {
     System.exit(good && preempted.get() >= PREEMPTIONS && pinnedByControl.get() > 0 ? 0 : 1);
   }
 
-  /** Records a pinned thread, unless it waits for the JDK to load a class. */
+  /**
+   * Records a pinned thread, unless it waits for the JDK to load a class, or for a lock inside the
+   * JDK's own handling of interrupts.
+   */
   private static void note(RecordedEvent event) {
     if (event.getStackTrace() == null) {
       pinned.add(event.toString());
@@ -155,10 +158,12 @@ public final class VirtualThreads {
             .map(RecordedFrame::getMethod)
             .map(method -> method.getType().getName() + "." + method.getName())
             .toList();
-    boolean loadsClass = frames.get(0).startsWith("jdk.internal.loader.");
+    boolean isOfJdk =
+        frames.get(0).startsWith("jdk.internal.loader.")
+            || frames.get(0).equals("java.lang.VirtualThread.getAndClearInterrupt");
     if (frames.contains(Control.class.getName() + ".<clinit>")) {
       pinnedByControl.incrementAndGet();
-    } else if (!loadsClass && frames.stream().anyMatch(frame -> frame.startsWith("dev.vgpu."))) {
+    } else if (!isOfJdk && frames.stream().anyMatch(frame -> frame.startsWith("dev.vgpu."))) {
       pinned.add(event.toString());
     }
   }
