@@ -75,6 +75,15 @@ public interface EnforcementBackend {
   }
 
   /**
+   * {@return whether all that it changes lies in the run directory, before its first program
+   * starts} A client of the seat then rehearses a take-over with it, in a directory of its own, so
+   * that a real one finds its classes and libraries loaded.
+   */
+  default boolean keepsToRunDirectory() {
+    return false;
+  }
+
+  /**
    * {@return what the backend beneath must enforce, if this backend is built on another one; empty
    * if it is not} See {@link #open(Path, Enforcement)}.
    */

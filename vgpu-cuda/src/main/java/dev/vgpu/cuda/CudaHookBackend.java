@@ -80,6 +80,11 @@ public final class CudaHookBackend implements EnforcementBackend {
   }
 
   @Override
+  public boolean keepsToRunDirectory() {
+    return true;
+  }
+
+  @Override
   public Enforcement open(Path runDirectory) {
     return open(runDirectory, PROC);
   }

@@ -68,6 +68,11 @@ public final class Enforcements implements AutoCloseable {
     return new Enforcements(runDirectory, unusableBecause, find);
   }
 
+  /** The same backends for another run directory, none of them open. */
+  public Enforcements anewIn(Path otherDirectory) {
+    return new Enforcements(otherDirectory, "", find);
+  }
+
   /** No backends, for a JVM that works alone. */
   public static Enforcements none(String because) {
     return new Enforcements(null, because, List::of);
@@ -94,6 +99,15 @@ public final class Enforcements implements AutoCloseable {
 
   Optional<EnforcementBackend> named(String name) {
     return backends().stream().filter(backend -> backend.name().equals(name)).findFirst();
+  }
+
+  /** The first backend that works on a GPU and changes nothing outside the run directory. */
+  public Optional<String> thatKeepsToRunDirectory(PhysicalGpu gpu) {
+    return backends().stream()
+        .filter(EnforcementBackend::keepsToRunDirectory)
+        .filter(backend -> backend.serves(gpu) && backend.status().isAvailable())
+        .map(EnforcementBackend::name)
+        .findFirst();
   }
 
   /** The names of a backend and of the one beneath it, which comes first. */

@@ -401,6 +401,22 @@ public final class Node implements NodeContext {
     return shutDown;
   }
 
+  /** Waits for a while, and returns whether it was shut down or the caller was interrupted. */
+  public boolean awaitShutDown(long mostNs) {
+    lock.lock();
+    try {
+      for (long leftNs = mostNs; !shutDown && leftNs > 0; ) {
+        leftNs = changed.awaitNanos(leftNs);
+      }
+      return shutDown;
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return true;
+    } finally {
+      lock.unlock();
+    }
+  }
+
   /** Stops the threads. Called when no pool is open and no lease is left. */
   public void shutDown() {
     lock.lock();

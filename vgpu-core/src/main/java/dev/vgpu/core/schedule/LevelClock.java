@@ -98,6 +98,11 @@ final class LevelClock {
     return usedNs - moreNs;
   }
 
+  /** Records that time passed while the GPU was not idle, and the use reported in it. */
+  void told(double passedNs, double usedNs) {
+    untoldNs = Math.max(0, untoldNs + passedNs - usedNs);
+  }
+
   /** Records that the GPU is idle: all use has been reported. */
   void idle() {
     untoldNs = 0;
@@ -115,7 +120,6 @@ final class LevelClock {
     double passedNs = isWhole ? clockNs : Math.min(clockNs, Math.max(0, behindNs));
     ns += passedNs;
     behindNs -= passedNs;
-    untoldNs = Math.max(0, untoldNs - clockNs);
   }
 
   /** Records time that a floor turn took from the level. */
@@ -135,7 +139,6 @@ final class LevelClock {
    */
   void passedFixed(double passedNs, boolean isActive) {
     behindNs += passedNs;
-    untoldNs += passedNs;
     spareNs = isActive ? 0 : spareNs + passedNs;
   }
 
@@ -204,6 +207,5 @@ final class LevelClock {
     lostNs = Math.max(0, Math.min(lostNs, unclockedNs));
     unclockedNs = 0;
     behindNs += lostNs;
-    untoldNs = lateNs;
   }
 }

@@ -137,6 +137,11 @@ final class ShareLevel {
     }
   }
 
+  /** Records that time passed while a tenant of any level was on the GPU, and what all used. */
+  void told(double passedNs, double usedNs) {
+    clock.told(passedNs, usedNs);
+  }
+
   /** Records that no tenant of any level is on the GPU. */
   void idle() {
     clock.idle();

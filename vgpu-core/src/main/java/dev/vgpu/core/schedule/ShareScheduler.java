@@ -402,6 +402,8 @@ public final class ShareScheduler implements TurnStepper {
       }
     }
     lengths.passed(passedNs, upperNs + offlineNs, lastNs);
+    upper.told(passedNs, upperNs + offlineNs);
+    offline.told(passedNs, upperNs + offlineNs);
     book(passedNs, upperNs, offlineNs, floorTurn);
   }
 

@@ -1,69 +1,107 @@
 package dev.vgpu.core.seat;
 
-import dev.vgpu.GpuSettings;
-import dev.vgpu.core.book.Booking;
-import dev.vgpu.core.book.GpuSlot;
-import dev.vgpu.core.book.LeaseTable;
-import dev.vgpu.core.book.PendingRequest;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.book.Enforcements;
+import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.disk.LeaseDirectory;
 import dev.vgpu.core.disk.LeaseRecord;
-import dev.vgpu.core.node.LocalAuthority;
-import dev.vgpu.core.schedule.SchedulerSettings;
-import dev.vgpu.core.schedule.ShareScheduler;
-import dev.vgpu.core.schedule.Tenant;
-import dev.vgpu.core.turn.RemoteGate;
-import dev.vgpu.core.turn.TenantGate;
+import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.core.disk.RunDirectory;
+import dev.vgpu.core.node.Node;
+import dev.vgpu.files.RunPlace;
+import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
-import java.net.StandardProtocolFamily;
-import java.nio.channels.ServerSocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Loads, in advance, the classes that a client needs to take the seat over. Class loading is the
- * largest part of a first take-over.
+ * Takes the seat of an empty run directory over, once per JVM that is a client of a seat. A first
+ * take-over loads some 700 classes and several native libraries; a later one takes a third of its
+ * time. Only backends that keep to the run directory take part.
  */
 final class Rehearsal {
   private static final Logger log = LoggerFactory.getLogger(Rehearsal.class);
   private static final AtomicBoolean done = new AtomicBoolean();
 
-  private Rehearsal() {}
+  /** A program that starts, or runs only for a moment, needs the processor for itself. */
+  private static final long AFTER_NS = 1_000_000_000;
 
-  static void run() {
-    if (!done.compareAndSet(false, true)) {
+  private static final MemorySize MOST_MEMORY = MemorySize.ofGibibytes(1);
+
+  private final Node node;
+  private final Discovery discovery;
+  private final Enforcements enforcements;
+
+  Rehearsal(Node node, Discovery discovery, Enforcements enforcements) {
+    this.node = node;
+    this.discovery = discovery;
+    this.enforcements = enforcements;
+  }
+
+  /**
+   * Rehearses after a second, if the node is still open and this JVM has not rehearsed before. A
+   * failure is only logged.
+   */
+  void run() {
+    if (node.awaitShutDown(AFTER_NS) || !done.compareAndSet(false, true)) {
       return;
     }
-    List<Class<?>> needed =
-        List.of(
-            SeatServer.class,
-            ClientSession.class,
-            RemoteLease.class,
-            LocalAuthority.class,
-            LeaseTable.class,
-            PendingRequest.class,
-            Booking.class,
-            GpuSlot.class,
-            LeaseDirectory.class,
-            LeaseRecord.class,
-            RemoteGate.class,
-            TenantGate.class,
-            Tenant.class,
-            ShareScheduler.class);
-    step();
     try {
-      for (Class<?> type : needed) {
-        Class<?> ignored = Class.forName(type.getName(), true, Rehearsal.class.getClassLoader());
-      }
-      ServerSocketChannel.open(StandardProtocolFamily.UNIX).close();
-    } catch (ClassNotFoundException | IOException e) {
+      takeOver();
+    } catch (IOException | RuntimeException | OutOfMemoryError e) {
       log.debug("a take-over will take a moment longer", e);
     }
   }
 
-  private static void step() {
-    SchedulerSettings settings = SchedulerSettings.from(GpuSettings.defaults());
-    int ignored = new ShareScheduler(settings, (victim, by, asked) -> {}, 0).doWork(0);
+  /** Takes over in a new directory, which is removed again. */
+  void takeOver() throws IOException {
+    Path path = Files.createTempDirectory("vgpu");
+    try {
+      takeOver(new RunDirectory(path, RunPlace.Origin.NAMED));
+    } finally {
+      TrustedFiles.deleteTree(path);
+    }
+  }
+
+  private void takeOver(RunDirectory directory) throws IOException {
+    directory.prepare();
+    try (LeaseDirectory leases = new LeaseDirectory(directory.leases())) {
+      leases.write(lease(node.gpus().get(0)));
+    }
+    Node stage = new Node(node.settings(), node.clock(), ended -> {});
+    stage.manage(node.gpus(), node.settings());
+    Path locks = directory.path().resolve("gpus");
+    Map<String, String> environment = Map.of("XDG_RUNTIME_DIR", directory.path().toString());
+    try {
+      new SeatKeeper(
+              stage,
+              directory,
+              discovery,
+              List.of(),
+              new GpuLocks(environment, directory.origin(), locks),
+              enforcements.anewIn(directory.path()))
+          .join();
+    } finally {
+      stage.shutDown();
+      stage.awaitEnd();
+    }
+  }
+
+  private LeaseRecord lease(PhysicalGpu gpu) {
+    MemorySize memory = gpu.memory().compareTo(MOST_MEMORY) < 0 ? gpu.memory() : MOST_MEMORY;
+    return new LeaseRecord(
+        "rehearsal-1",
+        List.of(gpu.id()),
+        VirtualGpuRequest.builder().memory(memory).build(),
+        ProcessIdentity.current(),
+        enforcements.thatKeepsToRunDirectory(gpu),
+        List.of());
   }
 }

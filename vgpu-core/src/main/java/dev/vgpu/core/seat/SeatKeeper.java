@@ -289,7 +289,7 @@ public final class SeatKeeper {
     if (with.isLost()) {
       lost("it died at once"); // before the client was set here, so no other thread handles it
     }
-    node.workers().execute(Rehearsal::run);
+    node.workers().execute(new Rehearsal(node, discovery, enforcements)::run);
   }
 
   private void checkSameGpus(SeatClient with) {

@@ -1,5 +1,6 @@
 package dev.vgpu.core.turn;
 
+import static dev.vgpu.PreemptionClass.NEARLINE;
 import static dev.vgpu.PreemptionClass.OFFLINE;
 import static dev.vgpu.PreemptionClass.ONLINE;
 import static dev.vgpu.SharePolicy.BEST_EFFORT;
@@ -165,6 +166,19 @@ class GangGateProperties {
     Spec fixed = new Spec(Set.of(1), FIXED_SHARE, 5, ONLINE, 200 * US, true);
     Spec gang = new Spec(Set.of(0, 1), BEST_EFFORT, 0, OFFLINE, 522_893, false);
     fixedShareIsNeverExceeded(new Mix(2, List.of(bestEffort, fixed, gang)));
+  }
+
+  /**
+   * The same while that tenant comes and goes, if the time was clocked when all were at their cap.
+   * The second fixed share would get 38.3 %.
+   */
+  @Example
+  void timeThatIsToldLateCountsOnceAlsoIfTheClockHasCaughtUp() {
+    Spec gang = new Spec(Set.of(0, 2), BEST_EFFORT, 0, OFFLINE, 500_026, true);
+    Spec bestEffort = new Spec(Set.of(2), BEST_EFFORT, 0, ONLINE, 200_024, true);
+    Spec offline = new Spec(Set.of(2), FIXED_SHARE, 10, OFFLINE, 229_484, true);
+    Spec fixed = new Spec(Set.of(2), FIXED_SHARE, 38, NEARLINE, 200_007, false);
+    fixedShareIsNeverExceeded(new Mix(3, List.of(gang, bestEffort, offline, fixed)));
   }
 
   @Property(tries = 30)
