@@ -8,9 +8,9 @@ static int vgpu__leased(void) { return vgpu__lease_mode() == VGPU_NVML_LEASED; }
 
 /* ---- memory: the quota and its use, as in cuMemGetInfo ---- */
 
-static void vgpu__cut(unsigned long long *total, unsigned long long *free, unsigned long long *used) {
+static void vgpu__cut(nvmlDevice_t device, unsigned long long *total, unsigned long long *free, unsigned long long *used) {
   struct vgpu_look look;
-  vgpu__lease_look(&look);
+  vgpu__lease_look(device, &look);
   if (look.quota < *total) *total = look.quota;
   *used = look.used < *total ? look.used : *total;
   if (*free > *total - *used) *free = *total - *used;
@@ -30,7 +30,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory *me
   nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
   if (memory == NULL || !vgpu__leased()) return result;
   result = vgpu__as_large(result, &memory->total, &memory->free);
-  if (result == NVML_SUCCESS) vgpu__cut(&memory->total, &memory->free, &memory->used);
+  if (result == NVML_SUCCESS) vgpu__cut(device, &memory->total, &memory->free, &memory->used);
   return result;
 }
 
@@ -39,7 +39,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct nvml_memory_
   if (memory == NULL || !vgpu__leased()) return result;
   result = vgpu__as_large(result, &memory->total, &memory->free);
   if (result != NVML_SUCCESS) return result;
-  vgpu__cut(&memory->total, &memory->free, &memory->used);
+  vgpu__cut(device, &memory->total, &memory->free, &memory->used);
   memory->reserved = 0;
   return result;
 }
@@ -58,7 +58,7 @@ static nvmlReturn_t vgpu__room(nvmlDevice_t device, unsigned *count, const void 
 
 static nvmlReturn_t vgpu__list_v1(nvmlDevice_t device, unsigned *count, struct nvml_process_v1 *infos) {
   struct vgpu_look look;
-  vgpu__lease_look(&look);
+  vgpu__lease_look(device, &look);
   nvmlReturn_t result = vgpu__room(device, count, infos, look.count);
   for (unsigned i = 0; result == NVML_SUCCESS && i < look.count; i++) {
     infos[i] = (struct nvml_process_v1){.pid = look.processes[i].pid, .bytes = look.processes[i].bytes};
@@ -68,7 +68,7 @@ static nvmlReturn_t vgpu__list_v1(nvmlDevice_t device, unsigned *count, struct n
 
 static nvmlReturn_t vgpu__list_v2(nvmlDevice_t device, unsigned *count, struct nvml_process_v2 *infos) {
   struct vgpu_look look;
-  vgpu__lease_look(&look);
+  vgpu__lease_look(device, &look);
   nvmlReturn_t result = vgpu__room(device, count, infos, look.count);
   for (unsigned i = 0; result == NVML_SUCCESS && i < look.count; i++) {
     infos[i] = (struct nvml_process_v2){.pid = look.processes[i].pid,
@@ -102,7 +102,7 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, struct n
   if (!vgpu__leased()) return REAL(nvmlDeviceGetRunningProcessDetailList)(device, list);
   if (list == NULL || list->mode > NVML_MODE_ALL) return NVML_INVALID_ARGUMENT;
   if (list->version != NVML_VERSION(struct nvml_process_details, 1)) return NVML_VERSION_MISMATCH;
-  vgpu__lease_look(&look);
+  vgpu__lease_look(device, &look);
   if (list->mode != NVML_MODE_COMPUTE && list->mode != NVML_MODE_ALL) look.count = 0;
   nvmlReturn_t result = vgpu__room(device, &list->count, list->items, look.count);
   for (unsigned i = 0; result == NVML_SUCCESS && i < look.count; i++) {
@@ -116,7 +116,7 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, struct n
 
 static int vgpu__is_own(unsigned pid) {
   struct vgpu_look look;
-  vgpu__lease_look(&look);
+  vgpu__lease_look(NULL, &look);
   for (unsigned i = 0; i < look.count; i++) {
     if (look.processes[i].pid == pid) return 1;
   }

@@ -72,7 +72,8 @@ struct vgpu_look {
 
 enum vgpu_nvml_mode vgpu__lease_find(void);
 enum vgpu_nvml_mode vgpu__lease_mode(void);
-void vgpu__lease_look(struct vgpu_look *look);
+/* What the lease holds on this device; NULL: on all. */
+void vgpu__lease_look(nvmlDevice_t device, struct vgpu_look *look);
 const char *vgpu__lease_devices(void); /* UUIDs of its GPUs, separated by commas; empty: unknown */
 
 /* ---- visible.c: the lease's GPUs that CUDA_VISIBLE_DEVICES names, in its order ---- */

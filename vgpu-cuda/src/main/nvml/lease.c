@@ -9,10 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../c/system/shown.h"
 #include "interpose.h"
 #include "sys.h"
 
-enum { OWN_SEQ_BITS = 20, EVERYTHING = 1000 };
+enum { OWN_SEQ_BITS = 20, EVERYTHING = 1000, MOST_GPUS = 8 /* MEMORY_GPUS */ };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t mode; /* enum vgpu_nvml_mode */
@@ -109,11 +110,38 @@ static unsigned vgpu__share(void) {
   return permille;
 }
 
-void vgpu__lease_look(struct vgpu_look *look) {
+/* The first and the last account that concern a device: one of them if each of the lease's GPUs has one. */
+static void vgpu__accounts_of(nvmlDevice_t device, unsigned *first, unsigned *last) {
+  char uuid[NVML_UUID_SIZE] = "";
+  uint32_t gpus = LOAD(more->memory_gpus);
+  *first = 0;
+  *last = gpus <= 1 ? 0 : gpus > MOST_GPUS ? MOST_GPUS - 1 : gpus - 1;
+  if (*last == 0 || device == NULL || REAL(nvmlDeviceGetUUID)(device, uuid, sizeof uuid) != NVML_SUCCESS) return;
+  int found = vgpu__shown_named(vgpu__lease_devices(), uuid);
+  if (found >= 0 && (unsigned)found <= *last) *first = *last = (unsigned)found;
+}
+
+static uint64_t vgpu__held_by(const struct shm_slot *slot, unsigned first, unsigned last) {
+  uint64_t units = 0;
+  for (unsigned i = first; i <= last; i++) units += LOAD_ACQUIRE(*(i == 0 ? &slot->memory_own : &slot->memory_owns[i - 1])) >> OWN_SEQ_BITS;
+  return units * SHM_MEMORY_UNIT;
+}
+
+static uint64_t vgpu__used(unsigned first, unsigned last) {
+  uint64_t units = 0;
+  for (unsigned i = first; i <= last; i++) {
+    units += LOAD_ACQUIRE(*(i == 0 ? &ledger->memory_word : &ledger->memory_words[i - 1])) >> SHM_MEMORY_UNITS_SHIFT;
+  }
+  return units * SHM_MEMORY_UNIT;
+}
+
+void vgpu__lease_look(nvmlDevice_t device, struct vgpu_look *look) {
+  unsigned first, last;
+  vgpu__accounts_of(device, &first, &last);
   uint64_t space = vgpu__pid_namespace();
   look->now_ns = vgpu__now_ns();
-  look->quota = LOAD_ACQUIRE(grant->memory_limit);
-  look->used = (LOAD_ACQUIRE(ledger->memory_word) >> SHM_MEMORY_UNITS_SHIFT) * SHM_MEMORY_UNIT;
+  look->quota = LOAD_ACQUIRE(grant->memory_limit) * (last - first + 1);
+  look->used = vgpu__used(first, last);
   look->gpu_ns = LOAD_ACQUIRE(grant->retired_gpu_ns);
   look->share_permille = vgpu__share();
   look->count = 0;
@@ -121,7 +149,7 @@ void vgpu__lease_look(struct vgpu_look *look) {
     const struct shm_slot *slot = &slots[i];
     if (LOAD_ACQUIRE(slot->state) != SHM_SLOT_ATTACHED) continue;
     struct vgpu_process process = {.pid = LOAD(slot->pid), .generation = LOAD(slot->generation), .slot = i};
-    process.bytes = (LOAD_ACQUIRE(slot->memory_own) >> OWN_SEQ_BITS) * SHM_MEMORY_UNIT;
+    process.bytes = vgpu__held_by(slot, first, last);
     process.gpu_ns = LOAD_ACQUIRE(slot->gpu_ns);
     look->gpu_ns += process.gpu_ns;
     /* Without memory it is not on the GPU. In another namespace its pid means another process. */

@@ -21,7 +21,7 @@ static uint64_t latest_ns;
 
 void vgpu__usage_begin(void) {
   pthread_mutex_lock(&lock);
-  if (before.now_ns == 0) vgpu__lease_look(&before);
+  if (before.now_ns == 0) vgpu__lease_look(NULL, &before);
   pthread_mutex_unlock(&lock);
 }
 
@@ -59,11 +59,11 @@ void vgpu__usage_read(struct vgpu_usage *usage) {
   if (latest_ns == 0 || present - latest_ns >= LEAST_WINDOW_MS * NS_PER_MS) {
     uint64_t age = present - before.now_ns;
     if (before.now_ns == 0 || age > LONGEST_WINDOW_MS * NS_PER_MS) {
-      vgpu__lease_look(&before);
+      vgpu__lease_look(NULL, &before);
       age = 0;
     }
     if (age < LEAST_WINDOW_MS * NS_PER_MS) vgpu__sleep_ns(LEAST_WINDOW_MS * NS_PER_MS - age);
-    vgpu__lease_look(&now);
+    vgpu__lease_look(NULL, &now);
     vgpu__compute(&now);
     before = now;
     latest_ns = now.now_ns;

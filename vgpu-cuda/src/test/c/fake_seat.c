@@ -123,55 +123,74 @@ static void express_take_back(struct fake_seat *seat, uint32_t number) {
 
 /* ---- slot 0's own changes, and recovery of a dead process's memory ---- */
 
-static int help(struct fake_seat *seat, uint64_t word) {
-  uint64_t who = word >> SHM_MEMORY_SLOT_SHIFT & SHM_MEMORY_SLOT_MASK, seq = word & SHM_MEMORY_SEQ_MASK;
-  if (who == 0 || who >= SHM_SLOT_COUNT || seq == 0) return 1;
-  uint64_t seen = GET(seat->slots[who].memory_done);
-  if ((seen & SHM_MEMORY_SEQ_MASK) == seq) return 1;
-  if (GET(seat->ledger->memory_word) != word) return 0;
-  return CAS(seat->slots[who].memory_done, seen, ((seen >> SHM_MEMORY_SLOT_SHIFT) + 1) << SHM_MEMORY_SLOT_SHIFT | seq);
+static uint64_t *word_of(const struct fake_seat *seat, uint32_t gpu) {
+  return gpu == 0 ? &seat->ledger->memory_word : &seat->ledger->memory_words[gpu - 1];
 }
 
-static void change_by(struct fake_seat *seat, int64_t delta) {
+static uint64_t *own_of(struct shm_slot *slot, uint32_t gpu) { return gpu == 0 ? &slot->memory_own : &slot->memory_owns[gpu - 1]; }
+
+static uint64_t *done_of(struct shm_slot *slot, uint32_t gpu) { return gpu == 0 ? &slot->memory_done : &slot->memory_dones[gpu - 1]; }
+
+static uint32_t accounts(const struct fake_seat *seat) { return seat->more->memory_gpus > 1 ? seat->more->memory_gpus : 1; }
+
+static int help(struct fake_seat *seat, uint32_t gpu, uint64_t word) {
+  uint64_t who = word >> SHM_MEMORY_SLOT_SHIFT & SHM_MEMORY_SLOT_MASK, seq = word & SHM_MEMORY_SEQ_MASK;
+  if (who == 0 || who >= SHM_SLOT_COUNT || seq == 0) return 1;
+  uint64_t *done = done_of(&seat->slots[who], gpu), seen = GET(*done);
+  if ((seen & SHM_MEMORY_SEQ_MASK) == seq) return 1;
+  if (GET(*word_of(seat, gpu)) != word) return 0;
+  return CAS(*done, seen, ((seen >> SHM_MEMORY_SLOT_SHIFT) + 1) << SHM_MEMORY_SLOT_SHIFT | seq);
+}
+
+static void change_by(struct fake_seat *seat, uint32_t gpu, int64_t delta) {
   struct shm_slot *own = &seat->slots[0];
-  uint64_t seq = (GET(own->memory_own) + 1) & SHM_MEMORY_SEQ_MASK;
+  uint64_t seq = (GET(*own_of(own, gpu)) + 1) & SHM_MEMORY_SEQ_MASK, *word = word_of(seat, gpu);
   if (seq == 0) seq = 1;
-  uint64_t done = GET(own->memory_done);
+  uint64_t *receipt = done_of(own, gpu), done = GET(*receipt);
   if ((done & SHM_MEMORY_SEQ_MASK) == seq || seq == 1) {
-    while (!CAS(own->memory_done, done, ((done >> SHM_MEMORY_SLOT_SHIFT) + 1) << SHM_MEMORY_SLOT_SHIFT)) {
+    while (!CAS(*receipt, done, ((done >> SHM_MEMORY_SLOT_SHIFT) + 1) << SHM_MEMORY_SLOT_SHIFT)) {
     }
   }
   SET(own->memory_delta, delta);
-  SET(own->memory_seq, seq);
+  SET(own->memory_seq, (uint64_t)gpu << SHM_MEMORY_GPU_SHIFT | seq);
   for (;;) {
-    uint64_t word = GET(seat->ledger->memory_word);
-    if (!help(seat, word)) continue;
-    uint64_t units = (word >> SHM_MEMORY_UNITS_SHIFT) + (uint64_t)delta;
-    if (CAS(seat->ledger->memory_word, word, units << SHM_MEMORY_UNITS_SHIFT | seq)) break;
+    uint64_t seen = GET(*word);
+    if (!help(seat, gpu, seen)) continue;
+    uint64_t units = (seen >> SHM_MEMORY_UNITS_SHIFT) + (uint64_t)delta;
+    if (CAS(*word, seen, units << SHM_MEMORY_UNITS_SHIFT | seq)) break;
   }
-  SET(own->memory_own, seq);
+  SET(*own_of(own, gpu), seq);
+}
+
+static uint64_t held_on(struct fake_seat *seat, uint32_t number, uint32_t gpu) {
+  struct shm_slot *slot = &seat->slots[number];
+  uint64_t own = GET(*own_of(slot, gpu)), intent = GET(slot->memory_seq), seq = intent & SHM_MEMORY_SEQ_MASK;
+  uint64_t units = own >> SHM_MEMORY_SLOT_SHIFT, all = GET(*word_of(seat, gpu)) >> SHM_MEMORY_UNITS_SHIFT;
+  if (intent >> SHM_MEMORY_GPU_SHIFT == gpu && seq != (own & SHM_MEMORY_SEQ_MASK)) {
+    uint64_t word = GET(*word_of(seat, gpu)), done = GET(*done_of(slot, gpu));
+    int by_it = (word >> SHM_MEMORY_SLOT_SHIFT & SHM_MEMORY_SLOT_MASK) == number && (word & SHM_MEMORY_SEQ_MASK) == seq;
+    if (by_it || (done & SHM_MEMORY_SEQ_MASK) == seq) units += (uint64_t)GET(slot->memory_delta);
+  }
+  return units > all ? all : units;
 }
 
 static void recover(struct fake_seat *seat, uint32_t number) {
   struct shm_slot *slot = &seat->slots[number];
-  uint64_t own = GET(slot->memory_own), seq = GET(slot->memory_seq);
-  uint64_t units = own >> SHM_MEMORY_SLOT_SHIFT;
-  if (seq != (own & SHM_MEMORY_SEQ_MASK)) {
-    uint64_t word = GET(seat->ledger->memory_word), done = GET(slot->memory_done);
-    int by_it = (word >> SHM_MEMORY_SLOT_SHIFT & SHM_MEMORY_SLOT_MASK) == number && (word & SHM_MEMORY_SEQ_MASK) == seq;
-    if (by_it || (done & SHM_MEMORY_SEQ_MASK) == seq) units += (uint64_t)GET(slot->memory_delta);
-  }
-  uint64_t all = GET(seat->ledger->memory_word) >> SHM_MEMORY_UNITS_SHIFT;
-  if (units > all) units = all;
   if (seat->died != NULL) seat->died(GET(slot->pid));
   SET(slot->state, (uint32_t)SHM_SLOT_RECLAIMING);
   express_take_back(seat, number);
-  SET(seat->slots[0].memory_target, number);
-  change_by(seat, -(int64_t)units);
-  SET(slot->memory_own, 0);
+  for (uint32_t gpu = 0; gpu < accounts(seat); gpu++) {
+    uint64_t units = held_on(seat, number, gpu);
+    SET(seat->slots[0].memory_target, (uint64_t)gpu << 28 | number);
+    change_by(seat, gpu, -(int64_t)units);
+  }
   SET(slot->memory_seq, 0);
   SET(slot->memory_delta, 0);
-  SET(slot->memory_done, ((GET(slot->memory_done) >> SHM_MEMORY_SLOT_SHIFT) + 1) << SHM_MEMORY_SLOT_SHIFT);
+  for (uint32_t gpu = 0; gpu < accounts(seat); gpu++) {
+    uint64_t *done = done_of(slot, gpu);
+    SET(*own_of(slot, gpu), 0);
+    SET(*done, ((GET(*done) >> SHM_MEMORY_SLOT_SHIFT) + 1) << SHM_MEMORY_SLOT_SHIFT);
+  }
   __atomic_fetch_add(&seat->grant->retired_gpu_ns, GET(slot->gpu_ns), __ATOMIC_SEQ_CST);
   SET(slot->gpu_ns, 0);
   SET(slot->busy, 0);
@@ -349,7 +368,11 @@ uint32_t seat_busy(const struct fake_seat *seat) {
   return sum;
 }
 
-uint64_t seat_units(const struct fake_seat *seat) { return GET(seat->ledger->memory_word) >> SHM_MEMORY_UNITS_SHIFT; }
+uint64_t seat_units(const struct fake_seat *seat) {
+  uint64_t sum = 0;
+  for (uint32_t gpu = 0; gpu < accounts(seat); gpu++) sum += GET(*word_of(seat, gpu)) >> SHM_MEMORY_UNITS_SHIFT;
+  return sum;
+}
 
 uint64_t seat_gpu_ns(const struct fake_seat *seat) {
   uint64_t sum = GET(seat->grant->retired_gpu_ns);

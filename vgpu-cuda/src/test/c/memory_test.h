@@ -69,6 +69,13 @@ void role_measured_apart_old(void);
 void role_measured_beside(void);
 int exec_apart(const char *program, const char *role); /* in its own pid namespace */
 
+/* roles_gang.c */
+void role_gang(void);
+void role_gang_kinds(void);
+void role_gang_killed(void);
+void role_gang_other(void);
+void role_measured_gang(void);
+
 /* roles_inputs.c */
 void role_inputs(void);
 void role_zeros(void);

@@ -100,6 +100,8 @@ void begin(void) {
 /* Runs bare and hooked: the GPU is as large as the quota. */
 #define REPLAYED "VGPU_EMULATOR=memory=512MiB"
 
+#define GANG "VGPU_EMULATOR=devices=2,memory=1GiB"
+
 static const struct {
   const char *name;
   void (*run)(void);
@@ -153,6 +155,11 @@ static const struct {
     {"replay-legacy", role_replay_legacy, REPLAYED},
     {"replay-legacy-capture", role_replay_legacy_capture, REPLAYED},
     {"replay-legacy-waits", role_replay_legacy_waits, REPLAYED},
+    {"gang", role_gang, GANG},
+    {"gang-kinds", role_gang_kinds, GANG},
+    {"gang-killed", role_gang_killed, GANG},
+    {"gang-other", role_gang_other, GANG}, /* started by "gang-killed" */
+    {"measured-gang", role_measured_gang, "VGPU_EMULATOR=devices=2,memory=1GiB,module=5MiB,lazy=off"},
     {"measured-not", role_measured_not, "VGPU_NVML=/nowhere/libnvidia-ml.so.1"},
 };
 enum { ROLES = sizeof roles / sizeof *roles };
@@ -199,6 +206,34 @@ static int run(const struct fake_seat *seat, size_t role, int hooked, const char
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
+/* An account for each of the emulator's two GPUs, with their UUIDs. */
+static void seat_gang(struct fake_seat *seat) {
+  int ends[2], status = -1;
+  CHECK(pipe(ends) == 0, "pipe");
+  pid_t pid = fork();
+  if (pid == 0) {
+    char emulator[160];
+    snprintf(emulator, sizeof emulator, "%s/emulator", seat->dir);
+    setenv("VGPU_EMULATOR_DIR", emulator, 1);
+    putenv((char *)(uintptr_t)GANG);
+    setenv("VGPU_CUDA_DRIVER", driver, 1);
+    open_driver_alone();
+    CHECK(OF_DRIVER(cuInit, 0) == ABI_SUCCESS, "cuInit");
+    for (int i = 0; i < 2; i++) {
+      unsigned char u[16] = {0};
+      CHECK(OF_DRIVER(cuDeviceGetUuid_v2, u, i) == ABI_SUCCESS, "UUID");
+      dprintf(ends[1], "%sGPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", i == 0 ? "" : ",", u[0], u[1],
+              u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+    }
+    _exit(failures);
+  }
+  close(ends[1]);
+  ssize_t size = waitpid(pid, &status, 0) == pid ? read(ends[0], seat->more->devices, sizeof seat->more->devices - 1) : -1;
+  close(ends[0]);
+  CHECK(status == 0 && size == 81, "the UUIDs: %s", (const char *)seat->more->devices);
+  seat->more->memory_gpus = 2;
+}
+
 static void compare(const char *bare, const char *hooked) {
   char command[512];
   snprintf(command, sizeof command, "! grep -vxFf %s %s", hooked, bare); /* the driver may lack some functions */
@@ -224,6 +259,7 @@ static void test(size_t role) {
                 strcmp(roles[role].name, "measured-not") != 0;
   struct fake_seat seat;
   seat_open(&seat, QUOTA, inexact ? 16 * MIB : CONTEXT);
+  if (strstr(roles[role].name, "gang") != NULL) seat_gang(&seat);
   seat_start(&seat);
   char bare[160], hooked[160];
   snprintf(bare, sizeof bare, "%s/bare", seat.dir);

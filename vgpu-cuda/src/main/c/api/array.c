@@ -50,9 +50,9 @@ static uint64_t vgpu__mipmap_bytes(struct abi_array3d shape, unsigned levels) {
   return sum;
 }
 
-static abi_result vgpu__keep(struct vgpu_tenant *tenant, abi_result result, uint64_t key, uint64_t bytes) {
-  if (result != ABI_SUCCESS) vgpu__give_back(tenant, bytes);
-  else if (bytes != 0) vgpu__table_put(tenant, KIND_ARRAY, key, bytes, vgpu__context_number());
+static abi_result vgpu__keep(struct vgpu_tenant *tenant, int gpu, abi_result result, uint64_t key, uint64_t bytes) {
+  if (result != ABI_SUCCESS) vgpu__give_back(tenant, gpu, bytes);
+  else if (bytes != 0) vgpu__table_put(tenant, gpu, KIND_ARRAY, key, bytes, vgpu__context_number());
   return result;
 }
 
@@ -61,10 +61,11 @@ static abi_result vgpu__keep(struct vgpu_tenant *tenant, abi_result result, uint
   struct vgpu_tenant *tenant = vgpu_tenant_current();                               \
   if (handle == NULL || shape == NULL || !vgpu__is_charged(tenant)) return call; \
   uint64_t bytes = bytes_expression;                                                \
-  if (vgpu__reserve_or_trim(tenant, bytes) != 0) return vgpu__refusal(tenant);              \
+  int gpu = vgpu__gpu_here(tenant);                                                 \
+  if (vgpu__reserve_or_trim(tenant, gpu, bytes) != 0) return vgpu__refusal(tenant); \
   abi_result result;                                                                \
   IN_ROOM(result, call);                                                            \
-  return vgpu__keep(tenant, result, result == ABI_SUCCESS ? (uint64_t)(uintptr_t)*handle : 0, bytes)
+  return vgpu__keep(tenant, gpu, result, result == ABI_SUCCESS ? (uint64_t)(uintptr_t)*handle : 0, bytes)
 
 #define SHAPE(h, d, f) \
   &(struct abi_array3d) { shape->width, h, d, shape->format, shape->channels, f }
@@ -96,8 +97,8 @@ abi_result cuMipmappedArrayCreate(CUmipmappedArray *handle, const struct abi_arr
   int known = vgpu__table_take(KIND_ARRAY, key, &record);                             \
   abi_result result = call;                                                           \
   if (!known) return result;                                                          \
-  if (result == ABI_SUCCESS) vgpu__give_back(record.tenant, record.bytes);            \
-  else vgpu__table_put(record.tenant, KIND_ARRAY, key, record.bytes, record.context); \
+  if (result == ABI_SUCCESS) vgpu__give_back(record.tenant, record.gpu, record.bytes); \
+  else vgpu__table_put(record.tenant, record.gpu, KIND_ARRAY, key, record.bytes, record.context); \
   return result
 
 abi_result cuArrayDestroy(CUarray array) { FREE_ARRAY(REAL(cuArrayDestroy)(array)); }

@@ -2,21 +2,21 @@
 #include "../lane/lane.h"
 
 /* After the call that made it. */
-static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, CUcontext *context, CUcontext before) {
+static abi_result vgpu__made(struct vgpu_tenant *tenant, int gpu, abi_result result, CUcontext *context, CUcontext before) {
   uint64_t bytes = tenant->context_bytes;
   int fits = 1;
   if (result == ABI_SUCCESS && context != NULL && LOAD(vgpu__attached)) {
-    fits = vgpu__measure_context(tenant, &bytes) == 0;
+    fits = vgpu__measure_context(tenant, gpu, &bytes) == 0;
     if (!fits && REAL(cuCtxDestroy_v2)(*context) == ABI_SUCCESS) {
       *context = before;
       result = ABI_OUT_OF_MEMORY;
     } else {
-      vgpu__table_put(tenant, KIND_CONTEXT, (uint64_t)(uintptr_t)*context, bytes, 0);
+      vgpu__table_put(tenant, gpu, KIND_CONTEXT, (uint64_t)(uintptr_t)*context, bytes, 0);
       vgpu__context_of(*context); /* puts it into the table in which measure.c looks for contexts */
     }
     vgpu__measure_soon();
   }
-  if (result != ABI_SUCCESS) vgpu__give_back(tenant, bytes);
+  if (result != ABI_SUCCESS) vgpu__give_back(tenant, gpu, bytes);
   vgpu__unlock(&vgpu__made_lock);
   vgpu__load_ends();
   if (!fits) vgpu__measure_settle();
@@ -27,10 +27,11 @@ static abi_result vgpu__made(struct vgpu_tenant *tenant, abi_result result, CUco
   CHANGING();                                                                \
   struct vgpu_tenant *tenant = vgpu_tenant_current();                        \
   CUcontext before = context == NULL ? NULL : *context;                      \
-  if (vgpu__context_charge_wait(tenant) != 0) return vgpu__refusal(tenant);  \
+  int gpu = vgpu__gpu_of(tenant, device);                                    \
+  if (vgpu__context_charge_wait(tenant, gpu) != 0) return vgpu__refusal(tenant); \
   vgpu__lock(&vgpu__made_lock);                                              \
   vgpu__load_begins();                                                       \
-  return vgpu__made(tenant, call, context, before)
+  return vgpu__made(tenant, gpu, call, context, before)
 
 abi_result cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {
   MAKE_CONTEXT(REAL(cuCtxCreate)(context, flags, device));
@@ -65,10 +66,10 @@ static abi_result vgpu__destroy(abi_result (*destroy)(CUcontext), CUcontext cont
   vgpu__lock(&vgpu__made_lock);
   abi_result result = destroy(context);
   if (result == ABI_SUCCESS) {
-    struct vgpu_sums sums = {{0}};
+    struct vgpu_sums sums = {{{0}}};
     struct vgpu_record record;
     if (vgpu__table_take(KIND_CONTEXT, (uint64_t)(uintptr_t)context, &record)) {
-      sums.bytes[record.tenant->index] += record.bytes;
+      sums.bytes[record.tenant->index][record.gpu] += record.bytes;
     }
     vgpu__context_gone(context, &sums);
     vgpu__measure_soon();

@@ -6,12 +6,12 @@
 
 #include "../lane/lane.h"
 
-static abi_result vgpu__settle(struct vgpu_tenant *tenant, abi_result result, enum vgpu_kind kind, uint64_t key, uint64_t bytes,
+static abi_result vgpu__settle(struct vgpu_tenant *tenant, int gpu, abi_result result, enum vgpu_kind kind, uint64_t key, uint64_t bytes,
                                unsigned context) {
   if (!vgpu__is_charged(tenant)) return result;
   /* If the table is full, the allocation stays charged until the process ends: never too little. */
-  if (result != ABI_SUCCESS) vgpu__give_back(tenant, bytes);
-  else vgpu__table_put(tenant, kind, key, bytes, context);
+  if (result != ABI_SUCCESS) vgpu__give_back(tenant, gpu, bytes);
+  else vgpu__table_put(tenant, gpu, kind, key, bytes, context);
   return result;
 }
 
@@ -20,11 +20,12 @@ static abi_result vgpu__settle(struct vgpu_tenant *tenant, abi_result result, en
   CHANGING();                                                            \
   struct vgpu_tenant *tenant = vgpu_tenant_current();                    \
   uint64_t charged = (pointer) == NULL ? 0 : (asked);                    \
-  if (charged != 0 && UNLIKELY(vgpu__reserve_or_trim(tenant, charged) != 0)) return vgpu__refusal(tenant); \
+  int gpu = vgpu__gpu_here(tenant);                                      \
+  if (charged != 0 && UNLIKELY(vgpu__reserve_or_trim(tenant, gpu, charged) != 0)) return vgpu__refusal(tenant); \
   if (charged == 0) return (call);                                       \
   abi_result result;                                                     \
   IN_ROOM(result, call);                                                 \
-  return vgpu__settle(tenant, result, kind, result == ABI_SUCCESS ? (uint64_t)(key) : 0, charged, context)
+  return vgpu__settle(tenant, gpu, result, kind, result == ABI_SUCCESS ? (uint64_t)(key) : 0, charged, context)
 
 abi_result cuMemAlloc(uint32_t *pointer, unsigned bytes) {
   CHARGED(bytes, pointer, KIND_POINTER, *pointer, vgpu__context_number(), REAL(cuMemAlloc)(pointer, bytes));
@@ -59,10 +60,11 @@ abi_result cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
     CHARGED(bytes, pointer, KIND_POINTER, *pointer, vgpu__context_number(), REAL(cuMemAllocManaged)(pointer, bytes, flags));
   }
   CHANGING();
-  uint64_t part = vgpu__reserve_part(oversubscriber, bytes);
+  int gpu = vgpu__gpu_here(oversubscriber);
+  uint64_t part = vgpu__reserve_part(oversubscriber, gpu, bytes);
   abi_result result = REAL(cuMemAllocManaged)(pointer, bytes, flags);
   if (part == 0) return result;
-  return vgpu__settle(oversubscriber, result, KIND_POINTER, result == ABI_SUCCESS ? *pointer : 0, part, vgpu__context_number());
+  return vgpu__settle(oversubscriber, gpu, result, KIND_POINTER, result == ABI_SUCCESS ? *pointer : 0, part, vgpu__context_number());
 }
 
 /*
@@ -93,18 +95,19 @@ abi_result cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width,
   uint64_t reserved = pointer == NULL || pitch == NULL ? 0 : vgpu__usual_area(width, height);
   if (reserved == 0) return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
   struct vgpu_tenant *tenant = vgpu_tenant_current();
-  if (vgpu__reserve_or_trim(tenant, reserved) != 0) return vgpu__refusal(tenant);
+  int gpu = vgpu__gpu_here(tenant);
+  if (vgpu__reserve_or_trim(tenant, gpu, reserved) != 0) return vgpu__refusal(tenant);
   abi_result result;
   IN_ROOM(result, REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element));
   if (result == ABI_SUCCESS) {
     uint64_t real = vgpu__area(*pitch, height);
-    if (real > reserved && vgpu__reserve(tenant, vgpu__beyond(reserved, real)) != 0) {
-      if (REAL(cuMemFree_v2)(*pointer) == ABI_SUCCESS) vgpu__give_back(tenant, reserved);
+    if (real > reserved && vgpu__reserve(tenant, gpu, vgpu__beyond(reserved, real)) != 0) {
+      if (REAL(cuMemFree_v2)(*pointer) == ABI_SUCCESS) vgpu__give_back(tenant, gpu, reserved);
       return vgpu__refusal(tenant);
     }
     if (real > reserved) reserved = real;
   }
-  return vgpu__settle(tenant, result, KIND_POINTER, result == ABI_SUCCESS ? *pointer : 0, reserved, vgpu__context_number());
+  return vgpu__settle(tenant, gpu, result, KIND_POINTER, result == ABI_SUCCESS ? *pointer : 0, reserved, vgpu__context_number());
 }
 
 abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, unsigned height, unsigned element) {
@@ -128,11 +131,11 @@ abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, u
   abi_result result = (call);                                                                              \
   if (known) {                                                                                             \
     if (UNLIKELY(result != ABI_SUCCESS)) {                                                                 \
-      vgpu__table_put(record.tenant, kind, (uint64_t)(key), record.bytes, record.context);                 \
+      vgpu__table_put(record.tenant, record.gpu, kind, (uint64_t)(key), record.bytes, record.context);     \
     } else if (freed_in_order) {                                                                           \
     } else {                                                                                               \
       if (kind == KIND_POOL) vgpu__pool_freed(&record, 1, NULL);                                           \
-      else vgpu__give_back(record.tenant, record.bytes); /* to its payer */                                 \
+      else vgpu__give_back(record.tenant, record.gpu, record.bytes); /* to its payer */                     \
       vgpu__pools_settle();                         /* the driver may have waited for all work */          \
     }                                                                                                      \
   }                                                                                                        \
@@ -165,15 +168,16 @@ abi_result cuMemCreate(uint64_t *handle, size_t size, const struct abi_mem_prop 
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   if (!on_device || !vgpu__is_charged(tenant)) return REAL(cuMemCreate)(handle, size, property, flags);
   CHANGING();
-  if (vgpu__reserve_or_trim(tenant, size) != 0) return vgpu__refusal(tenant);
+  int gpu = vgpu__gpu_of(tenant, property->location_id);
+  if (vgpu__reserve_or_trim(tenant, gpu, size) != 0) return vgpu__refusal(tenant);
   abi_result result;
   do {
     vgpu__lock(&vgpu__vmm_call); /* the last unmap frees a handle, and the driver could reuse it before that is noted */
     result = REAL(cuMemCreate)(handle, size, property, flags);
-    if (result == ABI_SUCCESS) vgpu__vmm_created(tenant, *handle, size);
+    if (result == ABI_SUCCESS) vgpu__vmm_created(tenant, gpu, *handle, size);
     vgpu__unlock(&vgpu__vmm_call);
   } while (result == ABI_OUT_OF_MEMORY && vgpu__await_room(tenant));
-  if (result != ABI_SUCCESS) vgpu__give_back(tenant, size);
+  if (result != ABI_SUCCESS) vgpu__give_back(tenant, gpu, size);
   return result;
 }
 
@@ -206,7 +210,7 @@ abi_result cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, uint64_t ha
 
 abi_result cuMemUnmap(CUdeviceptr pointer, size_t size) {
   CHANGING();
-  struct vgpu_sums sums = {{0}};
+  struct vgpu_sums sums = {{{0}}};
   vgpu__lock(&vgpu__vmm_call);
   abi_result result = REAL(cuMemUnmap)(pointer, size);
   if (result == ABI_SUCCESS) vgpu__vmm_unmapped(pointer, size, &sums);
@@ -222,10 +226,12 @@ static int vgpu__limited(const struct vgpu_tenant *tenant, uint64_t *quota) {
   return LOAD_ACQUIRE(tenant->mode) == VGPU_ATTACHED;
 }
 
-static uint64_t vgpu__free_of(const struct vgpu_tenant *tenant, uint64_t quota, uint64_t really_free) {
+/* On the GPU of the current context. */
+static uint64_t vgpu__free_of(struct vgpu_tenant *tenant, uint64_t quota, uint64_t really_free) {
   vgpu__pools_settle();
   if (UNLIKELY(LOAD(vgpu__measure_pending))) vgpu__measure_settle();
-  uint64_t used = vgpu__lease_bytes(tenant);
+  int gpu = vgpu__gpu_here(tenant);
+  uint64_t used = gpu < 0 ? quota : vgpu__lease_bytes(tenant, gpu);
   uint64_t left = used < quota ? quota - used : 0;
   return left < really_free ? left : really_free;
 }
@@ -282,7 +288,7 @@ static void vgpu__count_host(const struct vgpu_tenant *tenant, uint64_t bytes, i
 static abi_result vgpu__pinned(abi_result result, void **pointer, uint64_t bytes) {
   const struct vgpu_tenant *tenant = vgpu_tenant_current();
   if (result == ABI_SUCCESS && pointer != NULL && LOAD(tenant->mode) == VGPU_ATTACHED) {
-    if (vgpu__table_put(tenant, KIND_HOST, (uint64_t)(uintptr_t)*pointer, bytes, 0) == 0) vgpu__count_host(tenant, bytes, 1);
+    if (vgpu__table_put(tenant, 0, KIND_HOST, (uint64_t)(uintptr_t)*pointer, bytes, 0) == 0) vgpu__count_host(tenant, bytes, 1);
   }
   return result;
 }
@@ -305,7 +311,7 @@ static abi_result vgpu__unpin(void *pointer, abi_result (*unpin)(void *)) {
   abi_result result = unpin(pointer);
   if (!known) return result;
   if (result == ABI_SUCCESS) vgpu__count_host(record.tenant, record.bytes, -1);
-  else vgpu__table_put(record.tenant, KIND_HOST, (uint64_t)(uintptr_t)pointer, record.bytes, 0);
+  else vgpu__table_put(record.tenant, 0, KIND_HOST, (uint64_t)(uintptr_t)pointer, record.bytes, 0);
   return result;
 }
 

@@ -15,17 +15,18 @@ static struct vgpu_primary *vgpu__primary(CUdevice device) {
 
 static void vgpu__uncharge(struct vgpu_primary *primary, struct vgpu_sums *sums) {
   const struct vgpu_tenant *tenant = primary->charged;
-  if (tenant != NULL) sums->bytes[tenant->index] += primary->bytes;
+  if (tenant != NULL && primary->gpu >= 0) sums->bytes[tenant->index][primary->gpu] += primary->bytes;
   STORE_RELEASE(primary->charged, NULL);
   STORE(primary->bytes, 0);
   vgpu__measure_soon();
 }
 
 /* After the context was made. 0; -1: it holds more than there is room for, and must be undone. Its lock held. */
-static int vgpu__primary_charge(struct vgpu_primary *primary, struct vgpu_tenant *tenant) {
+static int vgpu__primary_charge(struct vgpu_primary *primary, struct vgpu_tenant *tenant, int gpu) {
   uint64_t bytes = tenant->context_bytes;
-  int fits = vgpu__measure_context(tenant, &bytes);
+  int fits = vgpu__measure_context(tenant, gpu, &bytes);
   STORE(primary->bytes, bytes);
+  STORE(primary->gpu, gpu);
   STORE_RELEASE(primary->charged, tenant);
   vgpu__measure_soon();
   return fits;
@@ -38,7 +39,7 @@ static abi_result vgpu__primary_drop(struct vgpu_primary *primary, abi_result (*
   abi_result result = release(device);
   if (result == ABI_SUCCESS && primary->retained > 0) primary->retained--;
   if (result == ABI_SUCCESS && last) {
-    struct vgpu_sums sums = {{0}};
+    struct vgpu_sums sums = {{{0}}};
     vgpu__uncharge(primary, &sums);
     vgpu__context_gone(primary->handle, &sums);
   }
@@ -52,8 +53,8 @@ abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   vgpu__lock(&primary->lock);
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   CUcontext before = context == NULL ? NULL : *context;
-  int fresh, fits = 1;
-  if (vgpu__primary_charge_wait(primary, tenant, &fresh) != 0) {
+  int fresh, fits = 1, gpu = vgpu__gpu_of(tenant, device);
+  if (vgpu__primary_charge_wait(primary, tenant, gpu, &fresh) != 0) {
     vgpu__unlock(&primary->lock);
     vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)tenant->context_bytes);
     return vgpu__refusal(tenant);
@@ -63,13 +64,13 @@ abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   if (result == ABI_SUCCESS) {
     if (context != NULL) STORE_RELEASE(primary->handle, *context);
     primary->retained++;
-    if (fresh) fits = vgpu__primary_charge(primary, tenant) == 0;
+    if (fresh) fits = vgpu__primary_charge(primary, tenant, gpu) == 0;
     if (!fits && vgpu__primary_drop(primary, REAL(cuDevicePrimaryCtxRelease_v2), device) == ABI_SUCCESS) {
       if (context != NULL) *context = before;
       result = ABI_OUT_OF_MEMORY;
     }
   } else if (fresh) {
-    vgpu__give_back(tenant, tenant->context_bytes);
+    vgpu__give_back(tenant, gpu, tenant->context_bytes);
   }
   if (fresh) vgpu__load_ends();
   vgpu__unlock(&primary->lock);
@@ -102,7 +103,7 @@ static abi_result vgpu__reset(abi_result (*reset)(CUdevice), CUdevice device) {
   vgpu__context_going(primary->handle);
   abi_result result = reset(device);
   if (result == ABI_SUCCESS && primary->handle != NULL) {
-    struct vgpu_sums sums = {{0}};
+    struct vgpu_sums sums = {{{0}}};
     vgpu__uncharge(primary, &sums);
     vgpu__context_gone(primary->handle, &sums);
     vgpu__pools_reset(device);
@@ -136,14 +137,14 @@ static abi_result vgpu__green_destroy(struct vgpu_primary *primary, void *green)
   if (last) vgpu__context_going(primary->handle);
   abi_result result = REAL(cuGreenCtxDestroy)(green);
   if (result != ABI_SUCCESS) {
-    if (known) vgpu__table_put(record.tenant, KIND_GREEN, (uint64_t)(uintptr_t)green, record.bytes, 0);
+    if (known) vgpu__table_put(record.tenant, 0, KIND_GREEN, (uint64_t)(uintptr_t)green, record.bytes, 0);
     return result;
   }
-  struct vgpu_sums sums = {{0}};
+  struct vgpu_sums sums = {{{0}}};
   if (known && primary->retained > 0) primary->retained--;
   vgpu__context_gone(view, &sums);
   if (last) {
-    sums = (struct vgpu_sums){{0}};
+    sums = (struct vgpu_sums){{{0}}};
     vgpu__uncharge(primary, &sums);
     vgpu__context_gone(primary->handle, &sums);
   }
@@ -159,9 +160,9 @@ static int vgpu__green_made(struct vgpu_primary *primary, struct vgpu_tenant *te
     REAL(cuDevicePrimaryCtxRelease_v2)(device);
   }
   primary->retained++;
-  int fits = primary->charged != NULL ? 0 : vgpu__primary_charge(primary, tenant);
+  int fits = primary->charged != NULL ? 0 : vgpu__primary_charge(primary, tenant, vgpu__gpu_of(tenant, device));
   /* the byte count of the record holds the device number + 1 */
-  vgpu__table_put(tenant, KIND_GREEN, (uint64_t)(uintptr_t)green, ((uint64_t)device + 1) * SHM_MEMORY_UNIT, 0);
+  vgpu__table_put(tenant, 0, KIND_GREEN, (uint64_t)(uintptr_t)green, ((uint64_t)device + 1) * SHM_MEMORY_UNIT, 0);
   vgpu__green_view(green, primary);
   return fits;
 }
@@ -173,15 +174,15 @@ abi_result cuGreenCtxCreate(void **green, void *descriptor, CUdevice device, uns
   CHANGING();
   if (tenant == &vgpu__ended) return ABI_NOT_PERMITTED;
   vgpu__lock(&primary->lock);
-  int fresh, fits = 1;
-  if (vgpu__primary_charge_wait(primary, tenant, &fresh) != 0) {
+  int fresh, fits = 1, gpu = vgpu__gpu_of(tenant, device);
+  if (vgpu__primary_charge_wait(primary, tenant, gpu, &fresh) != 0) {
     vgpu__unlock(&primary->lock);
     return vgpu__refusal(tenant);
   }
   vgpu__load_begins();
   abi_result result = REAL(cuGreenCtxCreate)(green, descriptor, device, flags);
   if (result != ABI_SUCCESS) {
-    if (fresh) vgpu__give_back(tenant, tenant->context_bytes);
+    if (fresh) vgpu__give_back(tenant, gpu, tenant->context_bytes);
   } else {
     fits = vgpu__green_made(primary, tenant, *green, device) == 0;
     if (!fits && vgpu__green_destroy(primary, *green) == ABI_SUCCESS) result = ABI_OUT_OF_MEMORY;

@@ -19,7 +19,7 @@ static abi_result vgpu__stream_made(abi_result result, const CUstream *stream) {
   if (result != ABI_SUCCESS || stream == NULL || !vgpu__are_several()) return result;
   /* A stream that was destroyed with its context may have left a record. */
   vgpu__stream_gone(*stream);
-  if (tenant->index != 0) vgpu__table_put(tenant, KIND_STREAM, (uint64_t)(uintptr_t)*stream, 0, vgpu__context_number());
+  if (tenant->index != 0) vgpu__table_put(tenant, 0, KIND_STREAM, (uint64_t)(uintptr_t)*stream, 0, vgpu__context_number());
   return result;
 }
 
@@ -66,7 +66,7 @@ abi_result vgpu__graph_made(abi_result result, const CUgraphExec *graph) {
   const struct vgpu_tenant *tenant = vgpu_tenant_current();
   if (result != ABI_SUCCESS || graph == NULL || !vgpu__are_several()) return result;
   /* Also for the first tenant: with several tenants its graph may be launched into another tenant's stream. */
-  vgpu__table_put(tenant, KIND_GRAPH, (uint64_t)(uintptr_t)*graph, 0, vgpu__context_number());
+  vgpu__table_put(tenant, 0, KIND_GRAPH, (uint64_t)(uintptr_t)*graph, 0, vgpu__context_number());
   __atomic_fetch_add(&graphs_epoch, 1, __ATOMIC_RELEASE);
   return result;
 }

@@ -45,9 +45,9 @@ static enum context_kind vgpu__kind_of(CUcontext handle, CUdevice *device) {
 }
 
 /* The context exists already, so a charge without room is owed after the measurement. */
-static uint64_t vgpu__charge_late(struct vgpu_tenant *tenant) {
+static uint64_t vgpu__charge_late(struct vgpu_tenant *tenant, int gpu) {
   vgpu__log("a context was made by an unknown function; charged now");
-  return vgpu__reserve_part(tenant, tenant->context_bytes);
+  return vgpu__reserve_part(tenant, gpu, tenant->context_bytes);
 }
 
 /*
@@ -63,13 +63,15 @@ void vgpu__context_used(struct vgpu_context *context) {
   int charged = vgpu__is_paid_for(context);
   if (!charged && REAL(cuCtxGetCurrent)(&now) == ABI_SUCCESS && now == handle) {
     enum context_kind kind = vgpu__kind_of(handle, &device);
+    int gpu = kind == CONTEXT_GONE ? 0 : vgpu__gpu_of(tenant, device);
     if (kind == CONTEXT_OTHER) {
-      vgpu__table_put(tenant, KIND_CONTEXT, (uint64_t)(uintptr_t)handle, vgpu__charge_late(tenant), 0);
+      vgpu__table_put(tenant, gpu, KIND_CONTEXT, (uint64_t)(uintptr_t)handle, vgpu__charge_late(tenant, gpu), 0);
       charged = 1;
     } else if (kind == CONTEXT_PRIMARY && vgpu__try_lock(&vgpu__primaries[device].lock)) {
       struct vgpu_primary *primary = &vgpu__primaries[device];
       if (primary->charged == NULL) {
-        STORE(primary->bytes, vgpu__charge_late(tenant));
+        STORE(primary->bytes, vgpu__charge_late(tenant, gpu));
+        STORE(primary->gpu, gpu);
         STORE_RELEASE(primary->charged, tenant);
       }
       STORE_RELEASE(primary->handle, handle);
@@ -82,78 +84,104 @@ void vgpu__context_used(struct vgpu_context *context) {
   vgpu__unlock(&vgpu__made_lock);
 }
 
-static int64_t vgpu__adjust(struct vgpu_tenant *tenant, uint64_t *held, int64_t bytes) {
+static int64_t vgpu__adjust(struct vgpu_tenant *tenant, int gpu, uint64_t *held, int64_t bytes) {
   if (bytes > 0) {
-    uint64_t part = vgpu__reserve_part(tenant, (uint64_t)bytes);
+    uint64_t part = vgpu__reserve_part(tenant, gpu, (uint64_t)bytes);
     STORE(*held, *held + part);
     return (int64_t)part;
   }
   uint64_t less = (uint64_t)-bytes < *held ? (uint64_t)-bytes : *held;
   STORE(*held, *held - less);
-  vgpu__give_back(tenant, less);
+  vgpu__give_back(tenant, gpu, less);
   return -(int64_t)less;
 }
 
-int64_t vgpu__context_adjust(int64_t bytes) {
-  int64_t changed = 0;
+/* Whether the primary context is charged to an account there. Its lock held, or it is looked at again. */
+static int vgpu__primary_is_there(const struct vgpu_primary *primary, const struct vgpu_spot *spot) {
+  const struct vgpu_tenant *tenant = LOAD_ACQUIRE(primary->charged);
+  return tenant != NULL && vgpu__spot_has(spot, tenant, LOAD(primary->gpu));
+}
+
+/* Finds the record of a context there. 0: there is none. */
+static int vgpu__find_there(int index, const struct vgpu_spot *spot, uint64_t *key, struct vgpu_record *record) {
+  *key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(vgpu__contexts[index].handle);
+  return *key != 0 && vgpu__table_find(KIND_CONTEXT, *key, record) && vgpu__spot_has(spot, record->tenant, record->gpu);
+}
+
+/* Takes off what was charged later, for the debts there. Returns the bytes. */
+static uint64_t vgpu__overhead_there(const struct vgpu_spot *spot, uint64_t bytes) {
+  uint64_t taken = 0;
   struct vgpu_tenant *tenant;
-  for (unsigned i = 0; bytes < 0 && (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
-    changed -= (int64_t)vgpu__overhead_less(tenant, (uint64_t)(changed - bytes));
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    for (int gpu = 0; gpu < vgpu__gpus(tenant) && taken < bytes; gpu++) {
+      if (vgpu__spot_has(spot, tenant, gpu)) taken += vgpu__overhead_less(tenant, gpu, bytes - taken);
+    }
   }
+  return taken;
+}
+
+int64_t vgpu__context_adjust(const struct vgpu_spot *spot, int64_t bytes) {
+  int64_t changed = bytes < 0 ? -(int64_t)vgpu__overhead_there(spot, (uint64_t)-bytes) : 0;
   for (int i = 0; i < VGPU_DEVICES && changed != bytes; i++) {
-    if (LOAD_ACQUIRE(vgpu__primaries[i].charged) == NULL || !vgpu__try_lock(&vgpu__primaries[i].lock)) continue;
-    if (vgpu__primaries[i].charged != NULL) changed += vgpu__adjust(vgpu__primaries[i].charged, &vgpu__primaries[i].bytes, bytes - changed);
-    vgpu__unlock(&vgpu__primaries[i].lock);
+    struct vgpu_primary *primary = &vgpu__primaries[i];
+    if (!vgpu__primary_is_there(primary, spot) || !vgpu__try_lock(&primary->lock)) continue;
+    if (vgpu__primary_is_there(primary, spot)) changed += vgpu__adjust(primary->charged, primary->gpu, &primary->bytes, bytes - changed);
+    vgpu__unlock(&primary->lock);
   }
   if (changed == bytes || !vgpu__try_lock(&vgpu__made_lock)) return changed;
   for (int i = 0; i < VGPU_CONTEXTS && changed != bytes; i++) {
-    uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(vgpu__contexts[i].handle);
+    uint64_t key;
     struct vgpu_record record;
-    if (key == 0 || !vgpu__table_take(KIND_CONTEXT, key, &record)) continue;
-    changed += vgpu__adjust(record.tenant, &record.bytes, bytes - changed);
-    vgpu__table_put(record.tenant, KIND_CONTEXT, key, record.bytes, 0);
+    if (!vgpu__find_there(i, spot, &key, &record) || !vgpu__table_take(KIND_CONTEXT, key, &record)) continue;
+    changed += vgpu__adjust(record.tenant, record.gpu, &record.bytes, bytes - changed);
+    vgpu__table_put(record.tenant, record.gpu, KIND_CONTEXT, key, record.bytes, 0);
   }
   vgpu__unlock(&vgpu__made_lock);
   return changed;
 }
 
-int vgpu__context_add(uint64_t bytes) {
+int vgpu__context_add(const struct vgpu_spot *spot, uint64_t bytes) {
   int added = 0;
   for (int i = 0; i < VGPU_DEVICES && !added; i++) {
-    if (LOAD_ACQUIRE(vgpu__primaries[i].charged) == NULL) continue;
-    vgpu__lock(&vgpu__primaries[i].lock);
-    added = vgpu__primaries[i].charged != NULL && vgpu__reserve_now(vgpu__primaries[i].charged, bytes) == 0;
-    if (added) STORE(vgpu__primaries[i].bytes, vgpu__primaries[i].bytes + bytes);
-    vgpu__unlock(&vgpu__primaries[i].lock);
+    struct vgpu_primary *primary = &vgpu__primaries[i];
+    if (!vgpu__primary_is_there(primary, spot)) continue;
+    vgpu__lock(&primary->lock);
+    added = vgpu__primary_is_there(primary, spot) && vgpu__reserve_now(primary->charged, primary->gpu, bytes) == 0;
+    if (added) STORE(primary->bytes, primary->bytes + bytes);
+    vgpu__unlock(&primary->lock);
   }
   if (added) return 1;
   vgpu__lock(&vgpu__made_lock);
   for (int i = 0; i < VGPU_CONTEXTS && !added; i++) {
-    uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(vgpu__contexts[i].handle);
+    uint64_t key;
     struct vgpu_record record;
-    if (key == 0 || !vgpu__table_take(KIND_CONTEXT, key, &record)) continue;
-    added = vgpu__reserve_now(record.tenant, bytes) == 0;
-    vgpu__table_put(record.tenant, KIND_CONTEXT, key, record.bytes + (added ? bytes : 0), 0);
+    if (!vgpu__find_there(i, spot, &key, &record) || !vgpu__table_take(KIND_CONTEXT, key, &record)) continue;
+    added = vgpu__reserve_now(record.tenant, record.gpu, bytes) == 0;
+    vgpu__table_put(record.tenant, record.gpu, KIND_CONTEXT, key, record.bytes + (added ? bytes : 0), 0);
   }
   vgpu__unlock(&vgpu__made_lock);
   return added;
 }
 
-struct vgpu_tenant *vgpu__contexts_payer(void) {
+struct vgpu_tenant *vgpu__contexts_payer(const struct vgpu_spot *spot, int *gpu) {
   struct vgpu_record record;
   for (int i = 0; i < VGPU_DEVICES; i++) {
     struct vgpu_tenant *tenant = LOAD_ACQUIRE(vgpu__primaries[i].charged);
-    if (tenant != NULL) return tenant;
+    *gpu = LOAD(vgpu__primaries[i].gpu);
+    if (tenant != NULL && vgpu__spot_has(spot, tenant, *gpu)) return tenant;
   }
   for (int i = 0; i < VGPU_CONTEXTS; i++) {
-    uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(vgpu__contexts[i].handle);
-    if (key != 0 && vgpu__table_find(KIND_CONTEXT, key, &record)) return record.tenant;
+    uint64_t key;
+    if (!vgpu__find_there(i, spot, &key, &record)) continue;
+    *gpu = record.gpu;
+    return record.tenant;
   }
   return NULL;
 }
 
 uint64_t vgpu__contexts_bytes(const struct vgpu_tenant *tenant) {
-  uint64_t sum = LOAD(tenant->overhead_units) * SHM_MEMORY_UNIT;
+  uint64_t sum = 0;
+  for (int gpu = 0; gpu < vgpu__gpus(tenant); gpu++) sum += LOAD(tenant->overhead_units[gpu]) * SHM_MEMORY_UNIT;
   for (int i = 0; i < VGPU_DEVICES; i++) {
     if (LOAD_ACQUIRE(vgpu__primaries[i].charged) == tenant) sum += LOAD(vgpu__primaries[i].bytes);
   }
@@ -165,7 +193,10 @@ uint64_t vgpu__contexts_bytes(const struct vgpu_tenant *tenant) {
   return sum;
 }
 
-int vgpu__contexts_any(void) { return vgpu__contexts_payer() != NULL; }
+int vgpu__contexts_any(const struct vgpu_spot *spot) {
+  int gpu;
+  return vgpu__contexts_payer(spot, &gpu) != NULL;
+}
 
 void vgpu__context_charge_forget(void) {
   for (int i = 0; i < VGPU_DEVICES; i++) vgpu__primaries[i] = (struct vgpu_primary){.handle = NULL};

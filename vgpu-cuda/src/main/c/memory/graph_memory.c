@@ -9,6 +9,7 @@
 #include "memory.h"
 
 enum { DEVICES = 64, DEPTH = 8, NODE_GRAPH = 4, NODE_ALLOC = 10, NODE_CONDITIONAL = 13, ATTRIBUTE_USED = 0, ATTRIBUTE_RESERVED = 2 };
+enum { SEVERAL = DEVICES + 1, FIRST_PLACE = 1536 };
 
 static const uint64_t STEP = (uint64_t)32 << 20;
 
@@ -45,7 +46,7 @@ static void vgpu__account_settle(struct account *account, CUdevice device, uint3
     if (part == 0) continue;
     account->charged[who] -= part;
     account->sum -= part;
-    vgpu__give_back(vgpu__tenants[who], part);
+    vgpu__give_back(vgpu__tenants[who], vgpu__gpu_of(vgpu__tenants[who], device), part);
   }
 }
 
@@ -82,6 +83,7 @@ void vgpu__graph_memory_reset(CUdevice device) { vgpu__account_look(device); }
 
 struct content {
   uint64_t bytes; /* of allocation nodes */
+  unsigned place; /* their device + 1; SEVERAL: on several; 0: none was seen */
   int condition;  /* a conditional node, or something that could not be looked at */
 };
 
@@ -94,6 +96,9 @@ static void vgpu__node_content(void *node, int depth, struct content *content) {
   if (REAL(cuGraphNodeGetType)(node, &type) != ABI_SUCCESS || type == NODE_CONDITIONAL) content->condition = 1;
   if (type == NODE_ALLOC && REAL(cuGraphMemAllocNodeGetParams)(node, &params) == ABI_SUCCESS) {
     content->bytes += (params.bytes + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
+    int device = params.pool.location_id;
+    unsigned place = device < 0 || device >= DEVICES ? (unsigned)SEVERAL : (unsigned)device + 1;
+    content->place = content->place == 0 || content->place == place ? place : (unsigned)SEVERAL;
   }
   if (type != NODE_GRAPH) return;
   if (REAL(cuGraphChildGraphNodeGetGraph)(node, &child) == ABI_SUCCESS) vgpu__graph_content(child, depth + 1, content);
@@ -127,7 +132,10 @@ void vgpu__graph_memory_made(void *graph, CUgraphExec exec) {
   if (LIKELY(!LOAD(vgpu__graph_memory_seen)) || exec == NULL) return;
   struct content content = {.bytes = 0};
   vgpu__graph_content(graph, 0, &content);
-  if (content.bytes > 0) vgpu__table_put(vgpu_tenant_current(), KIND_GRAPH_MEMORY, (uint64_t)(uintptr_t)exec, content.bytes, 0);
+  /* the context's number of the record holds the place, beyond the numbers of contexts and pools */
+  if (content.bytes > 0) {
+    vgpu__table_put(vgpu_tenant_current(), 0, KIND_GRAPH_MEMORY, (uint64_t)(uintptr_t)exec, content.bytes, FIRST_PLACE + content.place);
+  }
 }
 
 void vgpu__graph_memory_gone(CUgraphExec exec) {
@@ -137,21 +145,38 @@ void vgpu__graph_memory_gone(CUgraphExec exec) {
 
 /* ---- launches ---- */
 
+/*
+ * The device that a graph's allocation nodes are on. For a lease with an account for each GPU it must be a single one.
+ * -1: unknown.
+ */
+static CUdevice vgpu__graph_device(const struct vgpu_record *record) {
+  CUdevice device = -1;
+  if (record->tenant->gpus > 1) {
+    unsigned place = record->context - FIRST_PLACE;
+    return place > DEVICES ? -1 : (CUdevice)place - 1;
+  }
+  return REAL(cuCtxGetDevice)(&device) != ABI_SUCCESS || device >= DEVICES ? -1 : device;
+}
+
 /* The launch may wait at the gate. No lock is held meanwhile, and pending bytes are not given back. */
 abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge *charge) {
   struct vgpu_record record;
-  CUdevice device = -1;
   charge->device = -1;
   if (!vgpu__table_find(KIND_GRAPH_MEMORY, (uint64_t)(uintptr_t)exec, &record) || !vgpu__is_charged(record.tenant)) {
     return ABI_SUCCESS;
   }
-  if (REAL(cuCtxGetDevice)(&device) != ABI_SUCCESS || device < 0 || device >= DEVICES) return ABI_SUCCESS;
+  CUdevice device = vgpu__graph_device(&record);
+  if (device < 0 && record.tenant->gpus > 1) {
+    vgpu__log("a graph allocates on several GPUs, for which this lease has accounts of their own: refused");
+    return ABI_OUT_OF_MEMORY;
+  }
+  if (device < 0) return ABI_SUCCESS;
   struct account *account = &accounts[device];
   for (int again = 0;; again++) {
     vgpu__lock(&account->lock);
     uint64_t coming = vgpu__coming(account, device, record.bytes);
     uint64_t missing = coming > account->sum ? coming - account->sum : 0;
-    if (missing == 0 || vgpu__reserve(record.tenant, missing) == 0) {
+    if (missing == 0 || vgpu__reserve(record.tenant, vgpu__gpu_of(record.tenant, device), missing) == 0) {
       account->charged[record.tenant->index] += missing;
       account->sum += missing;
       account->pending += record.bytes;
@@ -174,7 +199,7 @@ void vgpu__graph_memory_after(const struct vgpu_graph_charge *charge) {
   if (vgpu__figure(charge->device, ATTRIBUTE_RESERVED, &reserved)) {
     if (reserved > account->sum) { /* more than the steps reserved: charged if there is room, else logged */
       uint64_t more = reserved - account->sum;
-      if (vgpu__reserve(charge->tenant, more) == 0) {
+      if (vgpu__reserve(charge->tenant, vgpu__gpu_of(charge->tenant, charge->device), more) == 0) {
         account->charged[index] += more;
         account->sum += more;
       } else {

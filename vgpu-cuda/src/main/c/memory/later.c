@@ -12,6 +12,7 @@ struct later {
   struct vgpu_context *context;
   CUstream stream;
   struct vgpu_tenant *tenant;
+  int gpu; /* the account */
   uint64_t bytes;
   unsigned pool; /* the pool that may be empty then; 0: none */
 };
@@ -30,7 +31,7 @@ static struct later *vgpu__later_entry(const struct later *wanted) {
       if (vacant == NULL) vacant = entry;
     } else if (entry->stream == wanted->stream && entry->context == wanted->context && entry->tenant == wanted->tenant &&
                /* each thread has its own stream of that name */
-               entry->pool == wanted->pool && wanted->stream != ABI_STREAM_PER_THREAD) {
+               entry->pool == wanted->pool && entry->gpu == wanted->gpu && wanted->stream != ABI_STREAM_PER_THREAD) {
       return entry;
     }
   }
@@ -48,11 +49,20 @@ CUcontext vgpu__stream_context(CUstream stream) {
   return handle;
 }
 
-int vgpu__later(CUstream stream, CUcontext handle, struct vgpu_tenant *tenant, uint64_t bytes, unsigned pool) {
+CUdevice vgpu__stream_device(const struct vgpu_tenant *tenant, CUstream stream) {
+  CUdevice device = -1;
+  CUcontext ours, context = tenant->gpus > 1 ? vgpu__stream_context(stream) : NULL;
+  int entered = context != NULL && REAL(cuCtxPushCurrent_v2)(context) == ABI_SUCCESS;
+  if (REAL(cuCtxGetDevice)(&device) != ABI_SUCCESS) device = -1;
+  if (entered) REAL(cuCtxPopCurrent_v2)(&ours);
+  return device;
+}
+
+int vgpu__later(CUstream stream, CUcontext handle, struct vgpu_tenant *tenant, int gpu, uint64_t bytes, unsigned pool) {
   int done = -1;
   struct vgpu_context *context = handle == NULL ? NULL : vgpu__context_of(handle);
   if (context == NULL || vgpu__is_capturing(stream)) return -1;
-  struct later wanted = {.context = context, .stream = stream, .tenant = tenant, .bytes = bytes, .pool = pool};
+  struct later wanted = {.context = context, .stream = stream, .tenant = tenant, .gpu = gpu, .bytes = bytes, .pool = pool};
   int entered = vgpu__context_enter(context);
   vgpu__lock(&later_lock);
   struct later *entry = vgpu__later_entry(&wanted);
@@ -102,7 +112,7 @@ int vgpu__later_settle(void) {
   int any = 0;
   while (LOAD_ACQUIRE(pending) != 0 && vgpu__later_take(&one)) {
     if (one.pool != 0) vgpu__pool_reached(one.pool);
-    else vgpu__give_back(one.tenant, one.bytes);
+    else vgpu__give_back(one.tenant, one.gpu, one.bytes);
     any = 1;
   }
   return any;
@@ -124,7 +134,7 @@ void vgpu__later_drop(const struct vgpu_context *context) {
     vgpu__unlock(&later_lock);
     if (one.event == NULL) continue;
     if (one.pool != 0) vgpu__pool_reached(one.pool);
-    else vgpu__give_back(one.tenant, one.bytes);
+    else vgpu__give_back(one.tenant, one.gpu, one.bytes);
   }
 }
 

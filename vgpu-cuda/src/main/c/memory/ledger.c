@@ -1,7 +1,8 @@
 /*
- * The lease's memory: one word for all its processes, changed by compare-and-swap. Before a change this process writes
- * its intent into its slot; afterwards a receipt is written there. So the seat knows how much a dead process held,
- * wherever it died. docs/memory-ledger.md has the proof.
+ * The lease's memory: one word for all its processes, changed by compare-and-swap; on several GPUs one word for each.
+ * `gpu` is the number of the account (VGPU_NO_GPU: the lease has none there). Before a change this process writes its
+ * intent into its slot; afterwards a receipt is written there. So the seat knows how much a dead process held, wherever
+ * it died. docs/memory-ledger.md has the proof.
  */
 #include "memory.h"
 
@@ -13,14 +14,14 @@ enum { TRIES = 1 << 20 };
 static uint64_t vgpu__units(uint64_t bytes) { return bytes / SHM_MEMORY_UNIT + (bytes % SHM_MEMORY_UNIT != 0); }
 
 /* Makes sure that the last change seen in `word` has a receipt in its owner's slot. Returns 0: read the word again. */
-static int vgpu__help(const struct vgpu_tenant *tenant, uint64_t word) {
+static int vgpu__help(const struct vgpu_tenant *tenant, int gpu, uint64_t word) {
   uint64_t who = word >> SHM_MEMORY_SLOT_SHIFT & SHM_MEMORY_SLOT_MASK;
   uint64_t seq = word & SHM_MEMORY_SEQ_MASK;
   if (who == tenant->slot_number || who >= SHM_SLOT_COUNT || seq == 0) return 1;
-  uint64_t *done = &tenant->slots[who].memory_done;
+  uint64_t *done = vgpu__done_of(&tenant->slots[who], gpu);
   uint64_t seen = __atomic_load_n(done, __ATOMIC_SEQ_CST);
   if ((seen & SHM_MEMORY_SEQ_MASK) == seq) return 1;
-  if (__atomic_load_n(&tenant->ledger->memory_word, __ATOMIC_SEQ_CST) != word) return 0;
+  if (__atomic_load_n(vgpu__word_of(tenant->ledger, gpu), __ATOMIC_SEQ_CST) != word) return 0;
   uint64_t next = ((seen >> SHM_MEMORY_SLOT_SHIFT) + 1) << SHM_MEMORY_SLOT_SHIFT | seq;
   /*
    * The CAS fails if a late helper of an older change has overwritten the receipt. Only a receipt that was seen or
@@ -33,27 +34,27 @@ static int vgpu__help(const struct vgpu_tenant *tenant, uint64_t word) {
  * Sequence numbers repeat after 2^20 changes. An old receipt, or one that a helper writes late, must not pass for the
  * receipt of the coming change.
  */
-static void vgpu__clear_receipt(struct shm_slot *slot, uint64_t seq) {
-  uint64_t seen = __atomic_load_n(&slot->memory_done, __ATOMIC_SEQ_CST);
+static void vgpu__clear_receipt(uint64_t *done, uint64_t seq) {
+  uint64_t seen = __atomic_load_n(done, __ATOMIC_SEQ_CST);
   for (int i = 0; i < 4 && ((seen & SHM_MEMORY_SEQ_MASK) == seq || seq == 1); i++) {
     uint64_t next = ((seen >> SHM_MEMORY_SLOT_SHIFT) + 1) << SHM_MEMORY_SLOT_SHIFT;
-    if (__atomic_compare_exchange_n(&slot->memory_done, &seen, next, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return;
+    if (__atomic_compare_exchange_n(done, &seen, next, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return;
   }
 }
 
 /* Adds delta to the word unless that exceeds the quota. Returns 0 or -1. ledger_lock held. */
-static int vgpu__change(struct vgpu_tenant *tenant, int64_t delta) {
+static int vgpu__change(struct vgpu_tenant *tenant, int gpu, int64_t delta) {
   struct shm_slot *slot = tenant->slot;
-  uint64_t own = __atomic_load_n(&slot->memory_own, __ATOMIC_RELAXED);
+  uint64_t *ours = vgpu__own_of(slot, gpu), own = __atomic_load_n(ours, __ATOMIC_RELAXED);
   uint64_t seq = (own + 1) & SHM_MEMORY_SEQ_MASK;
   if (seq == 0) seq = 1;
-  vgpu__clear_receipt(slot, seq);
+  vgpu__clear_receipt(vgpu__done_of(slot, gpu), seq);
   STORE(slot->memory_delta, delta);
-  STORE_RELEASE(slot->memory_seq, seq);
-  uint64_t *word = &tenant->ledger->memory_word;
+  STORE_RELEASE(slot->memory_seq, (uint64_t)gpu << SHM_MEMORY_GPU_SHIFT | seq);
+  uint64_t *word = vgpu__word_of(tenant->ledger, gpu);
   for (int i = 0; i < TRIES; i++) {
     uint64_t seen = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-    if (!vgpu__help(tenant, seen)) continue;
+    if (!vgpu__help(tenant, gpu, seen)) continue;
     int64_t units = (int64_t)(seen >> SHM_MEMORY_UNITS_SHIFT) + delta;
     if (units < 0) units = 0; /* only after a hostile write; the word cannot be negative */
     if (delta > 0 && (uint64_t)units > LOAD_ACQUIRE(tenant->grant->memory_limit) / SHM_MEMORY_UNIT) break;
@@ -61,7 +62,7 @@ static int vgpu__change(struct vgpu_tenant *tenant, int64_t delta) {
                     (uint64_t)tenant->slot_number << SHM_MEMORY_SLOT_SHIFT | seq;
     if (__atomic_compare_exchange_n(word, &seen, next, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
       uint64_t held = (own >> SHM_MEMORY_SLOT_SHIFT) + (uint64_t)delta;
-      STORE_RELEASE(slot->memory_own, held << SHM_MEMORY_SLOT_SHIFT | seq);
+      STORE_RELEASE(*ours, held << SHM_MEMORY_SLOT_SHIFT | seq);
       return 0;
     }
   }
@@ -69,108 +70,120 @@ static int vgpu__change(struct vgpu_tenant *tenant, int64_t delta) {
   return -1;
 }
 
-int vgpu__reserve_now(struct vgpu_tenant *tenant, uint64_t bytes) {
+int vgpu__reserve_now(struct vgpu_tenant *tenant, int gpu, uint64_t bytes) {
   if (UNLIKELY(!vgpu__is_charged(tenant))) return 0;
   uint64_t units = vgpu__units(bytes);
   int refused = LOAD(tenant->mode) == VGPU_DROPPED || (LOAD_ACQUIRE(tenant->grant->word) & SHM_GRANT_REVOKED) != 0 ||
-                units >= UINT64_MAX >> SHM_MEMORY_UNITS_SHIFT;
+                units >= UINT64_MAX >> SHM_MEMORY_UNITS_SHIFT || gpu < 0;
   if (!refused && units > 0) {
     vgpu__lock(&tenant->ledger_lock);
-    refused = vgpu__change(tenant, (int64_t)units) != 0;
+    refused = vgpu__change(tenant, gpu, (int64_t)units) != 0;
     vgpu__unlock(&tenant->ledger_lock);
   }
   if (refused) ADD(tenant->slot->denied, 1);
   return refused ? -1 : 0;
 }
 
-int vgpu__reserve(struct vgpu_tenant *tenant, uint64_t bytes) {
-  if (UNLIKELY(LOAD(vgpu__measure_pending)) && vgpu__measure_is_short(tenant, bytes)) vgpu__measure_settle();
-  return vgpu__reserve_now(tenant, bytes);
+int vgpu__reserve(struct vgpu_tenant *tenant, int gpu, uint64_t bytes) {
+  if (UNLIKELY(LOAD(vgpu__measure_pending)) && vgpu__measure_is_short(tenant, gpu, bytes)) vgpu__measure_settle();
+  return vgpu__reserve_now(tenant, gpu, bytes);
 }
 
-uint64_t vgpu__reserve_part(struct vgpu_tenant *tenant, uint64_t bytes) {
+uint64_t vgpu__reserve_part(struct vgpu_tenant *tenant, int gpu, uint64_t bytes) {
   for (int tries = 0; tries < 64; tries++) {
-    uint64_t quota = LOAD_ACQUIRE(tenant->grant->memory_limit), used = vgpu__lease_bytes(tenant);
+    uint64_t quota = LOAD_ACQUIRE(tenant->grant->memory_limit), used = vgpu__lease_bytes(tenant, gpu);
     uint64_t room = (used < quota ? quota - used : 0) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
     uint64_t part = bytes < room ? bytes : room;
-    if (part == 0 || vgpu__reserve_now(tenant, part) == 0) return part;
+    if (part == 0 || vgpu__reserve_now(tenant, gpu, part) == 0) return part;
   }
   return 0;
 }
 
 /* ledger_lock held. */
-static void vgpu__return_units(struct vgpu_tenant *tenant, uint64_t units) {
-  uint64_t held = LOAD(tenant->slot->memory_own) >> SHM_MEMORY_SLOT_SHIFT;
-  units += tenant->owed_units;
+static void vgpu__return_units(struct vgpu_tenant *tenant, int gpu, uint64_t units) {
+  uint64_t held = LOAD(*vgpu__own_of(tenant->slot, gpu)) >> SHM_MEMORY_SLOT_SHIFT;
+  units += tenant->owed_units[gpu];
   if (units > held) units = held;
-  if (units > 0) tenant->owed_units = vgpu__change(tenant, -(int64_t)units) == 0 ? 0 : units;
+  if (units > 0) tenant->owed_units[gpu] = vgpu__change(tenant, gpu, -(int64_t)units) == 0 ? 0 : units;
 }
 
 /*
  * Keeps up to `units` charged to pay the debt: memory that contexts and modules hold already. Returns the units kept.
  * ledger_lock held.
  */
-static uint64_t vgpu__pay(struct vgpu_tenant *tenant, uint64_t units) {
-  uint64_t paid = units < tenant->debt_units ? units : tenant->debt_units;
-  STORE(tenant->debt_units, tenant->debt_units - paid);
-  STORE(tenant->overhead_units, tenant->overhead_units + paid);
+static uint64_t vgpu__pay(struct vgpu_tenant *tenant, int gpu, uint64_t units) {
+  uint64_t debt = tenant->debt_units[gpu], paid = units < debt ? units : debt;
+  STORE(tenant->debt_units[gpu], debt - paid);
+  STORE(tenant->overhead_units[gpu], tenant->overhead_units[gpu] + paid);
   return paid;
 }
 
-void vgpu__give_back(struct vgpu_tenant *tenant, uint64_t bytes) {
+void vgpu__give_back(struct vgpu_tenant *tenant, int gpu, uint64_t bytes) {
   uint64_t units = vgpu__units(bytes);
-  if (LOAD(tenant->mode) != VGPU_ATTACHED || units == 0) return;
+  if (LOAD(tenant->mode) != VGPU_ATTACHED || units == 0 || gpu < 0) return;
   vgpu__lock(&tenant->ledger_lock);
-  if (UNLIKELY(tenant->debt_units != 0)) units -= vgpu__pay(tenant, units);
-  vgpu__return_units(tenant, units);
+  if (UNLIKELY(tenant->debt_units[gpu] != 0)) units -= vgpu__pay(tenant, gpu, units);
+  vgpu__return_units(tenant, gpu, units);
   vgpu__unlock(&tenant->ledger_lock);
 }
 
-void vgpu__owe(struct vgpu_tenant *tenant, uint64_t bytes) {
+void vgpu__owe(struct vgpu_tenant *tenant, int gpu, uint64_t bytes) {
   vgpu__lock(&tenant->ledger_lock);
-  STORE(tenant->debt_units, vgpu__units(bytes));
+  STORE(tenant->debt_units[gpu], vgpu__units(bytes));
   vgpu__unlock(&tenant->ledger_lock);
+}
+
+static int vgpu__pay_account(struct vgpu_tenant *tenant, int gpu) {
+  uint64_t part = vgpu__reserve_part(tenant, gpu, LOAD(tenant->debt_units[gpu]) * SHM_MEMORY_UNIT);
+  vgpu__lock(&tenant->ledger_lock);
+  uint64_t units = vgpu__units(part);
+  /* the rest, if a free has paid meanwhile */
+  vgpu__return_units(tenant, gpu, units - vgpu__pay(tenant, gpu, units));
+  int owed = tenant->debt_units[gpu] != 0;
+  vgpu__unlock(&tenant->ledger_lock);
+  return owed;
 }
 
 int vgpu__pay_owed(void) {
   int owed = 0;
   struct vgpu_tenant *tenant;
   for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
-    uint64_t part = vgpu__reserve_part(tenant, LOAD(tenant->debt_units) * SHM_MEMORY_UNIT);
-    vgpu__lock(&tenant->ledger_lock);
-    uint64_t units = vgpu__units(part);
-    vgpu__return_units(tenant, units - vgpu__pay(tenant, units)); /* the rest, if a free has paid meanwhile */
-    owed |= tenant->debt_units != 0;
-    vgpu__unlock(&tenant->ledger_lock);
+    for (int gpu = 0; gpu < vgpu__gpus(tenant); gpu++) owed |= vgpu__pay_account(tenant, gpu);
   }
   return owed;
 }
 
-uint64_t vgpu__overhead_less(struct vgpu_tenant *tenant, uint64_t bytes) {
+uint64_t vgpu__overhead_less(struct vgpu_tenant *tenant, int gpu, uint64_t bytes) {
   vgpu__lock(&tenant->ledger_lock);
-  uint64_t units = bytes / SHM_MEMORY_UNIT;
-  if (units > tenant->overhead_units) units = tenant->overhead_units;
-  STORE(tenant->overhead_units, tenant->overhead_units - units);
-  vgpu__return_units(tenant, units);
+  uint64_t units = bytes / SHM_MEMORY_UNIT, overhead = tenant->overhead_units[gpu];
+  if (units > overhead) units = overhead;
+  STORE(tenant->overhead_units[gpu], overhead - units);
+  vgpu__return_units(tenant, gpu, units);
   vgpu__unlock(&tenant->ledger_lock);
   return units * SHM_MEMORY_UNIT;
 }
 
-void vgpu__overhead_end(void) {
+void vgpu__overhead_end(const struct vgpu_spot *spot) {
   struct vgpu_tenant *tenant;
   for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
-    vgpu__owe(tenant, 0);
-    vgpu__overhead_less(tenant, UINT64_MAX);
+    for (int gpu = 0; gpu < vgpu__gpus(tenant); gpu++) {
+      if (!vgpu__spot_has(spot, tenant, gpu)) continue;
+      vgpu__owe(tenant, gpu, 0);
+      vgpu__overhead_less(tenant, gpu, UINT64_MAX);
+    }
   }
 }
 
-uint64_t vgpu__lease_bytes(const struct vgpu_tenant *tenant) {
-  return (LOAD_ACQUIRE(tenant->ledger->memory_word) >> SHM_MEMORY_UNITS_SHIFT) * SHM_MEMORY_UNIT;
+uint64_t vgpu__lease_bytes(const struct vgpu_tenant *tenant, int gpu) {
+  return gpu < 0 ? 0 : (LOAD_ACQUIRE(*vgpu__word_of(tenant->ledger, gpu)) >> SHM_MEMORY_UNITS_SHIFT) * SHM_MEMORY_UNIT;
 }
 
 void vgpu__give_back_all(const struct vgpu_sums *sums) {
   for (unsigned i = 0; i < VGPU_TENANTS; i++) {
-    if (sums->bytes[i] != 0) vgpu__give_back(vgpu__tenants[i], sums->bytes[i]);
+    struct vgpu_tenant *tenant = vgpu__tenants[i];
+    for (int gpu = 0; tenant != NULL && gpu < vgpu__gpus(tenant); gpu++) {
+      if (sums->bytes[i][gpu] != 0) vgpu__give_back(tenant, gpu, sums->bytes[i][gpu]);
+    }
   }
 }
 

@@ -14,6 +14,8 @@
  * if several readings in a row agree, no charge has changed meanwhile, and no thread is between reserving and the
  * driver's answer, or between the driver's freeing and giving back (changing.c). On a busy machine a thread may be
  * there for as long as all the readings take.
+ *
+ * If a lease has an account for each of several GPUs, each GPU is compared by itself (struct vgpu_spot).
  */
 #include <errno.h>
 #include <limits.h>
@@ -70,15 +72,18 @@ static void vgpu__go_out(void) { __atomic_fetch_sub(&measure.inside, 1, __ATOMIC
 
 /* ---- the comparison ---- */
 
-/* The bytes charged to all leases for this process. *mark changes with every charge. */
-static uint64_t vgpu__charged(uint64_t *mark) {
-  const struct vgpu_tenant *tenant;
+/* The bytes charged to all leases for this process there. *mark changes with every charge. */
+static uint64_t vgpu__charged(const struct vgpu_spot *spot, uint64_t *mark) {
+  struct vgpu_tenant *tenant;
   uint64_t units = 0;
   *mark = 0;
   for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
-    uint64_t own = LOAD_ACQUIRE(tenant->slot->memory_own);
-    units += own >> OWN_SEQ_BITS;
-    *mark = *mark * 31 + own + LOAD(tenant->slot->moved_bytes);
+    for (int gpu = 0; gpu < vgpu__gpus(tenant); gpu++) {
+      if (!vgpu__spot_has(spot, tenant, gpu)) continue;
+      uint64_t own = LOAD_ACQUIRE(*vgpu__own_of(tenant->slot, gpu));
+      units += own >> OWN_SEQ_BITS;
+      *mark = *mark * 31 + own + LOAD(tenant->slot->moved_bytes);
+    }
   }
   return units * SHM_MEMORY_UNIT;
 }
@@ -88,15 +93,15 @@ void vgpu__load_begins(void) { __atomic_fetch_add(&measure.loads_begun, 1, __ATO
 void vgpu__load_ends(void) { __atomic_fetch_add(&measure.loads_over, 1, __ATOMIC_SEQ_CST); }
 
 enum look { LOOK_TOLD, LOOK_AGAIN, LOOK_UNSEEN, LOOK_NOT };
-typedef enum look look_call(int64_t *beyond, uint64_t *mark, int *still);
+typedef enum look look_call(const struct vgpu_spot *spot, int64_t *beyond, uint64_t *mark, int *still);
 
 /* Compares once. *still: no operation was under way in which memory and charge change at different moments. */
-static enum look vgpu__look(int64_t *beyond, uint64_t *mark, int *still) {
+static enum look vgpu__look(const struct vgpu_spot *spot, int64_t *beyond, uint64_t *mark, int *still) {
   *still = vgpu__pools_are_settled() && !vgpu__changing_any();
-  uint64_t held, after, charged = vgpu__charged(mark);
-  int told = vgpu__held_read(&held);
+  uint64_t held, after, charged = vgpu__charged(spot, mark);
+  int told = vgpu__held_read(spot->uuid, &held);
   *still = *still && !vgpu__changing_any();
-  vgpu__charged(&after);
+  vgpu__charged(spot, &after);
   if (vgpu__suspended_any()) return LOOK_AGAIN; /* suspended memory is away, its charge is not */
   /* While its last context is being destroyed, which takes long, NVML does not list the process. */
   if (told <= 0) return told < 0 ? LOOK_NOT : *still ? LOOK_UNSEEN : LOOK_AGAIN;
@@ -107,22 +112,22 @@ static enum look vgpu__look(int64_t *beyond, uint64_t *mark, int *still) {
 }
 
 /* The same, with no load under way. */
-static enum look vgpu__look_between(int64_t *beyond, uint64_t *mark, int *still) {
+static enum look vgpu__look_between(const struct vgpu_spot *spot, int64_t *beyond, uint64_t *mark, int *still) {
   uint32_t over = __atomic_load_n(&measure.loads_over, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&measure.loads_begun, __ATOMIC_SEQ_CST) != over) return LOOK_AGAIN;
-  enum look look = vgpu__look(beyond, mark, still);
+  enum look look = vgpu__look(spot, beyond, mark, still);
   return look == LOOK_TOLD && __atomic_load_n(&measure.loads_begun, __ATOMIC_SEQ_CST) != over ? LOOK_AGAIN : look;
 }
 
 /* The same while no charge of this process can change. */
-static enum look vgpu__look_alone(int64_t *beyond, look_call *look_once) {
+static enum look vgpu__look_alone(const struct vgpu_spot *spot, int64_t *beyond, look_call *look_once) {
   struct vgpu_tenant *tenants[VGPU_TENANTS], *tenant;
   unsigned count = 0;
   uint64_t mark;
   int still;
   for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) tenants[count++] = tenant;
   for (unsigned i = 0; i < count; i++) vgpu__lock(&tenants[i]->ledger_lock);
-  enum look look = look_once(beyond, &mark, &still);
+  enum look look = look_once(spot, beyond, &mark, &still);
   for (unsigned i = count; i > 0; i--) vgpu__unlock(&tenants[i - 1]->ledger_lock);
   return look;
 }
@@ -131,10 +136,15 @@ static enum look vgpu__look_alone(int64_t *beyond, look_call *look_once) {
  * Charges what is held beyond the charge, as far as the quota has room. The rest is owed by the tenant that pays for
  * contexts. Returns 0 if all is charged.
  */
-static int vgpu__charge_beyond(int64_t beyond) {
-  int64_t rest = beyond <= 0 ? 0 : beyond - vgpu__context_adjust(beyond);
-  struct vgpu_tenant *tenant, *payer = vgpu__contexts_payer();
-  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__owe(tenant, tenant == payer ? (uint64_t)rest : 0);
+static int vgpu__charge_beyond(const struct vgpu_spot *spot, int64_t beyond) {
+  int64_t rest = beyond <= 0 ? 0 : beyond - vgpu__context_adjust(spot, beyond);
+  int pays = 0;
+  struct vgpu_tenant *tenant, *payer = vgpu__contexts_payer(spot, &pays);
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    for (int gpu = 0; gpu < vgpu__gpus(tenant); gpu++) {
+      if (vgpu__spot_has(spot, tenant, gpu)) vgpu__owe(tenant, gpu, tenant == payer && gpu == pays ? (uint64_t)rest : 0);
+    }
+  }
   if (rest > 0) vgpu__log("contexts and modules take %lld bytes for which the quota has no room", (long long)rest);
   return rest > 0;
 }
@@ -145,42 +155,47 @@ static int vgpu__charge_beyond(int64_t beyond) {
  * 1: known; 0: NVML is not available, or does not list this process. 0 with vgpu__look_between also while a load is
  * under way.
  */
-static int vgpu__beyond_now(int64_t *beyond, look_call *look_once) {
+static int vgpu__beyond_now(const struct vgpu_spot *spot, int64_t *beyond, look_call *look_once) {
   uint64_t until = vgpu__now_ns() + OPEN_NS, mark;
   while (LOAD_ACQUIRE(measure.state) == OPENING && LOAD_ACQUIRE(measure.runs) && vgpu__now_ns() < until) {
     vgpu__futex_wait(&measure.state, OPENING, until - vgpu__now_ns());
   }
   if (LOAD_ACQUIRE(measure.state) != READY || !vgpu__go_in()) return 0;
   int still;
-  enum look look = look_once(beyond, &mark, &still);
+  enum look look = look_once(spot, beyond, &mark, &still);
   for (int i = 1; i < QUICK && look == LOOK_AGAIN; i++) {
     vgpu__sleep_ns(QUICKLY_NS);
-    look = look_once(beyond, &mark, &still);
+    look = look_once(spot, beyond, &mark, &still);
   }
-  if (look == LOOK_AGAIN) look = vgpu__look_alone(beyond, look_once);
+  if (look == LOOK_AGAIN) look = vgpu__look_alone(spot, beyond, look_once);
   vgpu__go_out();
   return look == LOOK_TOLD;
 }
 
-int vgpu__measure_is_short(const struct vgpu_tenant *tenant, uint64_t more) {
-  uint64_t quota = LOAD_ACQUIRE(tenant->grant->memory_limit), used = vgpu__lease_bytes(tenant);
+int vgpu__measure_is_short(const struct vgpu_tenant *tenant, int gpu, uint64_t more) {
+  uint64_t quota = LOAD_ACQUIRE(tenant->grant->memory_limit), used = vgpu__lease_bytes(tenant, gpu);
   uint64_t margin = quota / MARGIN_PART > MARGIN ? quota / MARGIN_PART : MARGIN;
   return used >= quota || more >= quota - used || margin > quota - used - more;
 }
 
-static int vgpu__any_is_short(void) {
+static int vgpu__any_is_short(const struct vgpu_spot *spot) {
   const struct vgpu_tenant *tenant;
   for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
-    if (vgpu__measure_is_short(tenant, 0)) return 1;
+    for (int gpu = 0; gpu < vgpu__gpus(tenant); gpu++) {
+      if (vgpu__spot_has(spot, tenant, gpu) && vgpu__measure_is_short(tenant, gpu, 0)) return 1;
+    }
   }
   return 0;
 }
 
-int vgpu__measure_context(struct vgpu_tenant *tenant, uint64_t *bytes) {
+int vgpu__measure_context(struct vgpu_tenant *tenant, int gpu, uint64_t *bytes) {
   int64_t beyond = 0;
-  if (!LOAD(vgpu__attached) || !vgpu__measure_is_short(tenant, 0) || !vgpu__beyond_now(&beyond, vgpu__look) || beyond <= 0) return 0;
-  if (vgpu__reserve_now(tenant, (uint64_t)beyond) != 0 &&
-      (!vgpu__trim() || vgpu__reserve_now(tenant, (uint64_t)beyond) != 0)) {
+  struct vgpu_spot spot;
+  if (!LOAD(vgpu__attached) || gpu < 0 || !vgpu__measure_is_short(tenant, gpu, 0)) return 0;
+  vgpu__spot_of(tenant, gpu, &spot);
+  if (!vgpu__beyond_now(&spot, &beyond, vgpu__look) || beyond <= 0) return 0;
+  if (vgpu__reserve_now(tenant, gpu, (uint64_t)beyond) != 0 &&
+      (!vgpu__trim() || vgpu__reserve_now(tenant, gpu, (uint64_t)beyond) != 0)) {
     vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)*bytes + (uint64_t)beyond);
     return -1;
   }
@@ -189,11 +204,14 @@ int vgpu__measure_context(struct vgpu_tenant *tenant, uint64_t *bytes) {
 }
 
 int vgpu__measure_made(void) {
-  int64_t beyond = 0;
   int fits = 1;
+  struct vgpu_spot spot;
   if (!LOAD(vgpu__attached)) return 0;
-  if (vgpu__contexts_any() && vgpu__any_is_short() && vgpu__beyond_now(&beyond, vgpu__look) && beyond > 0) {
-    fits = vgpu__context_add((uint64_t)beyond) || (vgpu__trim() && vgpu__context_add((uint64_t)beyond));
+  for (unsigned i = 0; fits && vgpu__spot_next(&i, &spot); i++) {
+    int64_t beyond = 0;
+    if (vgpu__contexts_any(&spot) && vgpu__any_is_short(&spot) && vgpu__beyond_now(&spot, &beyond, vgpu__look) && beyond > 0) {
+      fits = vgpu__context_add(&spot, (uint64_t)beyond) || (vgpu__trim() && vgpu__context_add(&spot, (uint64_t)beyond));
+    }
   }
   vgpu__measure_soon();
   return fits ? 0 : -1;
@@ -201,29 +219,31 @@ int vgpu__measure_made(void) {
 
 void vgpu__measure_settle(void) {
   uint32_t asked = LOAD(measure.wanted);
-  int64_t beyond = 0;
-  if (vgpu__contexts_any() && !vgpu__beyond_now(&beyond, vgpu__look_between)) {
-    if (LOAD(measure.state) == FAILED) STORE(vgpu__measure_pending, 0);
-    return;
+  struct vgpu_spot spot;
+  for (unsigned i = 0; vgpu__spot_next(&i, &spot); i++) {
+    int64_t beyond = 0;
+    if (vgpu__contexts_any(&spot) && !vgpu__beyond_now(&spot, &beyond, vgpu__look_between)) {
+      if (LOAD(measure.state) == FAILED) STORE(vgpu__measure_pending, 0);
+      return;
+    }
+    vgpu__charge_beyond(&spot, beyond);
   }
-  vgpu__charge_beyond(beyond);
   STORE(vgpu__measure_pending, LOAD(measure.wanted) != asked);
 }
 
 /* ---- the thread ---- */
 
-/* Corrects the charge to NVML's figure. 0; -1: NVML gives no figure. */
-static int vgpu__measure_now(void) {
+/* Corrects the charge of one spot to NVML's figure. 1: done; 0: not known this time; -1: NVML gives no figure. */
+static int vgpu__measure_spot(const struct vgpu_spot *spot) {
   int64_t beyond = 0, before = 0;
   uint64_t mark = 0, first_mark = 0;
   unsigned alike = 0;
-  uint32_t asked = LOAD(measure.wanted);
-  int told = !vgpu__contexts_any();
-  for (int i = 0; i < READINGS && vgpu__contexts_any(); i++) {
+  int told = !vgpu__contexts_any(spot);
+  for (int i = 0; i < READINGS && vgpu__contexts_any(spot); i++) {
     if (i > 0) vgpu__sleep_ns(AGAIN_NS);
     if (LOAD(measure.stop)) return 0;
     int still;
-    enum look look = vgpu__look_between(&beyond, &mark, &still);
+    enum look look = vgpu__look_between(spot, &beyond, &mark, &still);
     if (look == LOOK_NOT || (look == LOOK_UNSEEN && ++measure.unseen >= (unsigned)UNSEEN)) return -1;
     if (look != LOOK_TOLD) {
       alike = 0;
@@ -231,7 +251,7 @@ static int vgpu__measure_now(void) {
     }
     measure.unseen = 0;
     told = 1;
-    if (vgpu__charge_beyond(beyond) != 0 || beyond == 0) break;
+    if (vgpu__charge_beyond(spot, beyond) != 0 || beyond == 0) break;
     if (beyond > 0 || !still) {
       alike = 0;
       continue;
@@ -240,11 +260,25 @@ static int vgpu__measure_now(void) {
     before = beyond;
     first_mark = mark;
     if (alike >= ALIKE && !LOAD(vgpu__measure_less)) {
-      vgpu__context_adjust(beyond);
+      vgpu__context_adjust(spot, beyond);
       break;
     }
   }
-  if (!vgpu__contexts_any()) vgpu__overhead_end();
+  if (!vgpu__contexts_any(spot)) vgpu__overhead_end(spot);
+  return told;
+}
+
+/* Corrects the charge to NVML's figures. 0; -1: NVML gives no figure. */
+static int vgpu__measure_now(void) {
+  uint32_t asked = LOAD(measure.wanted);
+  struct vgpu_spot spot;
+  int told = 1;
+  for (unsigned i = 0; vgpu__spot_next(&i, &spot); i++) {
+    int spot_told = vgpu__measure_spot(&spot);
+    if (spot_told < 0) return -1;
+    if (LOAD(measure.stop)) return 0;
+    told &= spot_told;
+  }
   if (told && LOAD(measure.wanted) == asked) STORE(vgpu__measure_pending, 0);
   vgpu__tell(SHM_MEASURED_BY_NVML);
   return 0;

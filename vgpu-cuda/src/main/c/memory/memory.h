@@ -4,22 +4,24 @@
 
 #include "../turn/turn.h"
 
-/* ---- ledger.c: docs/memory-ledger.md ---- */
-/* 0, or -1 if the quota has no room, or the lease has ended or was left. */
-int vgpu__reserve(struct vgpu_tenant *tenant, uint64_t bytes);
+/* ---- ledger.c: docs/memory-ledger.md. gpu: the account, as vgpu__gpu_of tells it ---- */
+/* 0, or -1 if the quota has no room, or the lease has ended or was left, or has no account for this GPU. */
+int vgpu__reserve(struct vgpu_tenant *tenant, int gpu, uint64_t bytes);
 /* the same, without regard to a pending measurement */
-int vgpu__reserve_now(struct vgpu_tenant *tenant, uint64_t bytes);
+int vgpu__reserve_now(struct vgpu_tenant *tenant, int gpu, uint64_t bytes);
 /* reserves as much of it as there is room for; may be 0 */
-uint64_t vgpu__reserve_part(struct vgpu_tenant *tenant, uint64_t bytes);
-void vgpu__give_back(struct vgpu_tenant *tenant, uint64_t bytes);
-uint64_t vgpu__lease_bytes(const struct vgpu_tenant *tenant);
+uint64_t vgpu__reserve_part(struct vgpu_tenant *tenant, int gpu, uint64_t bytes);
+void vgpu__give_back(struct vgpu_tenant *tenant, int gpu, uint64_t bytes);
+uint64_t vgpu__lease_bytes(const struct vgpu_tenant *tenant, int gpu);
 abi_result vgpu__refusal(const struct vgpu_tenant *tenant); /* why a reservation failed */
 /* Sets the debt: memory that is held already, and for which the quota had no room. The next frees pay it. */
-void vgpu__owe(struct vgpu_tenant *tenant, uint64_t bytes); /* replaces the previous debt */
+void vgpu__owe(struct vgpu_tenant *tenant, int gpu, uint64_t bytes); /* replaces the previous debt */
 /* pays debts with the room that there is; 1: some debt is left */
 int vgpu__pay_owed(void);
-uint64_t vgpu__overhead_less(struct vgpu_tenant *tenant, uint64_t bytes); /* gives back at most so much paid debt */
-void vgpu__overhead_end(void);
+/* gives back at most so much paid debt */
+uint64_t vgpu__overhead_less(struct vgpu_tenant *tenant, int gpu, uint64_t bytes);
+/* no context is left there: gives back all paid debt, and forgets the rest */
+void vgpu__overhead_end(const struct vgpu_spot *spot);
 
 void vgpu__give_back_all(const struct vgpu_sums *sums);
 
@@ -31,14 +33,14 @@ int vgpu__await_room(const struct vgpu_tenant *tenant);
   while (UNLIKELY(result == ABI_OUT_OF_MEMORY) && vgpu__await_room(tenant))
 
 /* ---- vmm.c: physical handles (cuMemCreate), charged until released and unmapped ---- */
-int vgpu__vmm_created(struct vgpu_tenant *tenant, uint64_t handle, uint64_t bytes);
+int vgpu__vmm_created(const struct vgpu_tenant *tenant, int gpu, uint64_t handle, uint64_t bytes);
 void vgpu__vmm_retained(uint64_t handle);
 /*
  * Around a driver call that may free a handle: another thread may get the same handle before we record that it is free.
  */
 struct vgpu_release {
   int known, gone;
-  uint32_t tenant;
+  uint32_t payer;
   uint64_t handle, bytes;
 };
 void vgpu__vmm_releasing(uint64_t handle, struct vgpu_release *release);
@@ -79,13 +81,15 @@ void vgpu__pools_reset(CUdevice device);
 uint64_t vgpu__pool_tenants(void);
 void vgpu__pools_forget(void);
 /* Reserves. If there is no room, pools and graphs first give back memory that they do not need. */
-int vgpu__reserve_or_trim(struct vgpu_tenant *tenant, uint64_t bytes);
+int vgpu__reserve_or_trim(struct vgpu_tenant *tenant, int gpu, uint64_t bytes);
 int vgpu__trim(void); /* pools and graphs; 1: some charge was given back */
 
 /* ---- later.c: memory that becomes free when a stream reaches its free ---- */
 CUcontext vgpu__stream_context(CUstream stream);
+/* The device whose current pool an allocation in this stream comes from; -1: unknown. */
+CUdevice vgpu__stream_device(const struct vgpu_tenant *tenant, CUstream stream);
 /* 0; -1: no event could be recorded. pool: the number of a pool that may be empty then; 0: none. */
-int vgpu__later(CUstream stream, CUcontext context, struct vgpu_tenant *tenant, uint64_t bytes, unsigned pool);
+int vgpu__later(CUstream stream, CUcontext context, struct vgpu_tenant *tenant, int gpu, uint64_t bytes, unsigned pool);
 int vgpu__later_settle(void); /* 1: some charge was given back */
 int vgpu__later_any(unsigned pool);
 uint64_t vgpu__later_tenants(void);
@@ -110,13 +114,12 @@ uint64_t vgpu__graph_memory_tenants(void);
 void vgpu__graph_memory_forget(void);
 
 /* ---- context_charge.c, suspended.c: the charge of contexts ---- */
-enum { VGPU_DEVICES = 64 };
-
 struct vgpu_primary {
   struct vgpu_lock lock;
   CUcontext handle;
   uint32_t retained;
   struct vgpu_tenant *charged; /* the tenant that pays for it; NULL: none yet */
+  int gpu;                     /* and its account */
   uint64_t bytes;              /* its charge */
 };
 
@@ -125,17 +128,19 @@ extern struct vgpu_primary vgpu__primaries[VGPU_DEVICES] VGPU_INTERNAL;
 extern struct vgpu_lock vgpu__made_lock VGPU_INTERNAL;
 
 /* suspended.c: charges a context about to be made, once the lease is not suspended. 0; -1: no room. */
-int vgpu__context_charge_wait(struct vgpu_tenant *tenant);
+int vgpu__context_charge_wait(struct vgpu_tenant *tenant, int gpu);
 /* The same for a primary context, with its lock held. *fresh is 0 if it was charged already. */
-int vgpu__primary_charge_wait(struct vgpu_primary *primary, struct vgpu_tenant *tenant, int *fresh);
+int vgpu__primary_charge_wait(struct vgpu_primary *primary, struct vgpu_tenant *tenant, int gpu, int *fresh);
 int vgpu__suspended_any(void); /* whether a lease of this process is suspended, or about to be */
 
-int vgpu__contexts_any(void);                                   /* whether any is charged */
+int vgpu__contexts_any(const struct vgpu_spot *spot);             /* whether any is charged there */
 uint64_t vgpu__contexts_bytes(const struct vgpu_tenant *tenant); /* the charge of contexts of a tenant */
-struct vgpu_tenant *vgpu__contexts_payer(void); /* the tenant that pays for the first one; NULL: none */
-/* Changes the charge of contexts by up to `bytes`; returns the change. Skips contexts that are being made. */
-int64_t vgpu__context_adjust(int64_t bytes);
-int vgpu__context_add(uint64_t bytes); /* 1: all of it is charged; 0: no room, nothing changed */
+/* the tenant that pays for the first one there, and its account; NULL: none */
+struct vgpu_tenant *vgpu__contexts_payer(const struct vgpu_spot *spot, int *gpu);
+/* Changes the charge of contexts there by up to `bytes`; returns the change. Skips contexts that are being made. */
+int64_t vgpu__context_adjust(const struct vgpu_spot *spot, int64_t bytes);
+/* 1: all of it is charged; 0: no room, nothing changed */
+int vgpu__context_add(const struct vgpu_spot *spot, uint64_t bytes);
 void vgpu__context_used(struct vgpu_context *context); /* charges it, if it was made by no handled function */
 uint64_t vgpu__context_tenants(void);
 void vgpu__context_charge_forget(void);
@@ -159,8 +164,8 @@ int vgpu__measure_made(void);
  * The same for a context that is charged *bytes; adds what it takes beyond that. It is not recorded yet, and its
  * maker's locks are held.
  */
-int vgpu__measure_context(struct vgpu_tenant *tenant, uint64_t *bytes);
-int vgpu__measure_is_short(const struct vgpu_tenant *tenant, uint64_t more); /* with so many bytes more */
+int vgpu__measure_context(struct vgpu_tenant *tenant, int gpu, uint64_t *bytes);
+int vgpu__measure_is_short(const struct vgpu_tenant *tenant, int gpu, uint64_t more); /* with so many bytes more */
 void vgpu__measure_settle(void); /* charges pending changes now */
 void vgpu__measure_forget(void);
 void vgpu__measure_leave(void); /* at the end of the program: no call into NVML after this */

@@ -205,7 +205,10 @@ static abi_result allocate(struct vgpu_tenant *tenant, CUdeviceptr *pointer, uin
   return ABI_SUCCESS;
 }
 
-/* Allocations below one granule stay immovable: each would take a whole granule. */
+/*
+ * Allocations below one granule stay immovable: each would take a whole granule. Only leases on a single GPU have
+ * movable memory, so its account is number 0.
+ */
 int vgpu__movable_allocate(struct vgpu_tenant *tenant, CUdeviceptr *pointer, uint64_t bytes, abi_result *result) {
   int device = 0;
   if (LOAD(tenant->mode) != VGPU_ATTACHED || pointer == NULL || REAL(cuCtxGetDevice)(&device) != ABI_SUCCESS) return 0;
@@ -219,7 +222,7 @@ int vgpu__movable_allocate(struct vgpu_tenant *tenant, CUdeviceptr *pointer, uin
   uint64_t whole = ours ? (bytes + granule - 1) / granule * granule : 0;
   vgpu__unlock(&movable_lock);
   if (!ours) return 0;
-  if (vgpu__reserve_or_trim(tenant, whole) != 0) {
+  if (vgpu__reserve_or_trim(tenant, 0, whole) != 0) {
     *result = vgpu__refusal(tenant);
     return 1;
   }
@@ -227,7 +230,7 @@ int vgpu__movable_allocate(struct vgpu_tenant *tenant, CUdeviceptr *pointer, uin
   *result = allocate(tenant, pointer, whole);
   vgpu__unlock(&movable_lock);
   if (*result == ABI_SUCCESS) return 1;
-  vgpu__give_back(tenant, whole);
+  vgpu__give_back(tenant, 0, whole);
   return *result == ABI_OUT_OF_MEMORY; /* otherwise try the driver's own allocation */
 }
 
@@ -259,7 +262,7 @@ int vgpu__movable_free(CUdeviceptr pointer, CUstream stream, abi_result *result)
   uint64_t bytes = item == NULL ? 0 : item->bytes;
   if (item != NULL) drop(item);
   vgpu__unlock(&movable_lock);
-  if (tenant != NULL) vgpu__give_back(tenant, bytes);
+  if (tenant != NULL) vgpu__give_back(tenant, 0, bytes);
   *result = tenant == NULL ? ABI_INVALID_VALUE : ABI_SUCCESS; /* two threads freed it at once */
   return 1;
 }
@@ -269,7 +272,7 @@ void vgpu__movable_context_gone(CUcontext context, struct vgpu_sums *sums) {
   vgpu__lock(&movable_lock);
   for (size_t i = 0; i < used; i++) {
     if (!items[i].is_live || items[i].context != context) continue;
-    sums->bytes[items[i].tenant->index] += items[i].bytes;
+    sums->bytes[items[i].tenant->index][0] += items[i].bytes;
     drop(&items[i]);
   }
   vgpu__unlock(&movable_lock);

@@ -73,7 +73,7 @@ static void vgpu__pool_shrink(struct pool *pool, uint64_t beyond, uint32_t first
     pool->slack[who] -= part;
     pool->slack_sum -= part;
     beyond -= part;
-    vgpu__give_back(vgpu__tenants[who], part);
+    vgpu__give_back(vgpu__tenants[who], vgpu__gpu_of(vgpu__tenants[who], pool->device), part);
   }
 }
 
@@ -100,7 +100,7 @@ static uint64_t vgpu__pool_settle(struct pool *pool, struct vgpu_tenant *grower)
   uint64_t least = reserved > pool->used ? reserved : pool->used, charged = pool->used + pool->slack_sum;
   if (charged > least) vgpu__pool_shrink(pool, charged - least, first);
   if (charged >= least || grower == NULL) return 0;
-  if (vgpu__reserve(grower, least - charged) != 0) return least - charged;
+  if (vgpu__reserve(grower, vgpu__gpu_of(grower, pool->device), least - charged) != 0) return least - charged;
   pool->slack[grower->index] += least - charged;
   pool->slack_sum += least - charged;
   return 0;
@@ -164,9 +164,9 @@ int vgpu__trim(void) {
   return vgpu__pools_trim() | vgpu__graph_memory_trim();
 }
 
-int vgpu__reserve_or_trim(struct vgpu_tenant *tenant, uint64_t bytes) {
-  if (LIKELY(vgpu__reserve(tenant, bytes) == 0)) return 0;
-  return vgpu__trim() ? vgpu__reserve(tenant, bytes) : -1;
+int vgpu__reserve_or_trim(struct vgpu_tenant *tenant, int gpu, uint64_t bytes) {
+  if (LIKELY(vgpu__reserve(tenant, gpu, bytes) == 0)) return 0;
+  return vgpu__trim() ? vgpu__reserve(tenant, gpu, bytes) : -1;
 }
 
 /* How much the allocation may add to the charge, beyond slack taken from other tenants. */
@@ -183,7 +183,7 @@ static uint64_t vgpu__pool_reserve(struct pool *pool, struct vgpu_tenant *tenant
   for (int again = 0;; again++) {
     uint64_t growth = vgpu__pool_growth(pool, whole), own = pool->slack[tenant->index];
     uint64_t missing = whole > own + growth ? whole - own - growth : 0; /* to take from other tenants' slack */
-    if (vgpu__reserve(tenant, growth + missing) == 0) {
+    if (vgpu__reserve(tenant, vgpu__gpu_of(tenant, pool->device), growth + missing) == 0) {
       pool->slack[tenant->index] += growth + missing;
       pool->slack_sum += growth + missing;
       vgpu__pool_shrink(pool, missing, (tenant->index + 1) % VGPU_TENANTS);
@@ -215,11 +215,12 @@ static abi_result vgpu__pool_call(const struct request *r) {
 }
 
 /* For a pool without an account: charges the bytes asked for. */
-static abi_result vgpu__charge_by_pointer(struct vgpu_tenant *tenant, const struct request *r) {
-  if (vgpu__reserve_or_trim(tenant, r->bytes) != 0) return vgpu__refusal(tenant);
+static abi_result vgpu__charge_by_pointer(struct vgpu_tenant *tenant, const struct request *r, CUdevice device) {
+  int gpu = vgpu__gpu_of(tenant, device == NO_DEVICE ? vgpu__pool_device(r->pool) : device);
+  if (vgpu__reserve_or_trim(tenant, gpu, r->bytes) != 0) return vgpu__refusal(tenant);
   abi_result result = vgpu__pool_call(r);
-  if (result != ABI_SUCCESS) vgpu__give_back(tenant, r->bytes);
-  else vgpu__table_put(tenant, KIND_POOL, *r->pointer, r->bytes, 0);
+  if (result != ABI_SUCCESS) vgpu__give_back(tenant, gpu, r->bytes);
+  else vgpu__table_put(tenant, gpu, KIND_POOL, *r->pointer, r->bytes, 0);
   return result;
 }
 
@@ -238,7 +239,7 @@ static abi_result vgpu__pool_take(struct pool *pool, struct vgpu_tenant *tenant,
     pool->used += whole;
     pool->slack[tenant->index] -= whole;
     pool->slack_sum -= whole;
-    vgpu__table_put(tenant, KIND_POOL, *r->pointer, r->bytes, FIRST_TAG + (unsigned)(pool - pools));
+    vgpu__table_put(tenant, vgpu__gpu_of(tenant, pool->device), KIND_POOL, *r->pointer, r->bytes, FIRST_TAG + (unsigned)(pool - pools));
   }
   if (vgpu__pool_settle(pool, tenant) == 0 || result != ABI_SUCCESS) return result;
   /* It grew by more than the steps reserved, and the quota has no room: undo it, as if the driver had had none. */
@@ -265,12 +266,13 @@ static abi_result vgpu__pool_allocate(const struct request *r) {
     return vgpu__pool_call(r);
   }
   if (r->bytes > UINT64_MAX / 4) return ABI_OUT_OF_MEMORY;
-  if (handle == NULL && (REAL(cuCtxGetDevice)(&device) != ABI_SUCCESS ||
+  if (handle == NULL && ((device = vgpu__stream_device(tenant, stream)) == NO_DEVICE ||
                          REAL(cuDeviceGetMemPool)(&handle, device) != ABI_SUCCESS || handle == NULL)) {
-    return vgpu__charge_by_pointer(tenant, r);
+    return vgpu__charge_by_pointer(tenant, r, device);
   }
   struct pool *pool = vgpu__pool_of(handle, device, 0);
-  if (pool == NULL) return vgpu__charge_by_pointer(tenant, r);
+  if (pool != NULL && pool->device == NO_DEVICE && tenant->gpus > 1) pool->device = vgpu__pool_device(handle);
+  if (pool == NULL) return vgpu__charge_by_pointer(tenant, r, device);
   if (LOAD_ACQUIRE(pool->state) == ON_HOST) return vgpu__pool_call(r);
   vgpu__lock(&pool->lock);
   abi_result result = vgpu__pool_take(pool, tenant, r);
@@ -310,10 +312,10 @@ static void vgpu__pool_freer(struct pool *pool, CUstream stream) {
   }
   unsigned number = FIRST_TAG + (unsigned)(pool - pools), at = pool->freers_used;
   if (stream == ABI_STREAM_PER_THREAD) { /* no other thread can name it */
-    vgpu__later(stream, context, vgpu_tenant_current(), 0, number);
+    vgpu__later(stream, context, vgpu_tenant_current(), 0, 0, number);
     return;
   }
-  if (at == FREERS) vgpu__later(pool->freers[at = 0].stream, pool->freers[0].context, vgpu_tenant_current(), 0, number);
+  if (at == FREERS) vgpu__later(pool->freers[at = 0].stream, pool->freers[0].context, vgpu_tenant_current(), 0, 0, number);
   else pool->freers_used++;
   pool->freers[at].stream = stream;
   pool->freers[at].context = context;
@@ -340,8 +342,8 @@ void vgpu__freed(enum vgpu_kind kind, const struct vgpu_record *record, CUstream
   stream = thread && stream == NULL ? ABI_STREAM_PER_THREAD : stream;
   if (kind == KIND_POOL && record->context >= FIRST_TAG) {
     vgpu__pool_freed(record, 0, stream);
-  } else if (vgpu__later(stream, vgpu__stream_context(stream), record->tenant, record->bytes, 0) != 0) {
-    vgpu__give_back(record->tenant, record->bytes);
+  } else if (vgpu__later(stream, vgpu__stream_context(stream), record->tenant, record->gpu, record->bytes, 0) != 0) {
+    vgpu__give_back(record->tenant, record->gpu, record->bytes);
   } else {
     __atomic_fetch_add(&freed, 1, __ATOMIC_RELEASE);
   }
@@ -352,7 +354,7 @@ void vgpu__pool_freed(const struct vgpu_record *record, int waited, CUstream str
   uint64_t whole = vgpu__whole(record->bytes);
   unsigned at = record->context - FIRST_TAG;
   if (record->context < FIRST_TAG || at >= POOLS) {
-    vgpu__give_back(record->tenant, record->bytes);
+    vgpu__give_back(record->tenant, record->gpu, record->bytes);
     return;
   }
   struct pool *pool = &pools[at];
@@ -362,7 +364,7 @@ void vgpu__pool_freed(const struct vgpu_record *record, int waited, CUstream str
   pool->slack_sum += whole;
   if (pool->state != DESTROYED && waited) vgpu__pool_settle(pool, NULL);
   if (!waited && pool->state == LIVE) vgpu__pool_freer(pool, stream);
-  if (!waited && pool->state == DESTROYED) vgpu__later(stream, vgpu__stream_context(stream), record->tenant, 0, record->context);
+  if (!waited && pool->state == DESTROYED) vgpu__later(stream, vgpu__stream_context(stream), record->tenant, 0, 0, record->context);
   vgpu__pool_left(pool);
   __atomic_fetch_add(&freed, 1, __ATOMIC_RELEASE);
   vgpu__unlock(&pool->lock);
@@ -376,7 +378,7 @@ void vgpu__pools_forget_stream(CUstream stream, CUcontext context) {
     vgpu__lock(&pool->lock);
     for (unsigned k = pool->freers_used; k > 0; k--) {
       if (context != NULL ? pool->freers[k - 1].context != context : pool->freers[k - 1].stream != stream) continue;
-      if (context == NULL) vgpu__later(stream, pool->freers[k - 1].context, vgpu_tenant_current(), 0, FIRST_TAG + i);
+      if (context == NULL) vgpu__later(stream, pool->freers[k - 1].context, vgpu_tenant_current(), 0, 0, FIRST_TAG + i);
       pool->freers[k - 1] = pool->freers[--pool->freers_used];
     }
     vgpu__unlock(&pool->lock);
@@ -410,7 +412,7 @@ abi_result cuMemPoolDestroy(CUmemoryPool handle) {
   uint32_t before = pool->state;
   while (pool->freers_used > 0) {
     pool->freers_used--;
-    vgpu__later(pool->freers[pool->freers_used].stream, pool->freers[pool->freers_used].context, vgpu_tenant_current(), 0,
+    vgpu__later(pool->freers[pool->freers_used].stream, pool->freers[pool->freers_used].context, vgpu_tenant_current(), 0, 0,
                 FIRST_TAG + (unsigned)(pool - pools));
   }
   STORE_RELEASE(pool->state, (uint32_t)DESTROYED);
@@ -453,12 +455,12 @@ void vgpu__pools_reset(CUdevice device) {
   for (uint32_t i = 0; i < LOAD_ACQUIRE(pools_used); i++) {
     struct pool *pool = &pools[i];
     if (LOAD_ACQUIRE(pool->state) == FREE || pool->state == ON_HOST || pool->device != device) continue;
-    struct vgpu_sums sums = {{0}};
+    struct vgpu_sums sums = {{{0}}};
     vgpu__lock(&pool->lock);
     vgpu__table_take_tagged(KIND_POOL, FIRST_TAG + i, &sums);
-    for (uint32_t t = 0; t < VGPU_TENANTS; t++) {
-      pool->slack[t] += sums.bytes[t];
-      pool->slack_sum += sums.bytes[t];
+    for (uint32_t t = 0; t < VGPU_TENANTS * VGPU_GPUS; t++) {
+      pool->slack[t / VGPU_GPUS] += sums.bytes[t / VGPU_GPUS][t % VGPU_GPUS];
+      pool->slack_sum += sums.bytes[t / VGPU_GPUS][t % VGPU_GPUS];
     }
     pool->used = 0;
     vgpu__pool_settle(pool, NULL);

@@ -31,32 +31,32 @@ static void vgpu__suspended_wait(struct vgpu_tenant *tenant) {
 }
 
 /* Charges a context. 0: charged; -1: no room; 1: not now, the lease is suspended. */
-static int vgpu__context_charge(struct vgpu_tenant *tenant) {
+static int vgpu__context_charge(struct vgpu_tenant *tenant, int gpu) {
   vgpu__measure_start();
   if (vgpu__is_suspended(tenant)) return 1;
-  if (vgpu__reserve_or_trim(tenant, tenant->context_bytes) != 0) return -1;
+  if (vgpu__reserve_or_trim(tenant, gpu, tenant->context_bytes) != 0) return -1;
   /*
    * We charge, then check the flag. The seat sets the flag, then checks which processes are charged. So one of the two
    * sees the other.
    */
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (!vgpu__is_suspended(tenant)) return 0;
-  vgpu__give_back(tenant, tenant->context_bytes);
+  vgpu__give_back(tenant, gpu, tenant->context_bytes);
   return 1;
 }
 
-int vgpu__context_charge_wait(struct vgpu_tenant *tenant) {
+int vgpu__context_charge_wait(struct vgpu_tenant *tenant, int gpu) {
   for (;;) {
-    int answer = vgpu__context_charge(tenant);
+    int answer = vgpu__context_charge(tenant, gpu);
     if (answer <= 0) return answer;
     vgpu__suspended_wait(tenant);
   }
 }
 
-int vgpu__primary_charge_wait(struct vgpu_primary *primary, struct vgpu_tenant *tenant, int *fresh) {
+int vgpu__primary_charge_wait(struct vgpu_primary *primary, struct vgpu_tenant *tenant, int gpu, int *fresh) {
   for (;;) {
     *fresh = primary->charged == NULL;
-    int answer = *fresh ? vgpu__context_charge(tenant) : 0;
+    int answer = *fresh ? vgpu__context_charge(tenant, gpu) : 0;
     if (answer <= 0) return answer;
     vgpu__unlock(&primary->lock); /* another tenant of this process may need it */
     vgpu__suspended_wait(tenant);

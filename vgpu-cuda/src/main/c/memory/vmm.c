@@ -12,7 +12,7 @@ struct record {
   uint64_t handle; /* of a mapping; NOBODYS: not charged here */
   uint32_t kind;   /* FREE, HANDLE, MAPPING */
   uint32_t references, mappings;
-  uint32_t tenant; /* index of the tenant that pays for the handle */
+  uint32_t payer; /* of the handle: its tenant's index * VGPU_GPUS + the account */
 };
 
 enum { FREE, HANDLE, MAPPING };
@@ -81,14 +81,14 @@ static void erase(struct record *record) {
 /* Adds the bytes to give back if the handle has no references and no mappings left. */
 static void settle(struct record *handle, struct vgpu_sums *sums) {
   if (handle->references > 0 || handle->mappings > 0) return;
-  sums->bytes[handle->tenant] += handle->bytes;
+  sums->bytes[handle->payer / VGPU_GPUS][handle->payer % VGPU_GPUS] += handle->bytes;
   erase(handle);
 }
 
-int vgpu__vmm_created(struct vgpu_tenant *tenant, uint64_t handle, uint64_t bytes) {
+int vgpu__vmm_created(const struct vgpu_tenant *tenant, int gpu, uint64_t handle, uint64_t bytes) {
   vgpu__lock(&vmm_lock);
-  uint32_t index = tenant->index;
-  int failed = put((struct record){.key = handle, .bytes = bytes, .kind = HANDLE, .references = 1, .tenant = index});
+  uint32_t payer = tenant->index * VGPU_GPUS + (uint32_t)gpu;
+  int failed = put((struct record){.key = handle, .bytes = bytes, .kind = HANDLE, .references = 1, .payer = payer});
   vgpu__unlock(&vmm_lock);
   return failed;
 }
@@ -106,7 +106,7 @@ void vgpu__vmm_releasing(uint64_t handle, struct vgpu_release *release) {
   struct record *found = lookup(handle, HANDLE);
   if (found != NULL && found->references > 0) {
     release->known = 1;
-    release->tenant = found->tenant;
+    release->payer = found->payer;
     release->bytes = found->bytes;
     found->references--;
     release->gone = found->references == 0 && found->mappings == 0;
@@ -118,14 +118,14 @@ void vgpu__vmm_releasing(uint64_t handle, struct vgpu_release *release) {
 void vgpu__vmm_released(const struct vgpu_release *release, int done) {
   if (!release->known) return;
   if (done) {
-    if (release->gone) vgpu__give_back(vgpu__tenants[release->tenant], release->bytes);
+    if (release->gone) vgpu__give_back(vgpu__tenants[release->payer / VGPU_GPUS], (int)(release->payer % VGPU_GPUS), release->bytes);
     return;
   }
   vgpu__lock(&vmm_lock);
   struct record *found = release->gone ? NULL : lookup(release->handle, HANDLE);
   if (found != NULL) found->references++;
   if (release->gone) {
-    put((struct record){.key = release->handle, .bytes = release->bytes, .kind = HANDLE, .references = 1, .tenant = release->tenant});
+    put((struct record){.key = release->handle, .bytes = release->bytes, .kind = HANDLE, .references = 1, .payer = release->payer});
   }
   vgpu__unlock(&vmm_lock);
 }
@@ -168,7 +168,7 @@ uint64_t vgpu__vmm_tenants(void) {
   uint64_t bits = 0;
   vgpu__lock(&vmm_lock);
   for (size_t i = 0; i < capacity; i++) {
-    if (records[i].kind == HANDLE) bits |= (uint64_t)1 << records[i].tenant;
+    if (records[i].kind == HANDLE) bits |= (uint64_t)1 << records[i].payer / VGPU_GPUS;
   }
   vgpu__unlock(&vmm_lock);
   return bits;

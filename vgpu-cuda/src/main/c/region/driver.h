@@ -26,6 +26,7 @@
   OWN(cuStreamGetFlags, (CUstream stream, unsigned *flags))                     \
   OWN(cuThreadExchangeStreamCaptureMode, (int *mode))                           \
   OWN(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device))               \
+  OWN(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device))        \
   OWN(cuMemPoolGetAttribute, (CUmemoryPool pool, int attribute, void *value))   \
   OWN(cuDeviceGetGraphMemAttribute, (CUdevice device, int attribute, void *value)) \
   OWN(cuGraphGetNodes, (void *graph, void **nodes, size_t *count))              \

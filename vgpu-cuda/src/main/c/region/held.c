@@ -20,9 +20,10 @@ static struct {
   nvmlReturn_t (*init)(void);
   nvmlReturn_t (*count)(unsigned *count);
   nvmlReturn_t (*at)(unsigned index, nvmlDevice_t *device);
+  nvmlReturn_t (*named)(const char *uuid, nvmlDevice_t *device); /* NULL: it cannot be asked about one GPU */
   nvmlReturn_t (*processes)(nvmlDevice_t device, unsigned *count, void *infos);
   size_t size; /* of one entry of infos */
-  struct vgpu_lock lock; /* guards infos in vgpu__held_by_us */
+  struct vgpu_lock lock; /* guards infos in vgpu__held_on */
 } nvml;
 
 static int vgpu__bind_one(void *library, void *into, const char *name) {
@@ -52,6 +53,7 @@ const char *vgpu__held_open(void) {
   if (library == NULL || dlsym(library, "vgpu_nvml_version") != NULL) return "it cannot be loaded";
   int lacks = vgpu__bind_one(library, &nvml.init, "nvmlInit_v2") | vgpu__bind_one(library, &nvml.count, "nvmlDeviceGetCount_v2") |
               vgpu__bind_one(library, &nvml.at, "nvmlDeviceGetHandleByIndex_v2");
+  vgpu__bind_one(library, &nvml.named, "nvmlDeviceGetHandleByUUID");
   nvml.size = sizeof(struct nvml_process_v2);
   if (vgpu__bind_one(library, &nvml.processes, "nvmlDeviceGetComputeRunningProcesses_v3") != 0 &&
       vgpu__bind_one(library, &nvml.processes, "nvmlDeviceGetComputeRunningProcesses_v2") != 0) {
@@ -83,33 +85,44 @@ static int vgpu__is_ours(unsigned pid) {
   return pid == LOAD(began) && vgpu__stat(path, &seen) != 0;
 }
 
-static int vgpu__held_by_us(uint64_t *bytes) {
+/* Adds what this process holds on a device. 1: it is listed; 0: it is not; -1: no figure. */
+static int vgpu__held_on(nvmlDevice_t device, uint64_t *bytes) {
   static _Alignas(8) char infos[PROCESSES * sizeof(struct nvml_process_v2)];
-  unsigned devices = 0;
+  unsigned count = PROCESSES;
   int seen = 0;
-  *bytes = 0;
-  if (nvml.count(&devices) != NVML_SUCCESS) return -1;
-  for (unsigned i = 0; i < devices && i < DEVICES; i++) {
-    nvmlDevice_t device;
-    unsigned count = PROCESSES;
-    if (nvml.at(i, &device) != NVML_SUCCESS) continue;
-    nvmlReturn_t result = nvml.processes(device, &count, infos);
-    if (result != NVML_SUCCESS) return -1;
-    for (unsigned j = 0; j < count && j < PROCESSES; j++) {
-      struct nvml_process_v1 info; /* the later forms begin with these fields */
-      memcpy(&info, infos + j * nvml.size, sizeof info);
-      if (!vgpu__is_ours(info.pid)) continue;
-      if (info.bytes == NOT_AVAILABLE) return -1;
-      *bytes += info.bytes;
-      seen = 1;
-    }
+  if (nvml.processes(device, &count, infos) != NVML_SUCCESS) return -1;
+  for (unsigned j = 0; j < count && j < PROCESSES; j++) {
+    struct nvml_process_v1 info; /* the later forms begin with these fields */
+    memcpy(&info, infos + j * nvml.size, sizeof info);
+    if (!vgpu__is_ours(info.pid)) continue;
+    if (info.bytes == NOT_AVAILABLE) return -1;
+    *bytes += info.bytes;
+    seen = 1;
   }
   return seen;
 }
 
-int vgpu__held_read(uint64_t *bytes) {
+static int vgpu__held_by_us(uint64_t *bytes) {
+  unsigned devices = 0;
+  int seen = 0;
+  if (nvml.count(&devices) != NVML_SUCCESS) return -1;
+  for (unsigned i = 0; i < devices && i < DEVICES; i++) {
+    nvmlDevice_t device;
+    if (nvml.at(i, &device) != NVML_SUCCESS) continue;
+    int here = vgpu__held_on(device, bytes);
+    if (here < 0) return -1;
+    seen |= here;
+  }
+  return seen;
+}
+
+int vgpu__held_read(const char *uuid, uint64_t *bytes) {
+  nvmlDevice_t device;
+  *bytes = 0;
   vgpu__lock(&nvml.lock);
-  int told = vgpu__held_by_us(bytes);
+  int told = uuid[0] == '\0' ? vgpu__held_by_us(bytes)
+             : nvml.named == NULL || nvml.named(uuid, &device) != NVML_SUCCESS ? -1
+                                                                              : vgpu__held_on(device, bytes);
   vgpu__unlock(&nvml.lock);
   return told;
 }

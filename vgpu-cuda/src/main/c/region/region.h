@@ -64,7 +64,7 @@ struct vgpu_gate {
   uint32_t next_gap;
 };
 
-enum { VGPU_SLOTS = 128 /* SLOT_COUNT */ };
+enum { VGPU_SLOTS = 128 /* SLOT_COUNT */, VGPU_UUID = 96 };
 
 /* What is known about the lease's other processes: peers.c. */
 struct vgpu_peers {
@@ -78,7 +78,7 @@ struct vgpu_peers {
   uint64_t gone_beat[VGPU_SLOTS]; /* per slot: the last beat of a process found stopped or dead; 0: it ran */
 };
 
-enum { VGPU_TENANTS = 64 };
+enum { VGPU_TENANTS = 64, VGPU_DEVICES = 64, VGPU_GPUS = 8 /* MEMORY_GPUS */ };
 
 /*
  * A lease in this process. Each allocation, stream, graph and lane belongs to one tenant for life. So an index is
@@ -104,15 +104,17 @@ struct vgpu_tenant {
   uint64_t inflight_ns; /* expected GPU time of the work open or in flight in all its lanes */
   uint64_t context_bytes;
   struct vgpu_lock ledger_lock;
-  uint64_t owed_units; /* to give back with the next change: their return could not be written */
-  uint64_t debt_units;     /* held by contexts and modules without a charge: the quota had no room */
-  uint64_t overhead_units; /* debt that was charged later, from frees or free quota */
+  uint32_t gpus; /* how many GPUs have an account of their own; up to 1: one account for all. gpus.c */
   struct vgpu_gate gate;
   struct vgpu_peers peers;
   struct vgpu_express express;
   struct vgpu_link link;
   struct vgpu_watch watch;
   uint64_t seat_ran_ns; /* when the kernel last said that the seat's process runs; written by any thread */
+  uint8_t gpu_of[VGPU_DEVICES]; /* by the driver's device: number of its account + 1; 0: not looked for yet */
+  uint64_t owed_units[VGPU_GPUS]; /* to give back with the next change: their return could not be written */
+  uint64_t debt_units[VGPU_GPUS]; /* held by contexts and modules without a charge: the quota had no room */
+  uint64_t overhead_units[VGPU_GPUS]; /* debt that was charged later, from frees or free quota */
   char run_dir[VGPU_PATH];
   char lease[sizeof((struct shm_message *)NULL)->lease];
 } __attribute__((aligned(128)));
@@ -205,20 +207,21 @@ enum { VGPU_SILENCE_NS = 15 * NS_PER_MS }; /* if the last beat is older, the sea
 int vgpu__seat_is_silent(struct vgpu_tenant *tenant, uint64_t now);
 
 /* ---- table.c: the allocations of this process ---- */
-/* Bytes by tenant, for calls that free memory of several tenants at once. */
+/* Bytes by tenant and account, for calls that free memory of several tenants at once. */
 struct vgpu_sums {
-  uint64_t bytes[VGPU_TENANTS];
+  uint64_t bytes[VGPU_TENANTS][VGPU_GPUS];
 };
 
 enum vgpu_kind { KIND_NONE, KIND_POINTER, KIND_POOL, KIND_ARRAY, KIND_HANDLE, KIND_CONTEXT, KIND_HOST, KIND_STREAM, KIND_GRAPH,
                  KIND_GRAPH_MEMORY,
                  KIND_GREEN };
-int vgpu__table_put(const struct vgpu_tenant *tenant, enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context);
+int vgpu__table_put(const struct vgpu_tenant *tenant, int gpu, enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context);
 /* A record. vgpu__table_take removes it and returns 1, or 0 if there is none. */
 struct vgpu_record {
   struct vgpu_tenant *tenant;
   uint64_t bytes;
   unsigned context;
+  int gpu; /* the account that pays */
 };
 /* The tenant of a record, which is kept; NULL: no record. */
 struct vgpu_tenant *vgpu__table_tenant(enum vgpu_kind kind, uint64_t key);
@@ -230,6 +233,44 @@ void vgpu__table_take_context(unsigned context, struct vgpu_sums *sums);
 void vgpu__table_take_tagged(enum vgpu_kind kind, unsigned tag, struct vgpu_sums *sums);
 uint64_t vgpu__table_tenants(void); /* indices of the tenants that have a record, as bits */
 void vgpu__table_forget(void);
+
+/* ---- gpus.c: the accounts of a lease on several GPUs; of other leases there is one, number 0 ---- */
+static inline int vgpu__gpus(const struct vgpu_tenant *tenant) { return LIKELY(tenant->gpus <= 1) ? 1 : (int)tenant->gpus; }
+enum { VGPU_NO_GPU = -1 }; /* the lease has no account for this GPU: nothing is charged to it, and all is refused */
+int vgpu__gpu_find(struct vgpu_tenant *tenant, CUdevice device);
+int vgpu__gpu_find_current(struct vgpu_tenant *tenant);
+/* The account that pays for memory on a device, or on that of the current context. */
+static inline int vgpu__gpu_of(struct vgpu_tenant *tenant, CUdevice device) {
+  return LIKELY(tenant->gpus <= 1) ? 0 : vgpu__gpu_find(tenant, device);
+}
+static inline int vgpu__gpu_here(struct vgpu_tenant *tenant) {
+  return LIKELY(tenant->gpus <= 1) ? 0 : vgpu__gpu_find_current(tenant);
+}
+/* The device of a pool that the program did not make: some device's default or current one; -1: unknown. */
+CUdevice vgpu__pool_device(CUmemoryPool handle);
+void vgpu__gpus_join(struct vgpu_tenant *tenant); /* once its pages are mapped */
+/*
+ * What is measured at once: one GPU, or all of them if no lease of this process has an account for each.
+ * for (i = 0; vgpu__spot_next(&i, &spot); i++)
+ */
+struct vgpu_spot {
+  char uuid[VGPU_UUID]; /* "": all GPUs */
+};
+int vgpu__spot_next(unsigned *index, struct vgpu_spot *spot);
+void vgpu__spot_of(const struct vgpu_tenant *tenant, int gpu, struct vgpu_spot *spot); /* that of an account */
+int vgpu__spot_has(const struct vgpu_spot *spot, const struct vgpu_tenant *tenant, int gpu);
+extern const struct vgpu_spot vgpu__everywhere VGPU_INTERNAL;
+
+/* The words of an account on the shared pages. */
+static inline uint64_t *vgpu__word_of(struct shm_ledger *ledger, int gpu) {
+  return LIKELY(gpu == 0) ? &ledger->memory_word : &ledger->memory_words[gpu - 1];
+}
+static inline uint64_t *vgpu__own_of(struct shm_slot *slot, int gpu) {
+  return LIKELY(gpu == 0) ? &slot->memory_own : &slot->memory_owns[gpu - 1];
+}
+static inline uint64_t *vgpu__done_of(struct shm_slot *slot, int gpu) {
+  return LIKELY(gpu == 0) ? &slot->memory_done : &slot->memory_dones[gpu - 1];
+}
 
 /* ---- contexts.c: the driver's contexts, and the hook's events in each ---- */
 enum { VGPU_SPARE_EVENTS = 256, VGPU_CONTEXTS = 64 };
@@ -264,7 +305,8 @@ int vgpu__is_capturing(CUstream stream);
 
 /* ---- held.c: the memory that this process holds according to NVML ---- */
 const char *vgpu__held_open(void); /* NULL: success; else why NVML gives no figure */
-int vgpu__held_read(uint64_t *bytes); /* on all GPUs. 1: known; 0: process not listed; -1: no figure */
+/* on the GPU with this UUID; "": on all. 1: known; 0: process not listed; -1: no figure */
+int vgpu__held_read(const char *uuid, uint64_t *bytes);
 void vgpu__held_forget(void);
 void vgpu__held_began(void); /* called by the thread that initialises the driver */
 

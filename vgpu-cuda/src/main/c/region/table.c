@@ -8,11 +8,12 @@
 
 struct entry {
   uint64_t key;
-  uint64_t value; /* units << 24 | context << 12 | tenant << 6 | kind; 0: free */
+  uint64_t value; /* units << 24 | context << 13 | tenant << 7 | GPU << 4 | kind; 0: free */
 };
 
-enum { FIRST_CAPACITY = 1 << 12, VALUE_SHIFT = 24, CONTEXT_SHIFT = 12, TENANT_SHIFT = 6 };
-enum { KIND_MASK = 0x3f, TENANT_MASK = 0x3f, CONTEXT_MASK = 0xfff };
+enum { FIRST_CAPACITY = 1 << 12, VALUE_SHIFT = 24, CONTEXT_SHIFT = 13, TENANT_SHIFT = 7, GPU_SHIFT = 4 };
+enum { KIND_MASK = 0xf, GPU_MASK = 0x7, TENANT_MASK = 0x3f, CONTEXT_MASK = 0x7ff };
+_Static_assert((int)KIND_GREEN <= (int)KIND_MASK && (int)VGPU_GPUS <= (int)GPU_MASK + 1, "a kind in four bits, a GPU in three");
 _Static_assert((int)VGPU_TENANTS <= (int)TENANT_MASK + 1, "a tenant in six bits");
 
 static struct vgpu_lock table_lock;
@@ -67,11 +68,14 @@ static uint64_t bytes_of(uint64_t value) { return (value >> VALUE_SHIFT) * SHM_M
 
 static unsigned tenant_of(uint64_t value) { return (unsigned)(value >> TENANT_SHIFT) & TENANT_MASK; }
 
+static int gpu_of(uint64_t value) { return (int)(value >> GPU_SHIFT & GPU_MASK); }
+
 static struct vgpu_record record_of(uint64_t value) {
-  return (struct vgpu_record){vgpu__tenants[tenant_of(value)], bytes_of(value), (unsigned)(value >> CONTEXT_SHIFT) & CONTEXT_MASK};
+  return (struct vgpu_record){vgpu__tenants[tenant_of(value)], bytes_of(value), (unsigned)(value >> CONTEXT_SHIFT) & CONTEXT_MASK,
+                              gpu_of(value)};
 }
 
-int vgpu__table_put(const struct vgpu_tenant *tenant, enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context) {
+int vgpu__table_put(const struct vgpu_tenant *tenant, int gpu, enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context) {
   uint64_t units = bytes / SHM_MEMORY_UNIT + (bytes % SHM_MEMORY_UNIT != 0);
   if (context > CONTEXT_MASK) context = 0;
   vgpu__lock(&table_lock);
@@ -80,7 +84,8 @@ int vgpu__table_put(const struct vgpu_tenant *tenant, enum vgpu_kind kind, uint6
     size_t at = find(key, kind);
     if (entries[at].value == 0) live++;
     entries[at] = (struct entry){key, units << VALUE_SHIFT | (uint64_t)context << CONTEXT_SHIFT |
-                                          (uint64_t)tenant->index << TENANT_SHIFT | (uint64_t)kind};
+                                          (uint64_t)tenant->index << TENANT_SHIFT |
+                                          ((uint64_t)gpu & GPU_MASK) << GPU_SHIFT | (uint64_t)kind};
   }
   vgpu__unlock(&table_lock);
   return full ? -1 : 0;
@@ -134,7 +139,7 @@ static void take_all(uint64_t mask, uint64_t wanted, struct vgpu_sums *sums) {
   for (size_t pass = 0; pass < 2; pass++) {
     for (size_t i = 0; i < capacity;) {
       if (entries[i].value != 0 && (entries[i].value & mask) == wanted) {
-        sums->bytes[tenant_of(entries[i].value)] += bytes_of(entries[i].value);
+        sums->bytes[tenant_of(entries[i].value)][gpu_of(entries[i].value)] += bytes_of(entries[i].value);
         erase(i);
       } else {
         i++;

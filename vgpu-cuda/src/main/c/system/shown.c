@@ -72,14 +72,35 @@ int vgpu__shown(const char *ours, const char *wish, char *into, size_t size) {
   return 0;
 }
 
-int vgpu__shown_has(const char *ours, const unsigned char *uuid) {
+int vgpu__shown_index(const char *ours, const unsigned char *uuid) {
   struct word word;
   char name[40];
   snprintf(name, sizeof name, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", uuid[0], uuid[1], uuid[2], uuid[3],
            uuid[4], uuid[5], uuid[6], uuid[7], uuid[8], uuid[9], uuid[10], uuid[11], uuid[12], uuid[13], uuid[14], uuid[15]);
   size_t length = strlen(name);
+  for (int i = 0; vgpu__next(&ours, &word); i++) {
+    if (word.length >= length && strncasecmp(word.text + word.length - length, name, length) == 0) return i;
+  }
+  return -1;
+}
+
+int vgpu__shown_named(const char *ours, const char *name) {
+  struct word word;
+  size_t length = strlen(name);
+  for (int i = 0; vgpu__next(&ours, &word); i++) {
+    if (word.length == length && strncasecmp(word.text, name, length) == 0) return i;
+  }
+  return -1;
+}
+
+int vgpu__shown_at(const char *ours, unsigned position, char *into, size_t size) {
+  struct word word;
   while (vgpu__next(&ours, &word)) {
-    if (word.length >= length && strncasecmp(word.text + word.length - length, name, length) == 0) return 1;
+    if (position-- > 0) continue;
+    if (word.length == 0 || word.length >= size) return 0;
+    memcpy(into, word.text, word.length);
+    into[word.length] = '\0';
+    return 1;
   }
   return 0;
 }

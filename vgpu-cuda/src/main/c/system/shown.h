@@ -14,7 +14,10 @@ enum { VGPU_SHOWN_SIZE = 4096 };
  */
 int vgpu__shown(const char *ours, const char *wish, char *into, size_t size);
 
-/* Whether the list contains the GPU with this 16-byte UUID. */
-int vgpu__shown_has(const char *ours, const unsigned char *uuid);
+/* The position in the list of the GPU with this 16-byte UUID, or with this name; -1: it is not there. */
+int vgpu__shown_index(const char *ours, const unsigned char *uuid);
+int vgpu__shown_named(const char *ours, const char *name);
+/* Copies the name at this position; 1: there is one, and it fits. */
+int vgpu__shown_at(const char *ours, unsigned position, char *into, size_t size);
 
 #endif

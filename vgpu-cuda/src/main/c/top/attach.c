@@ -160,6 +160,7 @@ static int vgpu__map_pages(struct vgpu_tenant *tenant, uint32_t number) {
   tenant->slots = (void *)(report + SHM_SLOTS_OFFSET);
   tenant->slot = tenant->slots + number;
   tenant->slot_number = number;
+  vgpu__gpus_join(tenant);
   STORE_RELEASE(tenant->grant, (const void *)(grant + SHM_GRANT_OFFSET));
   return 0;
 }

@@ -49,7 +49,7 @@ int vgpu__devices_are_ours(void) {
     CUdevice device = i;
     if (REAL(cuDeviceGet)(&device, i) != ABI_SUCCESS) continue;
     /* The older form returns the UUID of a MIG device's GPU, but a lease names the MIG device. */
-    if (REAL(cuDeviceGetUuid_v2)(uuid, device) == ABI_SUCCESS && !vgpu__shown_has(ours, uuid)) {
+    if (REAL(cuDeviceGetUuid_v2)(uuid, device) == ABI_SUCCESS && vgpu__shown_index(ours, uuid) < 0) {
       vgpu__log("the driver shows a GPU outside this lease");
       return 0;
     }

@@ -73,7 +73,9 @@ static void vgpu__tenant_renew(struct vgpu_tenant *tenant) {
   tenant->autonomous = 0;
   tenant->overlap = 1024;
   tenant->inflight_ns = 0;
-  tenant->owed_units = tenant->debt_units = tenant->overhead_units = 0;
+  memset(tenant->owed_units, 0, sizeof tenant->owed_units);
+  memset(tenant->debt_units, 0, sizeof tenant->debt_units);
+  memset(tenant->overhead_units, 0, sizeof tenant->overhead_units);
   tenant->gate = (struct vgpu_gate){.told_idle = 1};
   vgpu__express_forget(tenant);
 }

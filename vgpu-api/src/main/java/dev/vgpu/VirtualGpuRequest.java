@@ -286,7 +286,7 @@ public final class VirtualGpuRequest {
     /**
      * Asks for several GPUs, all or none. The share and the quota are granted on each GPU. A turn
      * covers all GPUs together, and its GPU time is charged to each. The memory of its programs is
-     * counted over all GPUs together, up to the quota times the number of GPUs.
+     * counted on each GPU by itself. The hook can count it on at most 8 GPUs, and refuses more.
      *
      * @param gpuCount 1, which is the default, to {@value VirtualGpuRequest#MAX_GPU_COUNT}
      * @return this builder

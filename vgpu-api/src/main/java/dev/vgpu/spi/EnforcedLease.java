@@ -208,8 +208,18 @@ public interface EnforcedLease extends AutoCloseable {
    */
   default void check(Path executable) {}
 
-  /** {@return the part of the quota that its processes hold} */
+  /** {@return the memory that its processes hold, on all its GPUs together} */
   MemorySize memoryUsed();
+
+  /**
+   * {@return the memory that its processes hold on one of its GPUs; an even part by default}
+   *
+   * @param gpu the GPU's position among those of the lease, from 0
+   * @param gpus how many GPUs the lease has; at least 1
+   */
+  default MemorySize memoryUsed(int gpu, int gpus) {
+    return MemorySize.ofBytes(memoryUsed().bytes() / gpus);
+  }
 
   /** {@return the ids of the attached processes, each in its own pid namespace} */
   List<Long> processes();

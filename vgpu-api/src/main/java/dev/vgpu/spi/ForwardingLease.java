@@ -143,6 +143,11 @@ public abstract class ForwardingLease implements EnforcedLease {
   }
 
   @Override
+  public MemorySize memoryUsed(int gpu, int gpus) {
+    return beneath.memoryUsed(gpu, gpus);
+  }
+
+  @Override
   public List<Long> processes() {
     return beneath.processes();
   }

@@ -4,6 +4,7 @@ import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.ContainerSpec;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cuda.attach.SelfAttachment;
 import dev.vgpu.cuda.files.ContainerFiles;
 import dev.vgpu.cuda.files.DeviceNodes;
@@ -11,6 +12,7 @@ import dev.vgpu.cuda.files.Preloads;
 import dev.vgpu.cuda.hook.ContextMemory;
 import dev.vgpu.cuda.hook.HookEnforcement;
 import dev.vgpu.cuda.layout.HookEnvironment;
+import dev.vgpu.cuda.layout.ShmLayout;
 import dev.vgpu.cuda.pages.FutexWake;
 import dev.vgpu.cuda.pages.Level2Notes;
 import dev.vgpu.cuda.process.NanoClock;
@@ -82,6 +84,16 @@ public final class CudaHookBackend implements EnforcementBackend {
   @Override
   public boolean keepsToRunDirectory() {
     return true;
+  }
+
+  @Override
+  public Optional<String> unable(PhysicalGpu gpu, VirtualGpuRequest request) {
+    return request.gpuCount() > ShmLayout.MEMORY_GPUS
+        ? Optional.of(
+            "the hook accounts for the memory of at most "
+                + ShmLayout.MEMORY_GPUS
+                + " GPUs of a lease: ask for fewer GPUs")
+        : Optional.empty();
   }
 
   @Override

@@ -199,6 +199,11 @@ public final class FakeHook implements AutoCloseable {
     return memory.change(units);
   }
 
+  /** Charges memory on one of the lease's GPUs. */
+  boolean charge(long units, int gpu) {
+    return memory.change(units, gpu);
+  }
+
   boolean isOpen() {
     return (grant.intAt(GRANT_OFFSET + Grant.WORD) & GRANT_OPEN) != 0;
   }

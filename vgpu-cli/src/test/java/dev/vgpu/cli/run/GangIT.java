@@ -3,11 +3,14 @@ package dev.vgpu.cli.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.cli.CommandNode;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
@@ -89,6 +92,45 @@ class GangIT {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new IllegalStateException(e);
+    }
+  }
+
+  @Test
+  void quotaHoldsOnEachGpuByItself() throws Exception {
+    long quota = 1L << 30;
+    long room = quota - (64L << 20);
+    String hoard = CommandNode.program("hoard") + " --json --chunk=1MiB --device=";
+    Path filled = temporary.resolve("filled");
+    String script =
+        String.join(
+            "\n",
+            hoard + "0 --hold=600 > " + filled + " & p=$!",
+            "until grep -q refusal " + filled + "; do sleep 0.01; done",
+            CommandNode.program("smi") + " --json",
+            hoard + "1",
+            "cat " + filled,
+            "kill -9 $p; wait",
+            "until " + hoard + "0 > " + filled + "; grep -q '\"bytes\":" + room + "' " + filled,
+            "do sleep 0.1; done",
+            "cat " + filled);
+    CommandNode.Command gang =
+        node.run("--gpus 2 --memory 1GiB --name gang", "sh", "-c", script).succeeds();
+    List<JsonNode> answers = new ArrayList<>();
+    for (String line : gang.out().lines().filter(line -> line.startsWith("{")).toList()) {
+      answers.add(new ObjectMapper().readTree(line));
+    }
+    assertThat(answers).as("%s", gang).hasSize(4);
+    JsonNode nvml = answers.remove(0).path("gpus");
+    for (int gpu = 0; gpu < 2; gpu++) {
+      assertThat(nvml.path(gpu).path("total").asLong()).isEqualTo(quota);
+      assertThat(nvml.path(gpu).path("used").asLong()).isEqualTo(gpu == 0 ? quota : 0);
+      assertThat(nvml.path(gpu).path("processes")).hasSize(gpu == 0 ? 1 : 0);
+    }
+    // The second GPU while the first is full, the first, and the first after a kill.
+    for (JsonNode answer : answers) {
+      assertThat(answer.path("total_before").asLong()).isEqualTo(quota);
+      assertThat(answer.path("bytes").asLong()).isEqualTo(room);
+      assertThat(answer.path("refusal_code").asInt()).isEqualTo(2);
     }
   }
 

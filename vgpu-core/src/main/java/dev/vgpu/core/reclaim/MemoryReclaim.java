@@ -149,7 +149,7 @@ public final class MemoryReclaim implements AutoCloseable {
           table.bookings().stream().filter(booking -> booking.slots.contains(gpu.slot)).toList();
       Set<Long> untouchable = untouchable();
       List<TenantReading> tenants = new ArrayList<>();
-      bookings.forEach(booking -> tenants.add(reading(booking, untouchable)));
+      bookings.forEach(booking -> tenants.add(reading(booking, gpu.slot, untouchable)));
       long free = freeBytes(gpu.slot, tenants);
       for (ReclaimAction action : gpu.planner.doWork(nowNs, free, tenants)) {
         perform(gpu.planner, action);
@@ -188,14 +188,15 @@ public final class MemoryReclaim implements AutoCloseable {
     return pids;
   }
 
-  private TenantReading reading(Booking booking, Set<Long> untouchable) {
+  private TenantReading reading(Booking booking, GpuSlot slot, Set<Long> untouchable) {
     EnforcedLease lease = booking.enforced();
     List<Long> visible = lease == null ? List.of() : lease.visibleProcesses();
     Set<Long> mayEnd =
         visible.stream().filter(pid -> !untouchable.contains(pid)).collect(Collectors.toSet());
     boolean all = lease != null && mayEnd.size() == lease.processes().size();
     long reserved = booking.usage().memoryReserved().bytes();
-    long used = lease == null ? 0 : lease.memoryUsed().bytes() / booking.slots.size();
+    int at = booking.slots.indexOf(slot);
+    long used = lease == null ? 0 : lease.memoryUsed(at, booking.slots.size()).bytes();
     return new TenantReading(
         booking.id,
         booking.request().name(),

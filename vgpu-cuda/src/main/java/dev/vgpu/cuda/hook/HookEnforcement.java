@@ -137,7 +137,8 @@ public final class HookEnforcement implements Enforcement {
     HookLease lease =
         HookLease.on(
             pages, id, this, lane(gpu, request), request.preemptionClass(), listener, environment);
-    lease.begin(request, contextBytes, ProcessHandle.current().pid(), startTime);
+    long pid = ProcessHandle.current().pid();
+    lease.begin(request, pages.adopted(), contextBytes, pid, startTime);
     server.add(lease);
     return lease;
   }

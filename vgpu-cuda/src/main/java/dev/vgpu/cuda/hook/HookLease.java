@@ -97,11 +97,12 @@ final class HookLease extends LeaseReadings {
   }
 
   /** Writes the grant, with the gate shut. */
-  void begin(VirtualGpuRequest request, long contextBytes, long pid, long startTime) {
+  void begin(
+      VirtualGpuRequest request, boolean adopted, long contextBytes, long pid, long startTime) {
     synchronized (lock) {
       grant.begin(pid, startTime, owner.life().pidNamespace(), contextBytes);
       grant.terms(request, request.computePercent().orElse(100) * 10);
-      grant.memoryLimit(MemoryTerms.limit(request));
+      MemoryTerms.begin(grant, request, adopted);
       express.begin();
       grant.word(0);
       grant.beat(owner.clock().nanoTime());

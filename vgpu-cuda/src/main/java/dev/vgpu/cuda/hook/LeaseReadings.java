@@ -61,7 +61,14 @@ abstract class LeaseReadings implements EnforcedLease {
   @Override
   public MemorySize memoryUsed() {
     synchronized (lock) {
-      return MemorySize.ofBytes(guarded(slots::memoryUsed, 0L));
+      return MemorySize.ofBytes(guarded(slots.memory()::usedBytes, 0L));
+    }
+  }
+
+  @Override
+  public MemorySize memoryUsed(int gpu, int gpus) {
+    synchronized (lock) {
+      return MemorySize.ofBytes(guarded(() -> slots.memory().usedBytes(gpu, gpus), 0L));
     }
   }
 

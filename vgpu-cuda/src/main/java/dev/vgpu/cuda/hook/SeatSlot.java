@@ -1,9 +1,9 @@
 package dev.vgpu.cuda.hook;
 
 import static dev.vgpu.cuda.layout.ShmLayout.LEVEL2_STOPPED;
-import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_SLOT_SHIFT;
 
 import dev.vgpu.cuda.layout.ShmLayout.Slot;
+import dev.vgpu.cuda.pages.MemoryLedger;
 import dev.vgpu.cuda.process.ProcessLife;
 import org.jspecify.annotations.Nullable;
 
@@ -293,7 +293,7 @@ final class SeatSlot {
 
   /** {@return whether it holds GPU memory, a context included, or has ever worked there} */
   boolean holdsMemory() {
-    return readings.longAt(number, Slot.MEMORY_OWN) >>> MEMORY_SLOT_SHIFT != 0 || !isFresh();
+    return MemoryLedger.holds(field -> readings.longAt(number, field)) || !isFresh();
   }
 
   int waiting() {

@@ -388,13 +388,9 @@ final class SlotTable {
     return taken;
   }
 
-  long memoryUsed() {
-    return ledger.usedBytes();
-  }
-
-  /** Makes every memory change in progress check the limit again. */
-  void touchMemory() {
-    ledger.touch();
+  /** {@return the ledger of its memory} */
+  MemoryLedger memory() {
+    return ledger;
   }
 
   /** {@return the sum of a field over all processes, as they report it} */

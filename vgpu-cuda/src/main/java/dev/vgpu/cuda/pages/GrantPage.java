@@ -196,12 +196,22 @@ public final class GrantPage {
     wake.all(page, WORD);
   }
 
-  /** {@return the quota in bytes} */
+  /** Gives each of so many GPUs an account of its own, before a process attaches. */
+  public void memoryGpus(int gpus) {
+    page.setInt(GRANT_MORE_OFFSET + GrantMore.MEMORY_GPUS, gpus);
+  }
+
+  /** {@return how many GPUs have an account of their own; 0: one account for all} */
+  public int memoryGpus() {
+    return page.intAt(GRANT_MORE_OFFSET + GrantMore.MEMORY_GPUS);
+  }
+
+  /** {@return the quota of each account in bytes} */
   public long memoryLimit() {
     return page.longAt(GRANT_OFFSET + Grant.MEMORY_LIMIT);
   }
 
-  /** Sets the quota in bytes. */
+  /** Sets the quota of each account in bytes. */
   public void memoryLimit(long bytes) {
     page.setLong(GRANT_OFFSET + Grant.MEMORY_LIMIT, bytes);
   }

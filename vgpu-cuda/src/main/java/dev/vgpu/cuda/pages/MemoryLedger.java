@@ -3,6 +3,8 @@ package dev.vgpu.cuda.pages;
 import static dev.vgpu.cuda.layout.ShmLayout.GRANT_MORE_OFFSET;
 import static dev.vgpu.cuda.layout.ShmLayout.GRANT_OFFSET;
 import static dev.vgpu.cuda.layout.ShmLayout.LEDGER_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_GPUS;
+import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_GPU_SHIFT;
 import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_SEQ_MASK;
 import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_SLOT_MASK;
 import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_SLOT_SHIFT;
@@ -18,6 +20,7 @@ import dev.vgpu.cuda.layout.ShmLayout.Grant;
 import dev.vgpu.cuda.layout.ShmLayout.GrantMore;
 import dev.vgpu.cuda.layout.ShmLayout.Ledger;
 import dev.vgpu.cuda.layout.ShmLayout.Slot;
+import java.util.function.IntToLongFunction;
 
 /**
  * The seat's side of a lease's memory ledger: how much is held, and how the memory of a dead
@@ -30,19 +33,22 @@ import dev.vgpu.cuda.layout.ShmLayout.Slot;
  * last change of a dead process was applied if the word still names it, or if it is marked as done.
  * Read the word before the mark, because marking precedes replacing.
  *
- * <p>The seat reclaims memory as slot 0, by a change of its own, so its own death in the middle is
- * resolved in the same way. {@code memory_target} of slot 0 names the dead slot and the sequence of
- * that change. The counters that outlive the slot are first staged in slot 0; storing {@code
- * memory_target} commits them. A freed slot's {@code memory_done} keeps its version. Otherwise a
- * process that was stopped before it marked the dead process's change could mark a change of the
- * slot's next owner.
+ * <p>A lease on several GPUs has one such word for each, all alike. A process makes one change at a
+ * time, so one intent in its slot is enough; {@code memory_seq} names the GPU too.
+ *
+ * <p>The seat reclaims memory as slot 0, by a change of its own on each GPU in turn, so its own
+ * death in the middle is resolved in the same way. {@code memory_target} of slot 0 names the dead
+ * slot, the GPU and the sequence of that change. The counters that outlive the slot are first
+ * staged in slot 0; storing {@code memory_target} commits them. A freed slot's {@code memory_done}
+ * keeps its version. Otherwise a process that was stopped before it marked the dead process's
+ * change could mark a change of the slot's next owner.
  */
 public final class MemoryLedger {
   private static final int SEQ_BITS = MEMORY_SLOT_SHIFT;
   private static final int TARGET_SEQ_SHIFT = 8;
+  private static final int TARGET_GPU_SHIFT = 28;
   private static final long MAX_UNITS = (1L << (64 - MEMORY_UNITS_SHIFT)) - 1;
   private static final int MAX_ATTEMPTS = 1_000_000;
-  private static final int WORD = LEDGER_OFFSET + Ledger.MEMORY_WORD;
 
   private final SharedPage grant;
   private final SharedPage report;
@@ -70,14 +76,57 @@ public final class MemoryLedger {
     return SLOTS_OFFSET + slot * SLOT_SIZE;
   }
 
-  /** {@return the memory that the lease's processes hold together, in bytes} */
-  public long usedBytes() {
-    return units(report.longAt(WORD)) * MEMORY_UNIT;
+  /** {@return how many accounts the lease has: one for each GPU, or one for all} */
+  private int accounts() {
+    int told = grant.intAt(GRANT_MORE_OFFSET + GrantMore.MEMORY_GPUS);
+    return Math.max(1, Math.min(told, MEMORY_GPUS));
   }
 
-  /** {@return what the process of a slot holds, in bytes, by its own account} */
+  /** {@return whether a process holds memory on any GPU, by the fields of its slot} */
+  public static boolean holds(IntToLongFunction slot) {
+    for (int gpu = 0; gpu < MEMORY_GPUS; gpu++) {
+      if (slot.applyAsLong(ownAt(gpu)) >>> SEQ_BITS != 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** {@return the memory that the lease's processes hold together on all GPUs, in bytes} */
+  public long usedBytes() {
+    long sum = 0;
+    for (int gpu = 0; gpu < accounts(); gpu++) {
+      sum += usedBytes(gpu);
+    }
+    return sum;
+  }
+
+  /** {@return the memory that the lease's processes hold together in one account, in bytes} */
+  private long usedBytes(int gpu) {
+    return units(report.longAt(wordAt(gpu))) * MEMORY_UNIT;
+  }
+
+  /** {@return the memory held on a GPU of so many; an even part, if all have one account} */
+  public long usedBytes(int gpu, int gpus) {
+    return accounts() == gpus ? usedBytes(gpu) : usedBytes() / gpus;
+  }
+
+  /** {@return the same of the account that holds the most} */
+  public long mostUsedBytes() {
+    long most = 0;
+    for (int gpu = 0; gpu < accounts(); gpu++) {
+      most = Math.max(most, usedBytes(gpu));
+    }
+    return most;
+  }
+
+  /** {@return what the process of a slot holds on all GPUs, in bytes, by its own account} */
   long heldBytes(int slot) {
-    return held(slot) * MEMORY_UNIT;
+    long sum = 0;
+    for (int gpu = 0; gpu < accounts(); gpu++) {
+      sum += held(slot, gpu);
+    }
+    return sum * MEMORY_UNIT;
   }
 
   /**
@@ -85,7 +134,9 @@ public final class MemoryLedger {
    * that the word has changed.
    */
   public void touch() {
-    change(0, nextSeq(report.longAt(slotAt(0) + Slot.MEMORY_SEQ)));
+    for (int gpu = 0; gpu < accounts(); gpu++) {
+      change(0, gpu, nextSeq(gpu));
+    }
   }
 
   /**
@@ -101,9 +152,7 @@ public final class MemoryLedger {
     report.setLong(own + Slot.LAUNCHES, retired.launches());
     report.setLong(own + Slot.DENIED, retired.denied());
     report.setLong(own + Slot.COPY_NS, retired.copyNs());
-    long seq = nextSeq(report.longAt(own + Slot.MEMORY_SEQ));
-    report.setLong(own + Slot.MEMORY_TARGET, seq << TARGET_SEQ_SHIFT | slot);
-    takeBack(slot, seq);
+    recoverFrom(slot, 0);
   }
 
   /**
@@ -115,29 +164,37 @@ public final class MemoryLedger {
     int own = slotAt(0);
     long target = report.longAt(own + Slot.MEMORY_TARGET);
     int slot = (int) (target & MEMORY_SLOT_MASK);
-    long seq = target >>> TARGET_SEQ_SHIFT;
+    long seq = target >>> TARGET_SEQ_SHIFT & MEMORY_SEQ_MASK;
+    long gpu = target >>> TARGET_GPU_SHIFT;
     if (slot == 0
         || slot >= SLOT_COUNT
         || seq == 0
-        || seq > MEMORY_SEQ_MASK
+        || gpu >= accounts()
         || report.intAt(slotAt(slot) + Slot.STATE) != SLOT_RECLAIMING) {
       report.setLong(own + Slot.MEMORY_TARGET, 0);
       return;
     }
-    boolean begun = report.longAt(own + Slot.MEMORY_SEQ) == seq;
-    boolean noted = (report.longAt(own + Slot.MEMORY_OWN) & MEMORY_SEQ_MASK) == seq;
-    if (begun && (noted || isApplied(0, seq))) {
-      report.setLong(own + Slot.MEMORY_OWN, seq);
-      keepCounters();
-      free(slot);
+    int at = (int) gpu;
+    boolean begun = report.longAt(own + Slot.MEMORY_SEQ) == intent(at, seq);
+    boolean noted = (report.longAt(own + ownAt(at)) & MEMORY_SEQ_MASK) == seq;
+    keepCounters();
+    if (begun && (noted || isApplied(0, at, seq))) {
+      report.setLong(own + ownAt(at), seq);
     } else {
-      takeBack(slot, seq);
+      change(-held(slot, at), at, seq);
     }
+    recoverFrom(slot, at + 1);
   }
 
-  private void takeBack(int slot, long seq) {
-    keepCounters();
-    change(-held(slot), seq);
+  /** Takes back what a dead process's slot holds on each GPU from this one on; frees the slot. */
+  private void recoverFrom(int slot, int first) {
+    for (int gpu = first; gpu < accounts(); gpu++) {
+      long seq = nextSeq(gpu);
+      long target = (long) gpu << TARGET_GPU_SHIFT | seq << TARGET_SEQ_SHIFT | slot;
+      report.setLong(slotAt(0) + Slot.MEMORY_TARGET, target);
+      keepCounters();
+      change(-held(slot, gpu), gpu, seq);
+    }
     free(slot);
   }
 
@@ -157,67 +214,71 @@ public final class MemoryLedger {
     }
   }
 
-  /** {@return what a dead or idle process holds, in units} */
-  private long held(int slot) {
+  /** {@return what a dead or idle process holds on a GPU, in units} */
+  private long held(int slot, int gpu) {
     int at = slotAt(slot);
-    long own = report.longAt(at + Slot.MEMORY_OWN);
-    long seq = report.longAt(at + Slot.MEMORY_SEQ);
+    long own = report.longAt(at + ownAt(gpu));
+    long intent = report.longAt(at + Slot.MEMORY_SEQ);
+    long seq = intent & MEMORY_SEQ_MASK;
     long held = own >>> SEQ_BITS;
-    if (seq != (own & MEMORY_SEQ_MASK) && seq <= MEMORY_SEQ_MASK && isApplied(slot, seq)) {
+    // An intent of another GPU: the last change on this one is complete.
+    boolean here = intent == intent(gpu, seq);
+    if (here && seq != (own & MEMORY_SEQ_MASK) && isApplied(slot, gpu, seq)) {
       long delta = report.longAt(at + Slot.MEMORY_DELTA);
       held += Math.max(-MAX_UNITS, Math.min(MAX_UNITS, delta));
     }
-    return Math.max(0, Math.min(held, units(report.longAt(WORD))));
+    return Math.max(0, Math.min(held, units(report.longAt(wordAt(gpu)))));
   }
 
-  private boolean isApplied(int slot, long seq) {
-    long word = report.longAt(WORD);
+  private boolean isApplied(int slot, int gpu, long seq) {
+    long word = report.longAt(wordAt(gpu));
     if (slot(word) == slot && seq(word) == seq) {
       return true;
     }
-    return (report.longAt(slotAt(slot) + Slot.MEMORY_DONE) & MEMORY_SEQ_MASK) == seq;
+    return (report.longAt(slotAt(slot) + doneAt(gpu)) & MEMORY_SEQ_MASK) == seq;
   }
 
-  private void change(long delta, long seq) {
+  private void change(long delta, int gpu, long seq) {
     int own = slotAt(0);
-    long done = report.longAt(own + Slot.MEMORY_DONE);
+    long done = report.longAt(own + doneAt(gpu));
     // Also at each wrap of the sequence, for a process that was stopped since the last wrap.
     if ((done & MEMORY_SEQ_MASK) == seq || seq == 1) {
-      report.compareAndSet(own + Slot.MEMORY_DONE, done, nextVersion(done));
+      report.compareAndSet(own + doneAt(gpu), done, nextVersion(done));
     }
     report.setLong(own + Slot.MEMORY_DELTA, delta);
-    report.setLong(own + Slot.MEMORY_SEQ, seq);
-    for (int attempt = 0; !tryApply(delta, seq); attempt++) {
+    report.setLong(own + Slot.MEMORY_SEQ, intent(gpu, seq));
+    for (int attempt = 0; !tryApply(delta, gpu, seq); attempt++) {
       if (attempt == MAX_ATTEMPTS) {
         // No honest process is that fast. A hostile one harms only its own lease.
-        report.setLong(WORD, replacement(report.longAt(WORD), delta, seq));
+        report.setLong(wordAt(gpu), replacement(report.longAt(wordAt(gpu)), delta, seq));
         break;
       }
     }
-    report.setLong(own + Slot.MEMORY_OWN, seq);
+    report.setLong(own + ownAt(gpu), seq);
   }
 
-  private boolean tryApply(long delta, long seq) {
-    long word = report.longAt(WORD);
-    return markDone(word) && report.compareAndSet(WORD, word, replacement(word, delta, seq));
+  private boolean tryApply(long delta, int gpu, long seq) {
+    long word = report.longAt(wordAt(gpu));
+    return markDone(word, gpu)
+        && report.compareAndSet(wordAt(gpu), word, replacement(word, delta, seq));
   }
 
   private static long replacement(long word, long delta, long seq) {
     return Math.max(0, units(word) + delta) << MEMORY_UNITS_SHIFT | seq;
   }
 
-  /** Marks the change that a word names; false if the word must be read again. */
-  private boolean markDone(long word) {
+  /** Marks the change that a GPU's word names; false if the word must be read again. */
+  private boolean markDone(long word, int gpu) {
     int slot = slot(word);
     if (slot == 0 || slot >= SLOT_COUNT || seq(word) == 0) {
       return true;
     }
-    int at = slotAt(slot) + Slot.MEMORY_DONE;
+    int at = slotAt(slot) + doneAt(gpu);
     long done = report.longAt(at);
     if ((done & MEMORY_SEQ_MASK) == seq(word)) {
       return true;
     }
-    if (report.longAt(WORD) != word) {
+    if (report.longAt(wordAt(gpu)) != word) {
       return false;
     }
     // On failure, another process has just marked this change or an older one: read the word again.
@@ -226,26 +287,66 @@ public final class MemoryLedger {
 
   private void free(int slot) {
     int at = slotAt(slot);
-    report.setLong(at + Slot.MEMORY_OWN, 0);
+    for (int gpu = 0; gpu < accounts(); gpu++) {
+      report.setLong(at + ownAt(gpu), 0);
+    }
     report.setLong(at + Slot.MEMORY_SEQ, 0);
     report.setLong(at + Slot.MEMORY_DELTA, 0);
-    // A late helper marks an earlier change, so its mark carries an earlier version.
-    for (int attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      long done = report.longAt(at + Slot.MEMORY_DONE);
-      if (report.compareAndSet(at + Slot.MEMORY_DONE, done, nextVersion(done))) {
-        break;
-      }
+    for (int gpu = 0; gpu < accounts(); gpu++) {
+      forget(at + doneAt(gpu));
     }
     report.clear(at + Slot.HEARTBEAT_NS, Slot.RESERVED4 - Slot.HEARTBEAT_NS);
     report.setInt(at + Slot.STATE, SLOT_FREE);
     report.setLong(slotAt(0) + Slot.MEMORY_TARGET, 0);
   }
 
+  /** A late helper marks an earlier change, so its mark carries an earlier version. */
+  private void forget(int at) {
+    for (int attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      long done = report.longAt(at);
+      if (report.compareAndSet(at, done, nextVersion(done))) {
+        return;
+      }
+    }
+  }
+
+  /** {@return the number of slot 0's next change on a GPU, above all that it began there} */
+  private long nextSeq(int gpu) {
+    int own = slotAt(0);
+    long last = report.longAt(own + Slot.MEMORY_SEQ);
+    long before = last >>> MEMORY_GPU_SHIFT;
+    if (before == gpu) {
+      return following(last);
+    }
+    // An earlier seat may have died in that change: its number must not be used again.
+    if (before < accounts()) {
+      report.setLong(own + ownAt((int) before), last & MEMORY_SEQ_MASK);
+    }
+    return following(report.longAt(own + ownAt(gpu)));
+  }
+
+  static int wordAt(int gpu) {
+    int at = gpu == 0 ? Ledger.MEMORY_WORD : Ledger.MEMORY_WORDS + (gpu - 1) * Long.BYTES;
+    return LEDGER_OFFSET + at;
+  }
+
+  static int ownAt(int gpu) {
+    return gpu == 0 ? Slot.MEMORY_OWN : Slot.MEMORY_OWNS + (gpu - 1) * Long.BYTES;
+  }
+
+  static int doneAt(int gpu) {
+    return gpu == 0 ? Slot.MEMORY_DONE : Slot.MEMORY_DONES + (gpu - 1) * Long.BYTES;
+  }
+
+  private static long intent(int gpu, long seq) {
+    return (long) gpu << MEMORY_GPU_SHIFT | seq;
+  }
+
   private static long nextVersion(long done) {
     return ((done >>> SEQ_BITS) + 1) << SEQ_BITS;
   }
 
-  private static long nextSeq(long seq) {
+  private static long following(long seq) {
     long next = (seq + 1) & MEMORY_SEQ_MASK;
     return next == 0 ? 1 : next;
   }

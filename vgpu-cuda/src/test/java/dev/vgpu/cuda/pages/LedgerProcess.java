@@ -1,13 +1,13 @@
 package dev.vgpu.cuda.pages;
 
-import static dev.vgpu.cuda.layout.ShmLayout.LEDGER_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_GPUS;
+import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_GPU_SHIFT;
 import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_SEQ_MASK;
 import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_SLOT_MASK;
 import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_SLOT_SHIFT;
 import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_UNITS_SHIFT;
 import static dev.vgpu.cuda.layout.ShmLayout.SLOT_COUNT;
 
-import dev.vgpu.cuda.layout.ShmLayout.Ledger;
 import dev.vgpu.cuda.layout.ShmLayout.Slot;
 
 /**
@@ -15,8 +15,6 @@ import dev.vgpu.cuda.layout.ShmLayout.Slot;
  * to shared memory at a time, so it can be stopped, or die, between any two.
  */
 public final class LedgerProcess {
-  static final int WORD = LEDGER_OFFSET + Ledger.MEMORY_WORD;
-
   private enum Step {
     IDLE,
     READ_OWN,
@@ -38,6 +36,7 @@ public final class LedgerProcess {
   private final int at;
   private final long limitUnits;
   private Step next = Step.IDLE;
+  private int gpu;
   private long delta;
   private long own;
   private long seq;
@@ -45,8 +44,8 @@ public final class LedgerProcess {
   private long word;
   private long other;
 
-  /** What it really holds: the changes that were applied to the word. */
-  long holdsUnits;
+  /** What it really holds on each GPU: the changes that were applied to its word. */
+  final long[] holdsUnits = new long[MEMORY_GPUS];
 
   /** Whether its last change was refused. */
   boolean refused;
@@ -67,15 +66,21 @@ public final class LedgerProcess {
     return next == Step.WRITE_OTHER;
   }
 
-  void begin(long delta) {
+  void begin(long delta, int gpu) {
+    this.gpu = gpu;
     this.delta = delta;
     this.refused = false;
     this.next = Step.READ_OWN;
   }
 
-  /** Makes a whole change, undisturbed. */
+  /** Makes a whole change on the first GPU, undisturbed. */
   public boolean change(long delta) {
-    begin(delta);
+    return change(delta, 0);
+  }
+
+  /** Makes a whole change on a GPU, undisturbed. */
+  public boolean change(long delta, int gpu) {
+    begin(delta, gpu);
     while (!isIdle()) {
       step();
     }
@@ -86,18 +91,18 @@ public final class LedgerProcess {
   void step() {
     switch (next) {
       case READ_OWN -> {
-        own = page.longAt(at + Slot.MEMORY_OWN);
+        own = page.longAt(at + MemoryLedger.ownAt(gpu));
         seq = ((own & MEMORY_SEQ_MASK) + 1) & MEMORY_SEQ_MASK;
         seq = seq == 0 ? 1 : seq;
         next = Step.READ_RECEIPT;
       }
       case READ_RECEIPT -> {
-        receipt = page.longAt(at + Slot.MEMORY_DONE);
+        receipt = page.longAt(at + MemoryLedger.doneAt(gpu));
         boolean clear = (receipt & MEMORY_SEQ_MASK) == seq || seq == 1;
         next = clear ? Step.CLEAR_RECEIPT : Step.WRITE_DELTA;
       }
       case CLEAR_RECEIPT -> {
-        page.compareAndSet(at + Slot.MEMORY_DONE, receipt, version(receipt));
+        page.compareAndSet(at + MemoryLedger.doneAt(gpu), receipt, version(receipt));
         next = Step.WRITE_DELTA;
       }
       case WRITE_DELTA -> {
@@ -105,11 +110,11 @@ public final class LedgerProcess {
         next = Step.WRITE_SEQ;
       }
       case WRITE_SEQ -> {
-        page.setLong(at + Slot.MEMORY_SEQ, seq);
+        page.setLong(at + Slot.MEMORY_SEQ, (long) gpu << MEMORY_GPU_SHIFT | seq);
         next = Step.READ_WORD;
       }
       case READ_WORD -> {
-        word = page.longAt(WORD);
+        word = page.longAt(MemoryLedger.wordAt(gpu));
         boolean helps = wordSlot() != slot && wordSlot() < SLOT_COUNT && wordSeq() != 0;
         next = helps ? Step.READ_OTHER : decide();
       }
@@ -118,7 +123,7 @@ public final class LedgerProcess {
         next = (other & MEMORY_SEQ_MASK) == wordSeq() ? decide() : Step.READ_WORD_AGAIN;
       }
       case READ_WORD_AGAIN -> {
-        next = page.longAt(WORD) == word ? Step.WRITE_OTHER : Step.READ_WORD;
+        next = page.longAt(MemoryLedger.wordAt(gpu)) == word ? Step.WRITE_OTHER : Step.READ_WORD;
       }
       case WRITE_OTHER -> {
         boolean marked = page.compareAndSet(otherReceipt(), other, version(other) | wordSeq());
@@ -131,7 +136,7 @@ public final class LedgerProcess {
         next = Step.IDLE;
       }
       case WRITE_OWN -> {
-        page.setLong(at + Slot.MEMORY_OWN, ((own >>> 20) + delta) << 20 | seq);
+        page.setLong(at + MemoryLedger.ownAt(gpu), ((own >>> 20) + delta) << 20 | seq);
         next = Step.IDLE;
       }
       default -> throw new IllegalStateException("nothing to do");
@@ -146,8 +151,8 @@ public final class LedgerProcess {
   private void changeWord() {
     long units = (word >>> MEMORY_UNITS_SHIFT) + delta;
     long changed = units << MEMORY_UNITS_SHIFT | (long) slot << MEMORY_SLOT_SHIFT | seq;
-    if (page.compareAndSet(WORD, word, changed)) {
-      holdsUnits += delta;
+    if (page.compareAndSet(MemoryLedger.wordAt(gpu), word, changed)) {
+      holdsUnits[gpu] += delta;
       next = Step.WRITE_OWN;
     } else {
       next = Step.READ_WORD;
@@ -163,7 +168,7 @@ public final class LedgerProcess {
   }
 
   private int otherReceipt() {
-    return MemoryLedger.slotAt(wordSlot()) + Slot.MEMORY_DONE;
+    return MemoryLedger.slotAt(wordSlot()) + MemoryLedger.doneAt(gpu);
   }
 
   private static long version(long receipt) {

@@ -1,5 +1,7 @@
 package dev.vgpu.cuda.pages;
 
+import static dev.vgpu.cuda.layout.ShmLayout.GRANT_MORE_OFFSET;
+import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_GPUS;
 import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_SEQ_MASK;
 import static dev.vgpu.cuda.layout.ShmLayout.MEMORY_UNITS_SHIFT;
 import static dev.vgpu.cuda.layout.ShmLayout.SLOT_ATTACHED;
@@ -8,6 +10,7 @@ import static dev.vgpu.cuda.layout.ShmLayout.SLOT_RECLAIMING;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.cuda.layout.ShmLayout;
+import dev.vgpu.cuda.layout.ShmLayout.GrantMore;
 import dev.vgpu.cuda.layout.ShmLayout.Slot;
 import dev.vgpu.cuda.pages.MemoryLedger.Retired;
 import java.nio.ByteBuffer;
@@ -81,10 +84,13 @@ class MemoryLedgerProperties {
     final int[] sleeps = new int[PROCESSES + 1];
     final boolean seatMayDie;
     final boolean uneven;
+    final int gpus;
     int recovering;
 
     Node(long seed, boolean seatMayDie) {
       this.random = new Random(seed);
+      this.gpus = random.nextBoolean() ? 1 : 2 + random.nextInt(MEMORY_GPUS - 1);
+      grant.setInt(GRANT_MORE_OFFSET + GrantMore.MEMORY_GPUS, gpus == 1 ? 0 : gpus);
       this.seatMayDie = seatMayDie;
       boolean wraps = random.nextBoolean();
       this.uneven = random.nextBoolean();
@@ -92,7 +98,9 @@ class MemoryLedgerProperties {
         if (wraps) {
           // Close to the largest number, so that it soon wraps.
           long seq = (long) MEMORY_SEQ_MASK - random.nextInt(4);
-          report.setLong(MemoryLedger.slotAt(slot) + Slot.MEMORY_OWN, seq);
+          for (int gpu = 0; gpu < gpus; gpu++) {
+            report.setLong(MemoryLedger.slotAt(slot) + MemoryLedger.ownAt(gpu), seq);
+          }
           report.setLong(MemoryLedger.slotAt(slot) + Slot.MEMORY_SEQ, seq);
         }
         start(slot);
@@ -119,9 +127,10 @@ class MemoryLedgerProperties {
         return;
       }
       if (process.isIdle()) {
-        boolean frees = process.holdsUnits > 0 && random.nextBoolean();
-        process.begin(
-            frees ? -1 - random.nextInt((int) process.holdsUnits) : 1 + random.nextInt(12));
+        int gpu = random.nextInt(gpus);
+        int holds = (int) process.holdsUnits[gpu];
+        boolean frees = holds > 0 && random.nextBoolean();
+        process.begin(frees ? -1 - random.nextInt(holds) : 1 + random.nextInt(12), gpu);
       }
       process.step();
       sleeps[slot] =
@@ -132,18 +141,38 @@ class MemoryLedgerProperties {
     }
 
     void check() {
+      for (int gpu = 0; gpu < gpus; gpu++) {
+        check(gpu);
+      }
+    }
+
+    private void check(int gpu) {
       long held = 0;
       for (int slot = 1; slot <= PROCESSES; slot++) {
         LedgerProcess process = processes[slot];
-        held += process == null ? 0 : process.holdsUnits;
+        held += process == null ? 0 : process.holdsUnits[gpu];
       }
-      long units = report.longAt(LedgerProcess.WORD) >>> MEMORY_UNITS_SHIFT;
+      long units = units(gpu);
       assertThat(units).isLessThanOrEqualTo(LIMIT);
       LedgerProcess taken = recovering == 0 ? null : processes[recovering];
       if (taken == null) {
         assertThat(units).isEqualTo(held);
       } else {
-        assertThat(units).isIn(held, held - taken.holdsUnits);
+        assertThat(units).isIn(held, held - taken.holdsUnits[gpu]);
+      }
+    }
+
+    private long units(int gpu) {
+      return report.longAt(MemoryLedger.wordAt(gpu)) >>> MEMORY_UNITS_SHIFT;
+    }
+
+    void killAll() {
+      for (int slot = 1; slot <= PROCESSES; slot++) {
+        dead[slot] = true;
+      }
+      recoverDead();
+      for (int gpu = 0; gpu < MEMORY_GPUS; gpu++) {
+        assertThat(units(gpu)).isZero();
       }
     }
 
@@ -245,22 +274,14 @@ class MemoryLedgerProperties {
   void theTotalIsWhatTheLivingHoldWhereverOneDies(@ForAll long seed) {
     Node node = new Node(seed, false);
     node.run(1_500);
-    for (int slot = 1; slot <= PROCESSES; slot++) {
-      node.dead[slot] = true;
-    }
-    node.recoverDead();
-    assertThat(node.report.longAt(LedgerProcess.WORD) >>> MEMORY_UNITS_SHIFT).isZero();
+    node.killAll();
   }
 
   @Property(tries = 400)
   void theTotalIsWhatTheLivingHoldWhereverTheSeatDies(@ForAll long seed) {
     Node node = new Node(seed, true);
     node.run(1_500);
-    for (int slot = 1; slot <= PROCESSES; slot++) {
-      node.dead[slot] = true;
-    }
-    node.recoverDead();
-    assertThat(node.report.longAt(LedgerProcess.WORD) >>> MEMORY_UNITS_SHIFT).isZero();
+    node.killAll();
   }
 
   @Property(tries = 200)
@@ -272,6 +293,7 @@ class MemoryLedgerProperties {
       report.setLong(at, random.nextInt(8) == 0 ? random.nextInt(4) : random.nextLong());
     }
     report.setInt(MemoryLedger.slotAt(3) + Slot.STATE, SLOT_RECLAIMING);
+    grant.setInt(GRANT_MORE_OFFSET + GrantMore.MEMORY_GPUS, random.nextInt(MEMORY_GPUS + 1));
     MemoryLedger seat = new MemoryLedger(grant, report);
     seat.takeOver();
     seat.recover(1 + random.nextInt(127), new Retired(1, 2, 3, 4));
