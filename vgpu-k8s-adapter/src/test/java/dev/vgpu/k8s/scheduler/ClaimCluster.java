@@ -2,6 +2,8 @@ package dev.vgpu.k8s.scheduler;
 
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.api.model.PodStatus;
+import io.fabric8.kubernetes.api.model.PodStatusBuilder;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import io.fabric8.kubernetes.client.utils.Serialization;
@@ -31,6 +33,9 @@ final class ClaimCluster {
   /** Pods that kube-scheduler finds no node for. */
   final Set<String> unschedulable = new HashSet<>();
 
+  /** Whether the claims of new pods are made from templates. */
+  boolean hasTemplates;
+
   /** Why devices were given back last. */
   String lastFailure = "";
 
@@ -45,27 +50,39 @@ final class ClaimCluster {
   private final List<String> queue = new ArrayList<>();
   private final List<String> bound = new ArrayList<>();
   private final int gpus;
+  private final int gpusOfEach;
   private int nowS;
 
   ClaimCluster(int gpus) {
-    this.gpus = gpus;
-    StringBuilder devices = new StringBuilder();
-    for (int i = 0; i < gpus; i++) {
-      devices
-          .append(i == 0 ? "" : ",")
-          .append("{\"name\":\"gpu-")
-          .append(i)
-          .append(
-              "\",\"capacity\":{\"share\":{\"value\":\"100\"},\"memory\":{\"value\":\"8Gi\"}}}");
+    this(1, gpus);
+  }
+
+  /** Creates nodes with equally many GPUs. */
+  ClaimCluster(int nodes, int gpusOfEach) {
+    this.gpus = nodes * gpusOfEach;
+    this.gpusOfEach = gpusOfEach;
+    for (int node = 0; node < nodes; node++) {
+      StringBuilder devices = new StringBuilder();
+      for (int i = node * gpusOfEach; i < (node + 1) * gpusOfEach; i++) {
+        devices
+            .append(devices.isEmpty() ? "" : ",")
+            .append("{'name':'gpu-")
+            .append(i)
+            .append("','capacity':{'share':{'value':'100'},'memory':{'value':'8Gi'}}}");
+      }
+      String slice =
+          "{'apiVersion':'resource.k8s.io/v1','kind':'ResourceSlice','metadata':{'name':'NODE'},"
+              + "'spec':{'driver':'vgpu.dev','nodeName':'NODE','pool':{'name':'NODE'},'devices':["
+              + devices
+              + "]}}";
+      slices.add(
+          Serialization.unmarshal(
+              slice.replace('\'', '"').replace("NODE", "n" + node), ResourceSlice.class));
     }
-    slices.add(
-        Serialization.unmarshal(
-            "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceSlice\",\"metadata\":"
-                + "{\"name\":\"n\"},\"spec\":{\"driver\":\"vgpu.dev\",\"nodeName\":\"n\","
-                + "\"pool\":{\"name\":\"n\"},\"devices\":["
-                + devices
-                + "]}}",
-            ResourceSlice.class));
+  }
+
+  private String node(int gpu) {
+    return "n" + gpu / gpusOfEach;
   }
 
   /** A pod that may run for a time; 0 for ever. */
@@ -80,14 +97,26 @@ final class ClaimCluster {
             .withActiveDeadlineSeconds(runS == 0 ? null : (long) runS)
             .addNewResourceClaim()
             .withName("gpu")
-            .withResourceClaimName(name)
+            .withResourceClaimName(hasTemplates ? null : name)
+            .withResourceClaimTemplateName(hasTemplates ? "template" : null)
             .endResourceClaim()
             .endSpec()
+            .withStatus(hasTemplates ? claimOf(name) : null)
             .build());
     queue.add(name);
     shares.put(name, share);
     runs.put(name, runS);
     claims.put(name, claim(name, "{}"));
+  }
+
+  /** What the API says of a pod's claim that was made from a template. */
+  private static PodStatus claimOf(String name) {
+    return new PodStatusBuilder()
+        .addNewResourceClaimStatus()
+        .withName("gpu")
+        .withResourceClaimName(name)
+        .endResourceClaimStatus()
+        .build();
   }
 
   private ResourceClaim claim(String name, String status) {
@@ -166,12 +195,13 @@ final class ClaimCluster {
                     """
                     {"reservedFor":[{"resource":"pods","name":"%s","uid":"uid-%s"}],
                      "allocation":{"allocationTimestamp":"%s","devices":{"results":[
-                      {"request":"gpu","driver":"vgpu.dev","pool":"n","device":"gpu-%d",
+                      {"request":"gpu","driver":"vgpu.dev","pool":"%s","device":"gpu-%d",
                        "bindingConditions":["vgpu.dev/gang-complete"],
                        "consumedCapacity":{"share":"%d","memory":"1Mi"}}]}}}""",
                     name,
                     name,
                     now(),
+                    node(gpu),
                     gpu,
                     shares.get(name))));
         return;
@@ -188,7 +218,7 @@ final class ClaimCluster {
         bound.add(name);
         pods.put(
             name,
-            new PodBuilder(Pods.bound(pods.get(name), "n", Map.of()))
+            new PodBuilder(Pods.bound(pods.get(name), node(gpuOf.get(name)), Map.of()))
                 .editOrNewStatus()
                 .withStartTime(now().toString())
                 .endStatus()

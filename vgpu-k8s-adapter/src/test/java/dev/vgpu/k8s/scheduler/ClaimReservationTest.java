@@ -39,6 +39,24 @@ class ClaimReservationTest {
     assertThat(cluster.bound()).startsWith("first", "second", "pair-0", "pair-1");
   }
 
+  /** Two nodes with one GPU each, and claims from templates. */
+  @Test
+  void aGangOverTwoNodesWithClaimsFromTemplatesHasAPlace() {
+    ClaimCluster two = new ClaimCluster(2, 1);
+    two.hasTemplates = true;
+    two.create("first", Map.of(), 100, 100);
+    two.create("second", Map.of(), 100, 200);
+    two.until(10);
+    two.create("pair-0", Pods.gang("pair", 2), 100, 0);
+    two.create("pair-1", Pods.gang("pair", 2), 100, 0);
+    two.create("small", Map.of(), 50, 0);
+    two.until(195);
+    assertThat(two.bound()).containsExactly("first", "second");
+    assertThat(two.lastFailure).isNotEmpty();
+    two.until(210 + SLACK_S);
+    assertThat(two.bound()).containsExactly("first", "second", "pair-0", "pair-1");
+  }
+
   @Test
   void podsThatEndInTimeRunBeforeIt() {
     twoRun();
