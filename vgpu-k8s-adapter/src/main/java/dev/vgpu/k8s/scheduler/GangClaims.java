@@ -292,9 +292,10 @@ final class GangClaims {
     List<ClaimReservation.Waiting> all = new ArrayList<>();
     missing.forEach(
         (name, its) -> {
-          Pod pod = members.get(name).get(0);
+          List<Pod> pods = members.getOrDefault(name, List.of());
+          Pod pod = pods.get(0);
           Group group = group(name, pod, known);
-          if (group.size == members.get(name).size()) {
+          if (group.size == pods.size()) {
             String label =
                 name.equals(KnownPods.uid(pod))
                     ? pod.getMetadata().getNamespace() + "/" + pod.getMetadata().getName()
