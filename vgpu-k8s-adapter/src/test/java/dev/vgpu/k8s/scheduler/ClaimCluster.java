@@ -45,7 +45,7 @@ final class ClaimCluster {
   private final Map<String, Pod> pods = new LinkedHashMap<>();
   private final Map<String, ResourceClaim> claims = new LinkedHashMap<>();
   private final Map<String, Integer> shares = new HashMap<>();
-  private final Map<String, Integer> runs = new HashMap<>();
+  private final Map<String, Integer> deadlines = new HashMap<>();
   private final Map<String, Integer> gpuOf = new HashMap<>();
   private final List<String> queue = new ArrayList<>();
   private final List<String> bound = new ArrayList<>();
@@ -105,7 +105,7 @@ final class ClaimCluster {
             .build());
     queue.add(name);
     shares.put(name, share);
-    runs.put(name, runS);
+    deadlines.put(name, runS);
     claims.put(name, claim(name, "{}"));
   }
 
@@ -164,10 +164,10 @@ final class ClaimCluster {
       boolean isOver =
           pod.getStatus() != null
               && pod.getStatus().getStartTime() != null
-              && runs.get(name) > 0
+              && deadlines.get(name) > 0
               && !now()
                   .isBefore(
-                      Instant.parse(pod.getStatus().getStartTime()).plusSeconds(runs.get(name)));
+                      Instant.parse(pod.getStatus().getStartTime()).plusSeconds(deadlines.get(name)));
       if (isOver) {
         pods.remove(name);
         claims.remove(name);
