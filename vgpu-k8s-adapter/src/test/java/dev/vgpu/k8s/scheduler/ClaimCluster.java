@@ -167,7 +167,8 @@ final class ClaimCluster {
               && deadlines.get(name) > 0
               && !now()
                   .isBefore(
-                      Instant.parse(pod.getStatus().getStartTime()).plusSeconds(deadlines.get(name)));
+                      Instant.parse(pod.getStatus().getStartTime())
+                          .plusSeconds(deadlines.get(name)));
       if (isOver) {
         pods.remove(name);
         claims.remove(name);
