@@ -2,8 +2,11 @@ package dev.vgpu;
 
 import static java.util.Objects.requireNonNull;
 
+import java.util.Collection;
+import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.Set;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -24,7 +27,7 @@ public final class VirtualGpuRequest {
   private final SharePolicy policy;
   private final PreemptionClass preemptionClass;
   private final int maxConcurrentCalls;
-  private final @Nullable GpuId gpu;
+  private final List<GpuId> gpus;
   private final int gpuCount;
   private final Capabilities requires;
   private final @Nullable String backend;
@@ -38,7 +41,7 @@ public final class VirtualGpuRequest {
     this.policy = builder.policy;
     this.preemptionClass = builder.preemptionClass;
     this.maxConcurrentCalls = builder.maxConcurrentCalls;
-    this.gpu = builder.gpu;
+    this.gpus = builder.gpus;
     this.gpuCount = builder.gpuCount;
     this.requires = builder.requires;
     this.backend = builder.backend;
@@ -60,7 +63,7 @@ public final class VirtualGpuRequest {
     builder.policy = policy;
     builder.preemptionClass = preemptionClass;
     builder.maxConcurrentCalls = maxConcurrentCalls;
-    builder.gpu = gpu;
+    builder.gpus = gpus;
     builder.gpuCount = gpuCount;
     builder.requires = requires;
     builder.backend = backend;
@@ -101,7 +104,12 @@ public final class VirtualGpuRequest {
 
   /** {@return the GPU to cut it from, or one of several; empty means any} */
   public Optional<GpuId> gpu() {
-    return Optional.ofNullable(gpu);
+    return gpus.stream().findFirst();
+  }
+
+  /** {@return the GPUs to cut it from; if fewer than {@link #gpuCount}, the pool adds others} */
+  public List<GpuId> gpus() {
+    return gpus;
   }
 
   /** {@return how many GPUs it is cut from, 1 to {@value #MAX_GPU_COUNT}} */
@@ -141,7 +149,7 @@ public final class VirtualGpuRequest {
         + memory
         + " class="
         + preemptionClass
-        + (gpu == null ? "" : " gpu=" + gpu)
+        + (gpus.isEmpty() ? "" : gpus.size() == 1 ? " gpu=" + gpus.get(0) : " gpus=" + gpus)
         + (gpuCount == 1 ? "" : " gpuCount=" + gpuCount)
         + (backend == null ? "" : " backend=" + backend)
         + (memoryMobility == MemoryMobility.FIXED ? "" : " memoryMobility=" + memoryMobility);
@@ -155,7 +163,7 @@ public final class VirtualGpuRequest {
     private SharePolicy policy = SharePolicy.BEST_EFFORT;
     private PreemptionClass preemptionClass = PreemptionClass.NEARLINE;
     private int maxConcurrentCalls = MAX_CONCURRENT_CALLS;
-    private @Nullable GpuId gpu;
+    private List<GpuId> gpus = List.of();
     private int gpuCount = 1;
     private Capabilities requires = NOTHING;
     private @Nullable String backend;
@@ -279,7 +287,26 @@ public final class VirtualGpuRequest {
      * @return this builder
      */
     public Builder gpu(GpuId gpu) {
-      this.gpu = requireNonNull(gpu, "gpu");
+      this.gpus = List.of(requireNonNull(gpu, "gpu"));
+      return this;
+    }
+
+    /**
+     * Sets the GPUs to cut it from, all or none. Also sets {@link #gpuCount} to their number. The
+     * order does not matter.
+     *
+     * @param gpus 1 to {@value VirtualGpuRequest#MAX_GPU_COUNT} different ones of {@link
+     *     GpuPool#gpus()}
+     * @return this builder
+     * @throws IllegalArgumentException if there are none, too many, or two equal ones
+     */
+    public Builder gpus(Collection<GpuId> gpus) {
+      List<GpuId> all = List.copyOf(requireNonNull(gpus, "gpus"));
+      if (all.isEmpty() || Set.copyOf(all).size() < all.size()) {
+        throw new IllegalArgumentException("not one or several different GPUs: gpus=" + all);
+      }
+      gpuCount(all.size());
+      this.gpus = all;
       return this;
     }
 
@@ -411,7 +438,8 @@ public final class VirtualGpuRequest {
      * {@return the request}
      *
      * @throws IllegalArgumentException if the memory is not set, if the share does not match the
-     *     policy, or if memory is movable on several GPUs or in a class other than offline
+     *     policy, if more GPUs are named than {@link #gpuCount}, or if memory is movable on several
+     *     GPUs or in a class other than offline
      */
     public VirtualGpuRequest build() {
       if (memory == null) {
@@ -426,6 +454,10 @@ public final class VirtualGpuRequest {
       if (policy != SharePolicy.BEST_EFFORT && computePercent == null) {
         throw new IllegalArgumentException(
             "the compute share is not set: policy=" + policy + " needs computePercent(1..100)");
+      }
+      if (gpus.size() > gpuCount) {
+        throw new IllegalArgumentException(
+            "more GPUs are named than are asked: gpus=" + gpus + " gpuCount=" + gpuCount);
       }
       if (memoryMobility == MemoryMobility.MOVABLE
           && (preemptionClass != PreemptionClass.OFFLINE || gpuCount > 1)) {

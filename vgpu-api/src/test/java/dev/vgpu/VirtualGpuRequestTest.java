@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -135,6 +136,25 @@ class VirtualGpuRequestTest {
   @ValueSource(ints = {1, VirtualGpuRequest.MAX_GPU_COUNT})
   void numberOfGpusAtTheBoundsIsTaken(int count) {
     assertThat(builder.memory(MEMORY).gpuCount(count).build().gpuCount()).isEqualTo(count);
+  }
+
+  @Test
+  void namedGpusAreAllThatItAsks() {
+    GpuId first = new GpuId("GPU-1");
+    GpuId second = new GpuId("GPU-2");
+    VirtualGpuRequest both = builder.memory(MEMORY).gpus(List.of(second, first)).build();
+    assertThat(both.gpuCount()).isEqualTo(2);
+    assertThat(both.gpus()).containsExactly(second, first);
+    assertThat(both.toBuilder().build().gpus()).isEqualTo(both.gpus());
+    assertThat(both).asString().contains("gpus=[GPU-2, GPU-1]");
+    assertThat(builder.gpu(first).gpuCount(3).build().gpus()).containsExactly(first);
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> builder.gpus(List.of(first, second)).gpuCount(1).build())
+        .withMessageContaining("gpuCount=1");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> builder.gpus(List.of(first, first)))
+        .withMessageContaining("gpus=[GPU-1, GPU-1]");
+    assertThatIllegalArgumentException().isThrownBy(() -> builder.gpus(List.of()));
   }
 
   @Test

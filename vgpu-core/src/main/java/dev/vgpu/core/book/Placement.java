@@ -76,22 +76,25 @@ final class Placement {
                     .thenComparing(GpuSlot::freeMemory))
             .limit(request.gpuCount())
             .toList();
-    boolean hasNamed =
-        request.gpu().isEmpty() || best.stream().anyMatch(slot -> isNamed(slot, request));
-    if (best.size() < request.gpuCount() || !hasNamed) {
+    if (best.size() < request.gpuCount() || !hasNamed(best, request)) {
       return null;
     }
     return slots.stream().filter(best::contains).toList();
   }
 
   private static boolean isNamed(GpuSlot slot, VirtualGpuRequest request) {
-    return request.gpu().isPresent() && request.gpu().get().equals(slot.gpu.id());
+    return request.gpus().contains(slot.gpu.id());
+  }
+
+  /** Whether all GPUs that the request names are among these. */
+  private static boolean hasNamed(List<GpuSlot> some, VirtualGpuRequest request) {
+    return some.stream().filter(slot -> isNamed(slot, request)).count() == request.gpus().size();
   }
 
   /** The GPUs that a request could be cut from if all were free. */
   List<GpuSlot> allowed(VirtualGpuRequest request) {
     return slots.stream()
-        .filter(slot -> request.gpu().isEmpty() || request.gpuCount() > 1 || isNamed(slot, request))
+        .filter(slot -> request.gpus().size() < request.gpuCount() || isNamed(slot, request))
         .toList();
   }
 
@@ -100,9 +103,7 @@ final class Placement {
   /** Throws if not even an empty pool could serve a request. */
   void checkPossible(VirtualGpuRequest request) {
     List<GpuSlot> allowed = allowed(request);
-    boolean named =
-        request.gpu().isEmpty() || allowed.stream().anyMatch(slot -> isNamed(slot, request));
-    if (allowed.isEmpty() || !named) {
+    if (allowed.isEmpty() || !hasNamed(allowed, request)) {
       throw new IllegalArgumentException(
           "no such GPU in this pool: asked " + request + ", gpus=" + ids());
     }
@@ -111,9 +112,7 @@ final class Placement {
           "more GPUs than this pool has: asked " + request + ", gpus=" + ids());
     }
     List<GpuSlot> enough = allowed.stream().filter(slot -> slot.couldFit(request)).toList();
-    if (enough.size() < request.gpuCount()
-        || (request.gpu().isPresent()
-            && enough.stream().noneMatch(slot -> isNamed(slot, request)))) {
+    if (enough.size() < request.gpuCount() || !hasNamed(enough, request)) {
       throw new IllegalArgumentException(
           (request.gpuCount() == 1
                   ? "more memory than any GPU can give: asked "

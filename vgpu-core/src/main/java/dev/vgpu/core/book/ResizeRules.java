@@ -21,8 +21,7 @@ public final class ResizeRules {
   /** Throws if a resize asks for something that it cannot change. */
   public static void checkSameElsewhere(
       VirtualGpuRequest before, VirtualGpuRequest asked, String id, List<GpuId> gpus) {
-    boolean sameGpu = asked.gpu().isEmpty() || gpus.contains(asked.gpu().get());
-    if (!sameGpu
+    if (!gpus.containsAll(asked.gpus())
         || asked.gpuCount() != before.gpuCount()
         || !asked.name().equals(before.name())
         || !asked.requires().equals(before.requires())

@@ -48,7 +48,7 @@ public final class RoomMaking {
       return List.of();
     }
     for (GpuSlot slot : table.slots()) {
-      boolean isAllowed = request.gpu().isEmpty() || request.gpu().get().equals(slot.gpu.id());
+      boolean isAllowed = request.gpus().isEmpty() || request.gpus().contains(slot.gpu.id());
       if (isAllowed && slot.fits(request)) {
         List<String> moved =
             enforcements.makeRoom(slot.gpu, request, id -> idle.contains(id) && isIdle(id));

@@ -34,7 +34,7 @@ public final class RequestValues {
     values.put("policy", request.policy().name());
     values.put("class", request.preemptionClass().name());
     values.put("calls", "" + request.maxConcurrentCalls());
-    request.gpu().ifPresent(gpu -> values.put("gpu", gpu.value()));
+    values.putAll(of(request.gpus()));
     if (request.gpuCount() > 1) {
       values.put("gpus", "" + request.gpuCount());
     }
@@ -48,9 +48,9 @@ public final class RequestValues {
   }
 
   /**
-   * {@return the ids of a virtual GPU's GPUs as values: {@code gpu}, {@code gpu.1}, {@code gpu.2}}
+   * {@return the ids of GPUs as values: {@code gpu}, {@code gpu.1}, {@code gpu.2}}
    *
-   * @param gpus at least one
+   * @param gpus may be empty
    */
   public static Map<String, String> of(List<GpuId> gpus) {
     Map<String, String> values = new LinkedHashMap<>();
@@ -67,14 +67,19 @@ public final class RequestValues {
    * @throws MalformedMessageException if no GPU is named
    */
   public static List<GpuId> gpus(Function<String, Optional<String>> values) {
+    List<GpuId> gpus = named(values);
+    if (gpus.isEmpty()) {
+      throw new MalformedMessageException("no GPU is named");
+    }
+    return gpus;
+  }
+
+  private static List<GpuId> named(Function<String, Optional<String>> values) {
     List<GpuId> gpus = new ArrayList<>();
     Optional<String> next = values.apply("gpu");
     while (next.isPresent() && gpus.size() < VirtualGpuRequest.MAX_GPU_COUNT) {
       gpus.add(new GpuId(next.get()));
       next = values.apply("gpu." + gpus.size());
-    }
-    if (gpus.isEmpty()) {
-      throw new MalformedMessageException("no GPU is named");
     }
     return List.copyOf(gpus);
   }
@@ -100,9 +105,9 @@ public final class RequestValues {
       if (percent != null) {
         builder.computePercent(Integer.parseInt(percent));
       }
-      String gpu = values.get("gpu");
-      if (gpu != null) {
-        builder.gpu(new GpuId(gpu));
+      List<GpuId> gpus = named(name -> Optional.ofNullable(values.get(name)));
+      if (!gpus.isEmpty()) {
+        builder.gpus(gpus);
       }
       String backend = values.get("backend");
       if (backend != null) {

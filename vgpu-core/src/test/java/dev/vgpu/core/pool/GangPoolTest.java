@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.GpuCapacityException;
+import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.PhysicalGpu;
@@ -70,6 +71,38 @@ class GangPoolTest extends TwoPools {
     gang.close();
     Pools.await(() -> holder.leases().isEmpty());
     holder.acquire(Pools.share(ONLINE, 100).toBuilder().gpuCount(3).build()).close();
+  }
+
+  /** The other process sends the names over the wire; without them, the pool takes 0 and 1. */
+  @Test
+  void namedGpusAreTakenAllOrNone() {
+    VirtualGpuRequest both =
+        Pools.share(ONLINE, 60).toBuilder()
+            .gpus(List.of(gpus.get(2).id(), gpus.get(1).id()))
+            .build();
+    VirtualGpu gang = client.acquire(both);
+    assertThat(gang.gpus())
+        .map(PhysicalGpu::id)
+        .containsExactly(gpus.get(1).id(), gpus.get(2).id());
+    assertThat(holder.leases().get(0).request().gpus()).isEqualTo(both.gpus());
+    assertThatThrownBy(
+            () ->
+                client.acquire(
+                    both.toBuilder().gpus(List.of(gpus.get(0).id(), gpus.get(1).id())).build()))
+        .isInstanceOf(GpuCapacityException.class)
+        .hasMessageContaining("would add up to 120 percent of gpu=" + gpus.get(1).id());
+    assertThatThrownBy(
+            () ->
+                client.acquire(
+                    both.toBuilder().gpus(List.of(gpus.get(0).id(), new GpuId("none"))).build()))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("no such GPU");
+    assertThatThrownBy(
+            () ->
+                gang.resize(
+                    both.toBuilder().gpus(List.of(gpus.get(0).id(), gpus.get(1).id())).build()))
+        .isInstanceOf(IllegalArgumentException.class);
+    assertThat(holder.leases()).hasSize(1);
   }
 
   @Test

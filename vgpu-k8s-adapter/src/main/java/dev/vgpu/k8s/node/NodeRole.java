@@ -49,7 +49,7 @@ public final class NodeRole implements Callable<Integer> {
       names = "--slots",
       defaultValue = "0",
       description =
-          "How many containers may come through the device plugin, 0 to 1600; 0: none."
+          "How many slots the device plugin offers, 0 to 1600; 0: it is off."
               + " Default: ${DEFAULT-VALUE}.")
   private int slots;
 

@@ -5,6 +5,7 @@ import io.fabric8.kubernetes.api.model.Quantity;
 import io.fabric8.kubernetes.api.model.resource.v1.CapacityRequirements;
 import io.fabric8.kubernetes.api.model.resource.v1.Device;
 import io.fabric8.kubernetes.api.model.resource.v1.DeviceCapacity;
+import io.fabric8.kubernetes.api.model.resource.v1.DeviceConstraint;
 import io.fabric8.kubernetes.api.model.resource.v1.DeviceRequest;
 import io.fabric8.kubernetes.api.model.resource.v1.DeviceRequestAllocationResult;
 import io.fabric8.kubernetes.api.model.resource.v1.ExactDeviceRequest;
@@ -14,8 +15,8 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -32,6 +33,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class ClaimTrial {
   private static final long WHOLE = 100;
+  private static final String UUID_ATTRIBUTE = Driver.NAME + "/uuid";
 
   /** By pool and name. */
   private final Map<List<String>, Gpu> gpus = new LinkedHashMap<>();
@@ -81,6 +83,15 @@ final class ClaimTrial {
    * @param isTolerant whether it may get GPUs with a taint
    */
   private record Ask(long share, OptionalLong memory, boolean isTolerant) {}
+
+  /**
+   * A request of a claim.
+   *
+   * @param ask what it asks of each GPU
+   * @param count how many GPUs, or parts of them
+   * @param isApart whether they must be different GPUs
+   */
+  private record Need(Ask ask, long count, boolean isApart) {}
 
   /**
    * Creates it with nothing taken.
@@ -162,45 +173,74 @@ final class ClaimTrial {
   }
 
   /**
-   * {@return whether all these claims may get devices} False only if it is sure: of each kind of
-   * request alone there is too little room, or all together ask more than is free.
+   * {@return whether all these claims may get devices} False only if it is sure: for one request
+   * there is too little room on any node, for each kind of request in the cluster, or all together
+   * ask more than is free.
    */
   boolean mayFit(Collection<ResourceClaim> claims) {
-    List<Ask> asks = claims.stream().flatMap(claim -> asks(claim).stream()).toList();
-    for (Ask ask : new LinkedHashSet<>(asks)) {
-      long wanted = asks.stream().filter(ask::equals).count();
-      if (gpus.values().stream().mapToLong(gpu -> gpu.room(ask)).sum() < wanted) {
+    List<Need> needs = claims.stream().flatMap(claim -> needs(claim).stream()).toList();
+    Map<Ask, Long> wanted = new LinkedHashMap<>();
+    for (Need need : needs) {
+      wanted.merge(need.ask, need.count, Long::sum);
+      if (mostOnANode(need) < need.count) {
         return false;
       }
     }
-    long share = asks.stream().mapToLong(Ask::share).sum();
-    long memory = asks.stream().mapToLong(ask -> ask.memory.orElse(0)).sum();
+    for (Map.Entry<Ask, Long> each : wanted.entrySet()) {
+      long room = gpus.values().stream().mapToLong(gpu -> gpu.room(each.getKey())).sum();
+      if (room < each.getValue()) {
+        return false;
+      }
+    }
+    long share = needs.stream().mapToLong(need -> need.count * need.ask.share).sum();
+    long memory = needs.stream().mapToLong(need -> need.count * need.ask.memory.orElse(0)).sum();
     return gpus.values().stream().mapToLong(gpu -> Math.max(0, gpu.share)).sum() >= share
         && gpus.values().stream().mapToLong(gpu -> Math.max(0, gpu.memory)).sum() >= memory;
   }
 
+  /** {@return how many of a request's parts fit on one node: a claim is for one} */
+  private long mostOnANode(Need need) {
+    Map<String, Long> room = new HashMap<>();
+    gpus.forEach(
+        (key, gpu) -> {
+          long parts = gpu.room(need.ask);
+          room.merge(key.get(0), need.isApart ? Math.min(1, parts) : parts, Long::sum);
+        });
+    return room.values().stream().mapToLong(Long::longValue).max().orElse(0);
+  }
+
   /** Plans devices for claims, the largest first, if possible those that no other gang holds. */
   void plan(Collection<ResourceClaim> claims) {
-    List<Ask> asks = new ArrayList<>();
-    claims.forEach(claim -> asks.addAll(asks(claim)));
-    asks.sort(Comparator.comparingLong(Ask::share).reversed());
-    for (Ask ask : asks) {
-      Optional<Gpu> unheld = gpus.values().stream().filter(g -> g.isUnheldRoom(ask)).findFirst();
-      unheld
-          .or(() -> gpus.values().stream().filter(gpu -> gpu.room(ask) > 0).findFirst())
-          .ifPresent(
-              gpu -> {
-                gpu.share -= ask.share;
-                gpu.memory -= gpu.of(ask.memory);
-              });
+    List<Need> needs = new ArrayList<>();
+    claims.forEach(claim -> needs.addAll(needs(claim)));
+    needs.sort(Comparator.comparingLong((Need need) -> need.ask.share).reversed());
+    needs.forEach(this::plan);
+  }
+
+  private void plan(Need need) {
+    Ask ask = need.ask;
+    List<Gpu> left = new ArrayList<>(gpus.values());
+    for (long i = 0; i < need.count; i++) {
+      Optional<Gpu> unheld = left.stream().filter(gpu -> gpu.isUnheldRoom(ask)).findFirst();
+      Optional<Gpu> found =
+          unheld.or(() -> left.stream().filter(gpu -> gpu.room(ask) > 0).findFirst());
+      if (found.isEmpty()) {
+        return;
+      }
+      found.get().share -= ask.share;
+      found.get().memory -= found.get().of(ask.memory);
+      if (need.isApart) {
+        left.remove(found.get());
+      }
     }
   }
 
   /**
-   * {@return what a claim's requests of vgpu's classes ask; without those that have alternatives}
+   * {@return what a claim's requests of vgpu's classes ask; without those that have alternatives} A
+   * request of all GPUs of a node counts as one.
    */
-  private static List<Ask> asks(ResourceClaim claim) {
-    List<Ask> asks = new ArrayList<>();
+  private static List<Need> needs(ResourceClaim claim) {
+    List<Need> needs = new ArrayList<>();
     List<DeviceRequest> requests =
         claim.getSpec() == null || claim.getSpec().getDevices() == null
             ? List.of()
@@ -214,18 +254,30 @@ final class ClaimTrial {
       }
       CapacityRequirements capacity = exactly.getCapacity();
       Map<String, Quantity> amounts = capacity == null ? Map.of() : capacity.getRequests();
-      asks.add(
+      Ask ask =
           new Ask(
               Math.max(1, asked(amounts, Driver.SHARE).orElse(WHOLE)),
               asked(amounts, Driver.MEMORY),
-              exactly.getTolerations() != null && !exactly.getTolerations().isEmpty()));
+              exactly.getTolerations() != null && !exactly.getTolerations().isEmpty());
+      long count = exactly.getCount() == null ? 1 : Math.max(1, exactly.getCount());
+      needs.add(new Need(ask, count, isApart(claim, request.getName())));
     }
-    return asks;
+    return needs;
+  }
+
+  /** {@return whether the GPUs of a request must be different ones} */
+  private static boolean isApart(ResourceClaim claim, String request) {
+    List<DeviceConstraint> all = claim.getSpec().getDevices().getConstraints();
+    return all != null
+        && all.stream()
+            .filter(one -> UUID_ATTRIBUTE.equals(one.getDistinctAttribute()))
+            .map(DeviceConstraint::getRequests)
+            .anyMatch(names -> names == null || names.isEmpty() || names.contains(request));
   }
 
   /** {@return whether a claim asks for vgpu's devices} */
   static boolean wants(ResourceClaim claim) {
-    return !asks(claim).isEmpty();
+    return !needs(claim).isEmpty();
   }
 
   private static boolean isOurs(String deviceClass) {

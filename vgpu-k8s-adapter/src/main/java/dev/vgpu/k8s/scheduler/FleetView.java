@@ -44,7 +44,7 @@ final class FleetView {
   private final Map<Asked, Set<String>> serving = new HashMap<>();
 
   /** The part of a request that decides which nodes serve it. */
-  private record Asked(Set<KubeletResource> resources, boolean isWhole, boolean isSeveral) {}
+  private record Asked(Set<KubeletResource> resources, boolean isWhole, int gpus) {}
 
   FleetView(Collection<NodeGpus> all, String policyName) {
     Map<String, NodeGpus> sorted = new TreeMap<>();
@@ -155,7 +155,7 @@ final class FleetView {
   /** {@return the nodes whose device plugins serve a pod: elsewhere, nothing would be enforced} */
   Set<String> serving(PodRequest request) {
     return serving.computeIfAbsent(
-        new Asked(request.resources(), request.isWhole(), request.gpus() > 1),
+        new Asked(request.resources(), request.isWhole(), request.gpus()),
         key ->
             nodes.stream()
                 .filter(node -> node.serves(request))

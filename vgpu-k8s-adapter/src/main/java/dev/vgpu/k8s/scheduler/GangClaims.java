@@ -5,7 +5,6 @@ import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequests;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
-import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaimConsumerReference;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import java.time.Duration;
 import java.time.Instant;
@@ -20,7 +19,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 
@@ -35,8 +33,11 @@ import java.util.Set;
  * <p>Two gangs that each hold a part of what they need would both fail, and might do so again and
  * again. Therefore the one that exists longest gets twice the time, if another one's time is over.
  *
- * <p>The state is that of the API; only which gang gets twice the time is kept here. Confined to
- * one thread.
+ * <p>The oldest pods that wait for devices have a {@link ClaimReservation}: younger ones whose
+ * devices would delay them give those back.
+ *
+ * <p>The state is that of the API. Kept here are only which gang gets twice the time, and how often
+ * pods that seem to fit have held others up. Confined to one thread.
  */
 final class GangClaims {
   private static final Comparator<Group> BY_AGE =
@@ -44,6 +45,7 @@ final class GangClaims {
 
   private final Duration hold;
   private final Sizes sizes;
+  private final ClaimReservation reservation;
 
   /** By gang: the beginning of the attempt that gets twice the time. */
   private final Map<String, Instant> spared = new HashMap<>();
@@ -63,6 +65,7 @@ final class GangClaims {
   GangClaims(Duration hold, Sizes sizes) {
     this.hold = hold;
     this.sizes = sizes;
+    reservation = new ClaimReservation(hold.toSeconds());
   }
 
   /**
@@ -73,42 +76,6 @@ final class GangClaims {
    * @param message the reason
    */
   record Verdict(ResourceClaim claim, boolean isComplete, String message) {}
-
-  /**
-   * The pods that have not ended.
-   *
-   * @param byUid by UID
-   * @param names the names of their gangs, by UID; the UID of a pod without one
-   * @param born when the first pod of each gang was created
-   */
-  private record Known(
-      Map<String, Pod> byUid, Map<String, String> names, Map<String, Instant> born) {
-    static Known of(Collection<Pod> pods) {
-      Known known = new Known(new LinkedHashMap<>(), new HashMap<>(), new HashMap<>());
-      for (Pod pod : pods) {
-        if (isAlive(pod)) {
-          String name = gangOf(pod);
-          known.byUid.put(uid(pod), pod);
-          known.names.put(uid(pod), name);
-          ClaimConditions.instant(pod.getMetadata().getCreationTimestamp())
-              .ifPresent(at -> known.born.merge(name, at, (a, b) -> a.isBefore(b) ? a : b));
-        }
-      }
-      return known;
-    }
-
-    String name(Pod pod) {
-      return names.getOrDefault(uid(pod), uid(pod));
-    }
-
-    /** {@return the pods for which a claim is reserved, as far as they are known} */
-    List<Pod> consumers(ResourceClaim claim) {
-      List<ResourceClaimConsumerReference> all = claim.getStatus().getReservedFor();
-      return all == null
-          ? List.of()
-          : all.stream().map(one -> byUid.get(one.getUid())).filter(Objects::nonNull).toList();
-    }
-  }
 
   /** A gang, or a single pod, with claims that wait. */
   private static final class Group {
@@ -184,10 +151,11 @@ final class GangClaims {
       spared.clear();
       return List.of();
     }
-    Known known = Known.of(pods);
+    KnownPods known = KnownPods.of(pods);
     Map<String, Group> groups = groups(waiting, known, now);
     count(claims, known, groups);
     endLate(groups.values(), now);
+    endDelaying(claims, known, groups, slices, now);
     endHopeless(claims, known, groups, new ClaimTrial(slices));
     List<Verdict> verdicts = new ArrayList<>();
     for (ResourceClaim claim : waiting) {
@@ -196,7 +164,7 @@ final class GangClaims {
     return verdicts;
   }
 
-  private Map<String, Group> groups(List<ResourceClaim> waiting, Known known, Instant now) {
+  private Map<String, Group> groups(List<ResourceClaim> waiting, KnownPods known, Instant now) {
     Map<String, Group> groups = new LinkedHashMap<>();
     for (ResourceClaim claim : waiting) {
       for (Pod pod : known.consumers(claim)) {
@@ -209,7 +177,7 @@ final class GangClaims {
     return groups;
   }
 
-  private Group group(String name, Pod pod, Known known) {
+  private Group group(String name, Pod pod, KnownPods known) {
     Instant born = known.born().getOrDefault(name, Instant.MAX);
     try {
       Optional<GangName> gang = PodRequests.gang(pod);
@@ -222,21 +190,21 @@ final class GangClaims {
 
   /** Counts the pods of the groups that are bound, or have claims that have not failed. */
   private static void count(
-      Collection<ResourceClaim> claims, Known known, Map<String, Group> groups) {
+      Collection<ResourceClaim> claims, KnownPods known, Map<String, Group> groups) {
     Set<String> holding = new HashSet<>();
     Set<String> failed = new HashSet<>();
     for (ResourceClaim claim : claims) {
       ClaimConditions state = ClaimConditions.of(claim);
       Set<String> into = state == ClaimConditions.FAILED ? failed : holding;
       if (state != ClaimConditions.NONE) {
-        known.consumers(claim).forEach(pod -> into.add(uid(pod)));
+        known.consumers(claim).forEach(pod -> into.add(KnownPods.uid(pod)));
       }
     }
     for (Pod pod : known.byUid().values()) {
       Group group = groups.get(known.name(pod));
-      boolean isHeld = holding.contains(uid(pod)) && !failed.contains(uid(pod));
-      if (group != null && (isHeld || isBound(pod))) {
-        group.holding.add(uid(pod));
+      boolean isHeld = holding.contains(KnownPods.uid(pod)) && !failed.contains(KnownPods.uid(pod));
+      if (group != null && (isHeld || KnownPods.isBound(pod))) {
+        group.holding.add(KnownPods.uid(pod));
       }
     }
   }
@@ -259,12 +227,94 @@ final class GangClaims {
     }
   }
 
+  /** Ends complete groups that would delay the oldest pods that wait for devices. */
+  private void endDelaying(
+      Collection<ResourceClaim> claims,
+      KnownPods known,
+      Map<String, Group> groups,
+      Collection<ResourceSlice> slices,
+      Instant now) {
+    List<ClaimReservation.Waiting> waiting = waiting(claims, known);
+    if (waiting.isEmpty()) {
+      return;
+    }
+    List<ClaimReservation.Held> held = new ArrayList<>();
+    for (ResourceClaim claim : claims) {
+      if (!ClaimConditions.devices(claim).isEmpty()) {
+        held(claim, known, now).ifPresent(held::add);
+      }
+    }
+    Optional<ClaimReservation.HeldPlace> place = reservation.of(waiting, held, slices, now);
+    List<Group> complete =
+        groups.values().stream().filter(Group::isComplete).sorted(BY_AGE).toList();
+    for (Group one : place.isPresent() ? complete : List.<Group>of()) {
+      if (place.get().isBefore(new ClaimReservation.Age(one.born, one.name))) {
+        Instant end = known.end(one.waiting, now);
+        place.get().delayBy(one.waiting, end).ifPresent(why -> one.failure = why);
+      }
+    }
+  }
+
+  /** {@return a claim with devices; empty if they are to be given back} */
+  private static Optional<ClaimReservation.Held> held(
+      ResourceClaim claim, KnownPods known, Instant now) {
+    Optional<ClaimReservation.Age> age =
+        switch (ClaimConditions.of(claim)) {
+          case NONE, COMPLETE -> Optional.of(ClaimReservation.Age.FIRST);
+          case FAILED -> Optional.empty();
+          case WAITING ->
+              known.consumers(claim).stream().map(known::age).min(Comparator.naturalOrder());
+        };
+    return age.map(
+        since -> new ClaimReservation.Held(claim, known.end(List.of(claim), now), since));
+  }
+
+  /** {@return the gangs and single pods that have all their pods, and claims without devices} */
+  private List<ClaimReservation.Waiting> waiting(
+      Collection<ResourceClaim> claims, KnownPods known) {
+    Map<String, ResourceClaim> lacking = lackingByName(claims);
+    Map<String, Map<String, ResourceClaim>> missing = new LinkedHashMap<>();
+    Map<String, List<Pod>> members = new HashMap<>();
+    for (Pod pod : lacking.isEmpty() ? List.<Pod>of() : known.byUid().values()) {
+      if (!KnownPods.isTried(pod)) {
+        continue;
+      }
+      String name = known.name(pod);
+      members.computeIfAbsent(name, key -> new ArrayList<>()).add(pod);
+      for (String claim : KnownPods.isBound(pod) ? List.<String>of() : KnownPods.claimNames(pod)) {
+        if (lacking.containsKey(claim)) {
+          missing
+              .computeIfAbsent(name, key -> new LinkedHashMap<>())
+              .put(claim, lacking.get(claim));
+        }
+      }
+    }
+    List<ClaimReservation.Waiting> all = new ArrayList<>();
+    missing.forEach(
+        (name, its) -> {
+          List<Pod> pods = members.getOrDefault(name, List.of());
+          Pod pod = pods.get(0);
+          Group group = group(name, pod, known);
+          if (group.size == pods.size()) {
+            String label =
+                name.equals(KnownPods.uid(pod))
+                    ? pod.getMetadata().getNamespace() + "/" + pod.getMetadata().getName()
+                    : "gang " + name;
+            all.add(new ClaimReservation.Waiting(known.age(pod), label, its.values()));
+          }
+        });
+    return all;
+  }
+
   /**
    * Ends gangs whose other pods find no devices now, even if all younger gangs gave theirs back:
    * others may take what such a gang holds. If nobody else waits, it keeps that.
    */
   private static void endHopeless(
-      Collection<ResourceClaim> claims, Known known, Map<String, Group> groups, ClaimTrial trial) {
+      Collection<ResourceClaim> claims,
+      KnownPods known,
+      Map<String, Group> groups,
+      ClaimTrial trial) {
     List<Group> partial =
         groups.values().stream().filter(one -> !one.isComplete() && one.size > 0).toList();
     List<Group> trying =
@@ -274,7 +324,9 @@ final class GangClaims {
     }
     Set<String> lacking = lacking(claims, known, groups);
     Set<ResourceClaim> held = Collections.newSetFromMap(new IdentityHashMap<>());
-    partial.forEach(one -> held.addAll(one.waiting));
+    groups.values().stream()
+        .filter(one -> !one.isComplete() || !one.failure.isEmpty())
+        .forEach(one -> held.addAll(one.waiting));
     for (ResourceClaim claim : claims) {
       if (held.contains(claim)) {
         trial.hold(claim);
@@ -299,7 +351,27 @@ final class GangClaims {
    * these claims.
    */
   private static Set<String> lacking(
-      Collection<ResourceClaim> claims, Known known, Map<String, Group> groups) {
+      Collection<ResourceClaim> claims, KnownPods known, Map<String, Group> groups) {
+    Map<String, ResourceClaim> byName = lackingByName(claims);
+    Set<String> lacking = new HashSet<>();
+    for (Pod pod : byName.isEmpty() ? List.<Pod>of() : known.byUid().values()) {
+      Group group = groups.get(known.name(pod));
+      for (String name : KnownPods.isBound(pod) ? List.<String>of() : KnownPods.claimNames(pod)) {
+        ResourceClaim claim = byName.get(name);
+        if (claim != null) {
+          lacking.add(known.name(pod));
+          if (group != null) {
+            group.lacking.add(KnownPods.uid(pod));
+            group.missing.put(name, claim);
+          }
+        }
+      }
+    }
+    return lacking;
+  }
+
+  /** {@return the claims that ask for vgpu's devices and have none, by namespace and name} */
+  private static Map<String, ResourceClaim> lackingByName(Collection<ResourceClaim> claims) {
     Map<String, ResourceClaim> byName = new HashMap<>();
     for (ResourceClaim claim : claims) {
       boolean isLacking =
@@ -309,42 +381,11 @@ final class GangClaims {
         byName.put(claim.getMetadata().getNamespace() + "/" + claim.getMetadata().getName(), claim);
       }
     }
-    Set<String> lacking = new HashSet<>();
-    for (Pod pod : byName.isEmpty() ? List.<Pod>of() : known.byUid().values()) {
-      Group group = groups.get(known.name(pod));
-      for (String name : isBound(pod) ? List.<String>of() : claimNames(pod)) {
-        ResourceClaim claim = byName.get(name);
-        if (claim != null) {
-          lacking.add(known.name(pod));
-          if (group != null) {
-            group.lacking.add(uid(pod));
-            group.missing.put(name, claim);
-          }
-        }
-      }
-    }
-    return lacking;
-  }
-
-  /** {@return the names of a pod's claims, with their namespace; without those not made yet} */
-  private static List<String> claimNames(Pod pod) {
-    List<String> names = new ArrayList<>();
-    if (pod.getSpec().getResourceClaims() != null) {
-      pod.getSpec().getResourceClaims().forEach(one -> names.add(one.getResourceClaimName()));
-    }
-    if (pod.getStatus() != null && pod.getStatus().getResourceClaimStatuses() != null) {
-      pod.getStatus()
-          .getResourceClaimStatuses()
-          .forEach(one -> names.add(one.getResourceClaimName()));
-    }
-    return names.stream()
-        .filter(Objects::nonNull)
-        .map(name -> pod.getMetadata().getNamespace() + "/" + name)
-        .toList();
+    return byName;
   }
 
   private static Optional<Verdict> verdict(
-      ResourceClaim claim, Known known, Map<String, Group> groups) {
+      ResourceClaim claim, KnownPods known, Map<String, Group> groups) {
     List<Pod> pods = known.consumers(claim);
     if (pods.isEmpty() || pods.size() < claim.getStatus().getReservedFor().size()) {
       return Optional.empty(); // it is not in use, or not all its pods are known yet
@@ -363,30 +404,5 @@ final class GangClaims {
             ? "the pod waits for no other"
             : "gang " + of.get(0).name + ": its pods have their claims";
     return Optional.of(new Verdict(claim, true, message));
-  }
-
-  /** {@return the name of a pod's gang, or the UID of a pod without one} */
-  private static String gangOf(Pod pod) {
-    try {
-      return PodRequests.gang(pod)
-          .map(one -> pod.getMetadata().getNamespace() + "/" + one.name())
-          .orElse(uid(pod));
-    } catch (PodRefusedException e) {
-      return uid(pod);
-    }
-  }
-
-  private static boolean isBound(Pod pod) {
-    String node = pod.getSpec().getNodeName();
-    return node != null && !node.isEmpty();
-  }
-
-  private static boolean isAlive(Pod pod) {
-    String phase = pod.getStatus() == null ? "" : pod.getStatus().getPhase();
-    return !"Succeeded".equals(phase) && !"Failed".equals(phase);
-  }
-
-  private static String uid(Pod pod) {
-    return pod.getMetadata().getUid();
   }
 }

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.MemorySize;
+import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.fleet.model.NodeSpec;
 import dev.vgpu.k8s.Driver;
 import dev.vgpu.k8s.names.KubeletResource;
@@ -88,12 +89,9 @@ record NodeGpus(NodeSpec spec, List<String> ids, Set<KubeletResource> offered, b
     return new NodeGpus(spec(node, model, memory, groups), ids, offered, true);
   }
 
-  /**
-   * {@return whether a container that requests this gets it there, and no more than it} A container
-   * can be under one virtual GPU only.
-   */
+  /** {@return whether a container that requests this gets it there, and no more than it} */
   boolean serves(PodRequest request) {
-    return (isShared ? request.gpus() == 1 : request.isWhole())
+    return (isShared ? request.gpus() <= VirtualGpuRequest.MAX_GPU_COUNT : request.isWhole())
         && !Collections.disjoint(offered, request.resources());
   }
 

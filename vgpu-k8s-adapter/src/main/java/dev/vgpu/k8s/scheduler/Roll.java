@@ -2,6 +2,7 @@ package dev.vgpu.k8s.scheduler;
 
 import static java.util.Objects.requireNonNull;
 
+import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.k8s.names.KubeletResource;
@@ -158,7 +159,7 @@ final class Roll {
   /** {@return why no node can host a pod, even if nothing else ran; empty if one can} */
   Optional<String> lack(Pod pod, PodRequest request) {
     if (view.serving(request).isEmpty()) {
-      if (request.gpus() > 1) {
+      if (request.gpus() > VirtualGpuRequest.MAX_GPU_COUNT) {
         return Optional.of(severalText(request));
       }
       return Optional.of(
@@ -173,11 +174,11 @@ final class Roll {
   }
 
   private static String severalText(PodRequest request) {
-    return "no node serves it: a container gets one virtual GPU: asked gpus="
+    return "no node serves it: a virtual GPU is on at most "
+        + VirtualGpuRequest.MAX_GPU_COUNT
+        + " GPUs: asked gpus="
         + request.gpus()
-        + "; a gang of "
-        + request.gpus()
-        + " pods with one GPU each would fit"
+        + "; a gang of pods with fewer GPUs each would fit"
         + (request.isWhole() ? ", or a node where NVIDIA's device plugin gives whole GPUs" : "");
   }
 

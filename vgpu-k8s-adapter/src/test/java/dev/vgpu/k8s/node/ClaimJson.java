@@ -1,5 +1,12 @@
 package dev.vgpu.k8s.node;
 
+import io.fabric8.kubernetes.api.model.Quantity;
+import io.fabric8.kubernetes.api.model.resource.v1.DeviceRequestAllocationResult;
+import io.fabric8.kubernetes.api.model.resource.v1.DeviceRequestAllocationResultBuilder;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
+import io.fabric8.kubernetes.client.utils.Serialization;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Locale;
 
 /** Claims in the form that the API server has after the scheduler has allocated them. */
@@ -8,6 +15,25 @@ final class ClaimJson {
 
   static String allocated(String name, String device, int share, String memory) {
     return allocated(name, device, Integer.toString(share), memory, "{}");
+  }
+
+  /** A claim whose only request got several devices. */
+  static String allocated(String name, List<String> devices, int share, List<String> memory) {
+    ResourceClaim claim =
+        Serialization.unmarshal(
+            allocated(name, devices.get(0), share, memory.get(0)), ResourceClaim.class);
+    List<DeviceRequestAllocationResult> results = new ArrayList<>();
+    for (int i = 0; i < devices.size(); i++) {
+      results.add(
+          new DeviceRequestAllocationResultBuilder(
+                  claim.getStatus().getAllocation().getDevices().getResults().get(0))
+              .withDevice(devices.get(i))
+              .withShareID("a671734a-e8e5-11e4-8fde-42010af0932" + i)
+              .addToConsumedCapacity("memory", new Quantity(memory.get(i)))
+              .build());
+    }
+    claim.getStatus().getAllocation().getDevices().setResults(results);
+    return Serialization.asJson(claim);
   }
 
   /** A claim with parameters; {@code "{}"} for none. */

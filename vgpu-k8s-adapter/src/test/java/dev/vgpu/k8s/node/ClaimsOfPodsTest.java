@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.vgpu.GpuLease;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.proto.dra.Claim;
 import dev.vgpu.k8s.proto.dra.Device;
 import dev.vgpu.k8s.proto.dra.NodePrepareResourceResponse;
@@ -130,6 +131,78 @@ class ClaimsOfPodsTest {
     assertThat(leases()).hasSize(1);
     node.kubelet.unprepare(claim);
     assertThat(node.kubelet.prepare(second)).hasSize(1);
+  }
+
+  /** The claim's request has a count. */
+  @Test
+  void severalDevicesOfARequestAreOneVirtualGpuOnAll() throws Exception {
+    Claim claim =
+        node.create(
+            ClaimJson.allocated(
+                "two", List.of(node.device(1), node.device(0)), 30, List.of("1Gi", "1Gi")));
+    List<Device> devices = node.kubelet.prepare(claim);
+    assertThat(devices).map(Device::getDeviceName).containsExactly(node.device(1), node.device(0));
+    assertThat(devices).map(Device::getShareId).doesNotHaveDuplicates();
+    assertThat(leases()).hasSize(1);
+    GpuLease lease = leases().get(0);
+    assertThat(lease.gpus())
+        .containsExactlyInAnyOrder(node.pool.gpus().get(0).id(), node.pool.gpus().get(1).id());
+    assertThat(lease.request().computePercent()).hasValue(30);
+    assertThat(lease.request().memory().bytes()).isEqualTo(1L << 30);
+    assertThat(node.kubelet.variable(devices.get(0).getCdiDeviceIds(0), "VGPU_LEASE"))
+        .isEqualTo(lease.id());
+    assertThat(node.kubelet.prepare(claim)).isEqualTo(devices);
+
+    node.kubelet.unprepare(claim);
+    assertThat(leases()).isEmpty();
+  }
+
+  @Test
+  void severalDevicesAreReadBackByTheNextProcess() throws Exception {
+    Claim claim =
+        node.create(
+            ClaimJson.allocated(
+                "two", List.of(node.device(1), node.device(0)), 30, List.of("1Gi", "1Gi")));
+    List<Device> devices = node.kubelet.prepare(claim);
+    List<Holding> before = agent.holdings().all();
+    agent.close();
+    agent = node.agent();
+    node.kubelet.register();
+    assertThat(agent.holdings().all()).isEqualTo(before);
+    assertThat(node.kubelet.prepare(claim)).isEqualTo(devices);
+    assertThat(leases()).hasSize(1);
+  }
+
+  @Test
+  void severalDevicesComeAllOrNone() throws Exception {
+    Claim one = node.create(ClaimJson.allocated("one", node.device(1), 80, "1Gi"));
+    Claim two =
+        node.create(
+            ClaimJson.allocated(
+                "two", List.of(node.device(0), node.device(1)), 30, List.of("1Gi", "1Gi")));
+    List<Device> ignored = node.kubelet.prepare(one);
+    assertThat(node.kubelet.askToPrepare(two).getError())
+        .contains("team/two", "110 percent of gpu=" + node.pool.gpus().get(1).id());
+    assertThat(leases()).hasSize(1);
+    node.kubelet.unprepare(one);
+    assertThat(node.kubelet.prepare(two)).hasSize(2);
+  }
+
+  @Test
+  void twoPartsOfOneGpuOrUnequalPartsAreRefused() {
+    Claim same =
+        node.create(
+            ClaimJson.allocated(
+                "same", List.of(node.device(0), node.device(0)), 30, List.of("1Gi", "1Gi")));
+    assertThat(node.kubelet.askToPrepare(same).getError())
+        .contains("distinctAttribute: vgpu.dev/uuid", "request=gpu");
+    Claim unequal =
+        node.create(
+            ClaimJson.allocated(
+                "unequal", List.of(node.device(0), node.device(1)), 30, List.of("1Gi", "2Gi")));
+    assertThat(node.kubelet.askToPrepare(unequal).getError())
+        .contains("memory=1073741824 and 2147483648");
+    assertThat(leases()).isEmpty();
   }
 
   @Test

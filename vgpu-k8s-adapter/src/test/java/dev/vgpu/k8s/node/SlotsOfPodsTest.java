@@ -79,6 +79,35 @@ class SlotsOfPodsTest {
     assertThat(metrics()).doesNotContain("pod=\"a\"").contains("vgpu_device_health");
   }
 
+  @Test
+  void severalSlotsAreOneVirtualGpuOnSeveralGpus() throws Exception {
+    Pod ended = node.pod("old", node.reservation(25, "1Gi"));
+    String before = devices.admit(ended.getMetadata().getName(), "main", "slot-5");
+    devices.preStart("slot-5");
+    devices.ended("old", "slot-5");
+    node.delete("old");
+
+    String gpus =
+        "\"" + node.pool.gpus().get(0).id() + "\",\"" + node.pool.gpus().get(1).id() + "\"";
+    Pod ignored =
+        node.pod("a", "{\"main\":{\"gpus\":[" + gpus + "],\"share\":80,\"memory\":\"1Gi\"}}");
+    String id = devices.admit("a", "main", Driver.SLOT, List.of("slot-5", "slot-3"));
+    assertThat(node.kubelet.edits(before)).as("what the slots' last owner had").isEmpty();
+    devices.preStart(Driver.SLOT, List.of("slot-3", "slot-5"));
+    assertThat(node.pool.leases()).hasSize(1);
+    assertThat(node.pool.leases().get(0).gpus())
+        .containsExactly(node.pool.gpus().get(0).id(), node.pool.gpus().get(1).id());
+    assertThat(node.pool.leases().get(0).request().computePercent()).hasValue(80);
+    assertThat(node.kubelet.variable(id, "VGPU_LEASE")).isEqualTo(node.pool.leases().get(0).id());
+    assertThat(metrics().lines().filter(line -> line.startsWith("vgpu_share_percent{")))
+        .as("a series on each GPU")
+        .hasSize(2)
+        .allMatch(line -> line.contains("pod=\"a\"") && line.endsWith(" 80.0"));
+    devices.ended("a", List.of("slot-3", "slot-5"));
+    node.delete("a");
+    TestNode.await("given back", () -> node.pool.leases().isEmpty());
+  }
+
   /** An init container, for example: the pod goes on. */
   @Test
   void aContainerThatHasEndedGivesBackWhatItHad() throws Exception {

@@ -24,6 +24,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -110,13 +111,21 @@ public final class StrictKubelet implements AutoCloseable {
     NodePrepareResourceResponse answer = askToPrepare(claim);
     assertThat(answer.getError()).isEmpty();
     List<Device> devices = answer.getDevicesList();
+    Map<String, List<String>> added = new HashMap<>();
     for (Device device : devices) {
       assertThat(device.getPoolName()).isNotEmpty();
       assertThat(device.getDeviceName()).matches("[a-z0-9]([-a-z0-9]*[a-z0-9])?");
       assertThat(device.getRequestNamesList()).isNotEmpty();
-      assertThat(device.getCdiDeviceIdsList()).isNotEmpty();
+      for (String request : device.getRequestNamesList()) {
+        added
+            .computeIfAbsent(request, name -> new ArrayList<>())
+            .addAll(device.getCdiDeviceIdsList());
+      }
       device.getCdiDeviceIdsList().forEach(id -> assertThat(edits(id)).as(id).isPresent());
     }
+    // A container gets the CDI devices of all devices of its request; the runtime adds each.
+    added.forEach(
+        (request, ids) -> assertThat(ids).as(request).isNotEmpty().doesNotHaveDuplicates());
     List<Device> before = prepared.put(claim.getUid(), devices);
     if (before != null) {
       assertThat(devices).as("prepared twice, answered alike").isEqualTo(before);

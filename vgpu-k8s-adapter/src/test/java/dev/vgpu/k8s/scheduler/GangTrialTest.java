@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.vgpu.k8s.names.GangName;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.api.model.resource.v1.DeviceClaim;
+import io.fabric8.kubernetes.api.model.resource.v1.DeviceConstraint;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import io.fabric8.kubernetes.client.utils.Serialization;
@@ -34,6 +36,11 @@ class GangTrialTest {
 
   /** A node with GPUs of 8 GiB, named gpu-0, gpu-1... */
   private void node(int gpus, String more) {
+    slices.clear();
+    addNode("n", gpus, more);
+  }
+
+  private void addNode(String name, int gpus, String more) {
     StringBuilder devices = new StringBuilder();
     for (int i = 0; i < gpus; i++) {
       devices
@@ -44,15 +51,12 @@ class GangTrialTest {
           .append(more)
           .append('}');
     }
-    slices.clear();
+    String slice =
+        "{'apiVersion':'resource.k8s.io/v1','kind':'ResourceSlice','metadata':{'name':'NODE'},"
+            + "'spec':{'driver':'vgpu.dev','nodeName':'NODE','pool':{'name':'NODE'},'devices':[";
     slices.add(
         Serialization.unmarshal(
-            "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceSlice\",\"metadata\":"
-                + "{\"name\":\"n\"},\"spec\":{\"driver\":\"vgpu.dev\",\"nodeName\":\"n\","
-                + "\"pool\":{\"name\":\"n\"},\"devices\":["
-                + devices
-                + "]}}",
-            ResourceSlice.class));
+            slice.replace('\'', '"').replace("NODE", name) + devices + "]}}", ResourceSlice.class));
   }
 
   /** A pod whose claim has no device yet; each pod is a second younger than the one before. */
@@ -177,6 +181,47 @@ class GangTrialTest {
     assertThat(failed().keySet()).containsExactly("large-0");
     claims.put("large-2", claim("large-2", ask(10, "3Gi"), "{}"));
     assertThat(failed()).isEmpty();
+  }
+
+  /** The pods' claims have a count. */
+  @Test
+  void aRequestOfSeveralGpusNeedsRoomForAll() {
+    node(3, "");
+    String all = ask(100, "1Gi");
+    member("pair", 0, 2, all);
+    allocate("pair-0", 0, all);
+    pod("waits", Map.of(), all);
+    member("pair", 1, 2, all);
+    request("pair-1", 2, "");
+    assertThat(failed()).isEmpty();
+    request("pair-1", 3, "");
+    assertThat(failed().keySet()).containsExactly("pair-0");
+    addNode("m", 1, "");
+    assertThat(failed().keySet()).as("three, on two nodes").containsExactly("pair-0");
+    addNode("l", 3, "");
+    assertThat(failed()).isEmpty();
+    node(3, "");
+
+    String half = ask(50, "1Gi");
+    allocate("pair-0", 0, half);
+    claims.put("pair-1", claim("pair-1", half, "{}"));
+    request("pair-1", 4, "");
+    assertThat(failed()).as("two on each of the others").isEmpty();
+    String apart = "vgpu.dev/uuid";
+    request("pair-1", 3, apart);
+    assertThat(failed()).isEmpty();
+    request("pair-1", 4, apart);
+    assertThat(failed().keySet()).as("there are three GPUs").containsExactly("pair-0");
+  }
+
+  private void request(String claim, long count, String distinct) {
+    DeviceClaim devices = claims.get(claim).getSpec().getDevices();
+    devices.getRequests().get(0).getExactly().setCount(count);
+    if (!distinct.isEmpty()) {
+      DeviceConstraint constraint = new DeviceConstraint();
+      constraint.setDistinctAttribute(distinct);
+      devices.setConstraints(List.of(constraint));
+    }
   }
 
   /** A GPU with a taint is no room, except for claims that tolerate taints. */

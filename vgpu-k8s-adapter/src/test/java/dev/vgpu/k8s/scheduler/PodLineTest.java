@@ -347,23 +347,49 @@ class PodLineTest {
     assertThat(cluster.isBound("uid-share")).isFalse();
   }
 
-  /** A container is under one virtual GPU: the node role would refuse it when it starts. */
+  /** The node role gives the container one virtual GPU on all of them. */
   @Test
-  void severalGpusForOneContainerWaitUntilANodeGivesWholeOnes() {
+  void severalGpusForOneContainerAreOnOneNode() {
     SmallCluster cluster = new SmallCluster(Pods.nodes(2, 4));
+    cluster.create(Pods.whole("wholes", 3, Map.of()));
     cluster.create(
-        Pods.pod("slots", Map.of("vgpu.dev/memory", "1Gi"), Map.of("vgpu.dev/slot", "2")));
-    cluster.create(Pods.whole("wholes", 2, Map.of()));
+        Pods.pod(
+            "slots",
+            Map.of("vgpu.dev/memory", "1Gi", "vgpu.dev/share", "30"),
+            Map.of("vgpu.dev/slot", "2")));
+    cluster.create(
+        Pods.pod(
+            "hami",
+            Map.of(),
+            Map.of(
+                "nvidia.com/gpu", "4", "nvidia.com/gpumem", "1000", "nvidia.com/gpucores", "30")));
+    cluster.settle();
+    for (String uid : List.of("uid-wholes", "uid-slots", "uid-hami")) {
+      assertThat(cluster.isBound(uid)).as(uid).isTrue();
+    }
+    assertThat(cluster.reservation("uid-wholes")).contains("\"whole\":true");
+    assertThat(cluster.reservation("uid-slots")).contains("\"gpus\":[", "\"share\":30");
+    assertThat(cluster.gpus("uid-wholes")).doesNotHaveDuplicates().hasSize(3);
+    assertThat(cluster.gpus("uid-slots")).doesNotHaveDuplicates().hasSize(2);
+    assertThat(cluster.gpus("uid-hami")).doesNotHaveDuplicates().hasSize(4);
+  }
+
+  @Test
+  void moreGpusThanAVirtualGpuHasWaitUntilANodeGivesWholeOnes() {
+    SmallCluster cluster = new SmallCluster(Pods.nodes(2, 20));
+    cluster.create(
+        Pods.pod("slots", Map.of("vgpu.dev/memory", "1Gi"), Map.of("vgpu.dev/slot", "17")));
+    cluster.create(Pods.whole("wholes", 17, Map.of()));
     for (String uid : List.of("uid-slots", "uid-wholes")) {
       assertThat(cluster.schedule(uid)).isFalse();
       assertThat(cluster.lastReason)
-          .contains("asked gpus=2", "a gang of 2 pods with one GPU each would fit");
+          .contains("at most 16 GPUs", "asked gpus=17", "a gang of pods with fewer GPUs each");
     }
     cluster.create(Pods.whole("one", 1, Map.of()));
     cluster.settle();
     assertThat(cluster.isBound("uid-one")).as("they hold nobody up").isTrue();
 
-    cluster.nodes(List.of(Pods.node("node-0", 4), Pods.plainNode("node-1", 4)));
+    cluster.nodes(List.of(Pods.node("node-0", 20), Pods.plainNode("node-1", 20)));
     assertThat(cluster.actions).as("the one that a node serves is woken").hasSize(1);
     cluster.settle();
     assertThat(cluster.isBound("uid-wholes")).isTrue();

@@ -193,6 +193,35 @@ class PodsOfOthersIT {
     assertThat(hoard(cdi).path("total_before").asLong()).isEqualTo(card.bytes());
   }
 
+  /** HAMi's words with a number. */
+  @Test
+  void aNumberOfGpusIsOneVirtualGpuOnAll() throws Exception {
+    String resource = "nvidia.com/gpu";
+    Map<String, String> asked =
+        Map.of(resource, "2", "nvidia.com/gpumem", "2048", "nvidia.com/gpucores", "30");
+    Pod made =
+        create(
+            new PodBuilder(Pods.pod("two", Map.of(), asked))
+                .editMetadata()
+                .withNamespace("team")
+                .endMetadata()
+                .build());
+    List<String> ids = pick(made, resource);
+    String cdi = devices.admit("two", "main", resource, ids);
+    devices.preStart(resource, ids);
+    assertThat(node.pool.leases()).hasSize(1);
+    GpuLease lease = node.pool.leases().get(0);
+    assertThat(lease.gpus()).hasSize(2).doesNotHaveDuplicates();
+    assertThat(lease.request().computePercent()).hasValue(30);
+    assertThat(lease.request().memory()).isEqualTo(MemorySize.ofGibibytes(2));
+    JsonNode said = hoard(cdi);
+    assertThat(said.path("refusal").asText()).isEqualTo("CUDA_ERROR_OUT_OF_MEMORY");
+    assertThat(said.path("bytes").asLong()).isBetween((2L << 30) - 3 * PIECE, 2L << 30);
+    devices.ended("two", ids);
+    node.delete("two");
+    TestNode.await("given back", () -> node.pool.leases().isEmpty());
+  }
+
   /** The kubelet calls both plugins for the one container. */
   @Test
   void aPartOfAGpuOfQgpuComesWithItsMemoryAlone() throws Exception {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.placement.Policies;
+import dev.vgpu.k8s.Driver;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
 import io.fabric8.kubernetes.api.model.Node;
@@ -60,6 +61,16 @@ final class SmallCluster {
 
   boolean isBound(String uid) {
     return pods.containsKey(uid) && pods.get(uid).getSpec().getNodeName() != null;
+  }
+
+  /** What the node role is told of a pod's containers. */
+  String reservation(String uid) {
+    return pods.get(uid).getMetadata().getAnnotations().get(Driver.RESERVATION);
+  }
+
+  /** The GPUs of a pod's place. */
+  List<String> gpus(String uid) {
+    return Place.of(pods.get(uid)).orElseThrow().place().ids();
   }
 
   List<String> waiting() {

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.VgpuException;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.holding.Holding.Part;
+import dev.vgpu.k8s.node.holding.Holding.PoolDevice;
 import dev.vgpu.k8s.node.holding.Holdings;
 import dev.vgpu.k8s.proto.dra.Claim;
 import dev.vgpu.k8s.proto.dra.DRAPluginGrpc;
@@ -62,16 +63,7 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
     NodePrepareResourceResponse.Builder answer = NodePrepareResourceResponse.newBuilder();
     try {
       Holding wanted = claims.get().read(allocated(claim));
-      for (Part part : holdings.take(wanted).parts()) {
-        Device.Builder device =
-            answer
-                .addDevicesBuilder()
-                .addRequestNames(part.request())
-                .setPoolName(nodePool)
-                .setDeviceName(part.poolDevice())
-                .addCdiDeviceIds(Holdings.cdiName(part.device()));
-        part.shareId().ifPresent(device::setShareId);
-      }
+      holdings.take(wanted).parts().forEach(part -> add(answer, part));
     } catch (KubernetesClientException
         | VgpuException
         | IllegalArgumentException
@@ -81,6 +73,22 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
       return NodePrepareResourceResponse.newBuilder().setError(words(claim, e)).build();
     }
     return answer.build();
+  }
+
+  /** Only its first device names the CDI device: a container gets it once. */
+  private void add(NodePrepareResourceResponse.Builder answer, Part part) {
+    for (PoolDevice one : part.devices()) {
+      Device.Builder device =
+          answer
+              .addDevicesBuilder()
+              .addRequestNames(part.request())
+              .setPoolName(nodePool)
+              .setDeviceName(one.name());
+      if (one.equals(part.devices().get(0))) {
+        device.addCdiDeviceIds(Holdings.cdiName(part.device()));
+      }
+      one.shareId().ifPresent(device::setShareId);
+    }
   }
 
   private JsonNode allocated(Claim claim) {

@@ -4,16 +4,18 @@ import com.fasterxml.jackson.databind.JsonNode;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.k8s.Driver;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.holding.Holding.Owner;
 import dev.vgpu.k8s.node.holding.Holding.Part;
+import dev.vgpu.k8s.node.holding.Holding.PoolDevice;
 import dev.vgpu.k8s.node.holding.Holding.Stage;
 import dev.vgpu.k8s.node.holding.Terms;
 import io.fabric8.kubernetes.api.model.Quantity;
 import java.math.BigDecimal;
 import java.util.ArrayList;
-import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -51,22 +53,18 @@ final class Claims {
     if (allocation.path("results").isEmpty()) {
       throw new IllegalArgumentException("the claim is not allocated");
     }
-    List<Part> parts = new ArrayList<>();
-    Set<String> requests = new HashSet<>();
+    Map<String, List<JsonNode>> requests = new LinkedHashMap<>();
     for (JsonNode result : allocation.path("results")) {
-      if (!result.path("driver").asText().equals(Driver.NAME)
-          || !result.path("pool").asText().equals(nodePool)) {
-        continue; // another driver's or another node's device
+      if (result.path("driver").asText().equals(Driver.NAME)
+          && result.path("pool").asText().equals(nodePool)) {
+        requests
+            .computeIfAbsent(result.path("request").asText(), name -> new ArrayList<>())
+            .add(result);
       }
-      String request = result.path("request").asText();
-      if (!requests.add(request)) {
-        throw new IllegalArgumentException(
-            "a request asks for several virtual GPUs, and a container can be under one: request="
-                + request
-                + "; give it count: 1");
-      }
-      parts.add(part(claim, result, request, allocation.path("config")));
     }
+    List<Part> parts = new ArrayList<>();
+    requests.forEach(
+        (request, results) -> parts.add(part(claim, results, request, allocation.path("config"))));
     if (parts.isEmpty()) {
       throw new IllegalArgumentException(
           "nothing of the claim is allocated from " + Driver.NAME + " pool " + nodePool);
@@ -83,13 +81,8 @@ final class Claims {
         parts);
   }
 
-  private Part part(JsonNode claim, JsonNode result, String request, JsonNode configs) {
-    String device = result.path("device").asText();
-    GpuId gpu = devices.get(device);
-    if (gpu == null) {
-      throw new IllegalArgumentException(
-          "no such device on this node: " + device + "; there are " + devices.keySet());
-    }
+  /** One virtual GPU, on as many GPUs as the request has devices. */
+  private Part part(JsonNode claim, List<JsonNode> results, String request, JsonNode configs) {
     ShareParameters parameters = parameters(configs, request);
     if (parameters.offlineFloor() > offlineFloor) {
       throw new IllegalArgumentException(
@@ -99,27 +92,87 @@ final class Claims {
               + offlineFloor
               + " % (--offline-floor)");
     }
-    JsonNode capacity = result.path("consumedCapacity");
+    JsonNode capacity = capacity(results, request);
     boolean isBestEffort = parameters.policy() == SharePolicy.BEST_EFFORT;
     Terms terms =
         new Terms(
-            gpu,
+            gpus(results, request),
             isBestEffort ? OptionalInt.empty() : OptionalInt.of(share(capacity)),
             MemorySize.ofBytes(amount(capacity, Driver.MEMORY).longValueExact()),
             parameters.policy(),
             parameters.preemptionClass(),
             parameters.isolation(),
             parameters.compute());
-    String shareId = result.path("shareID").asText("");
     // A request's name may contain a slash: REQUEST/SUBREQUEST.
     String name = claim.path("metadata").path("uid").asText() + "-" + request.replace('/', '.');
     return new Part(
-        name,
-        request,
-        device,
-        shareId.isEmpty() ? Optional.empty() : Optional.of(shareId),
-        terms,
-        Optional.empty());
+        name, request, results.stream().map(Claims::device).toList(), terms, Optional.empty());
+  }
+
+  private static PoolDevice device(JsonNode result) {
+    String shareId = result.path("shareID").asText("");
+    return new PoolDevice(
+        result.path("device").asText(),
+        shareId.isEmpty() ? Optional.empty() : Optional.of(shareId));
+  }
+
+  private List<GpuId> gpus(List<JsonNode> results, String request) {
+    List<GpuId> gpus = new ArrayList<>();
+    for (JsonNode result : results) {
+      String device = result.path("device").asText();
+      GpuId gpu = devices.get(device);
+      if (gpu == null) {
+        throw new IllegalArgumentException(
+            "no such device on this node: " + device + "; there are " + devices.keySet());
+      }
+      if (gpus.contains(gpu)) {
+        throw new IllegalArgumentException(
+            "a request has two parts of one GPU, and a container can be under one virtual GPU:"
+                + " request="
+                + request
+                + " gpu="
+                + gpu
+                + "; give the claim the constraint distinctAttribute: "
+                + Driver.NAME
+                + "/uuid, or count: 1");
+      }
+      gpus.add(gpu);
+    }
+    if (gpus.size() > VirtualGpuRequest.MAX_GPU_COUNT) {
+      throw new IllegalArgumentException(
+          "a virtual GPU is on at most "
+              + VirtualGpuRequest.MAX_GPU_COUNT
+              + " GPUs: request="
+              + request
+              + " count="
+              + gpus.size());
+    }
+    return gpus;
+  }
+
+  /** What the allocation takes of each of its GPUs; of GPUs that differ, it may take different. */
+  private static JsonNode capacity(List<JsonNode> results, String request) {
+    JsonNode first = results.get(0).path("consumedCapacity");
+    for (JsonNode result : results) {
+      JsonNode other = result.path("consumedCapacity");
+      for (String name : other.isEmpty() ? Set.<String>of() : Set.of(Driver.SHARE, Driver.MEMORY)) {
+        if (amount(other, name).compareTo(amount(first, name)) != 0) {
+          throw new IllegalArgumentException(
+              "a virtual GPU has the same share and quota on all its GPUs: request="
+                  + request
+                  + " "
+                  + name
+                  + "="
+                  + amount(first, name).toPlainString()
+                  + " and "
+                  + amount(other, name).toPlainString()
+                  + "; name the "
+                  + name
+                  + " in the request");
+        }
+      }
+    }
+    return first;
   }
 
   private static int share(JsonNode capacity) {

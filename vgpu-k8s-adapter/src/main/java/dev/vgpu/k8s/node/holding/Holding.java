@@ -61,22 +61,34 @@ public record Holding(String key, Stage stage, Owner owner, List<Part> parts) {
    *
    * @param device its name in the CDI file, unique on this node
    * @param request the name of the claim's request that it answers; for a slot, the slot's id
-   * @param poolDevice the device's name in the ResourceSlice
-   * @param shareId which share of that device it is, as the scheduler named it
+   * @param devices its devices in the ResourceSlice, one for each of its GPUs, in their order; for
+   *     a slot, the slot's id
    * @param terms its properties
    * @param lease its {@link dev.vgpu.VirtualGpu#id()}, once it was acquired
    */
   public record Part(
       String device,
       String request,
-      String poolDevice,
-      Optional<String> shareId,
+      List<PoolDevice> devices,
       Terms terms,
       Optional<String> lease) {
+    /** Copies the list. */
+    public Part {
+      devices = List.copyOf(devices);
+    }
+
     Part withLease(Optional<String> acquired) {
-      return new Part(device, request, poolDevice, shareId, terms, acquired);
+      return new Part(device, request, devices, terms, acquired);
     }
   }
+
+  /**
+   * A device of a ResourceSlice.
+   *
+   * @param name its name there
+   * @param shareId which share of the device it is, as the scheduler named it
+   */
+  public record PoolDevice(String name, Optional<String> shareId) {}
 
   Holding at(Stage next) {
     return new Holding(key, next, owner, parts);

@@ -10,6 +10,7 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.k8s.node.holding.Holding.Owner;
 import dev.vgpu.k8s.node.holding.Holding.Part;
+import dev.vgpu.k8s.node.holding.Holding.PoolDevice;
 import dev.vgpu.k8s.node.holding.Holding.Stage;
 import java.util.ArrayList;
 import java.util.List;
@@ -32,11 +33,20 @@ final class HoldingText {
     for (Part part : holding.parts()) {
       ObjectNode row = node.withArray("parts").addObject();
       row.put("device", part.device()).put("request", part.request());
-      row.put("poolDevice", part.poolDevice());
-      part.shareId().ifPresent(id -> row.put("shareId", id));
+      for (PoolDevice device : part.devices()) {
+        ObjectNode one =
+            part.devices().size() == 1 ? row : row.withArray("poolDevices").addObject();
+        one.put("poolDevice", device.name());
+        device.shareId().ifPresent(id -> one.put("shareId", id));
+      }
       part.lease().ifPresent(id -> row.put("lease", id));
       Terms terms = part.terms();
-      row.put("gpu", terms.gpu().value()).put("memoryBytes", terms.memory().bytes());
+      if (terms.gpus().size() == 1) {
+        row.put("gpu", terms.gpus().get(0).value());
+      } else {
+        terms.gpus().forEach(gpu -> row.withArray("gpus").add(gpu.value()));
+      }
+      row.put("memoryBytes", terms.memory().bytes());
       terms.sharePercent().ifPresent(share -> row.put("sharePercent", share));
       row.put("policy", terms.policy().name()).put("class", terms.preemptionClass().name());
       row.put("isolation", terms.isolation().name()).put("compute", terms.compute().name());
@@ -57,8 +67,7 @@ final class HoldingText {
           new Part(
               text(row, "device"),
               text(row, "request"),
-              text(row, "poolDevice"),
-              optional(row, "shareId"),
+              devices(row),
               terms(row),
               optional(row, "lease")));
     }
@@ -73,9 +82,24 @@ final class HoldingText {
         parts);
   }
 
+  /** A part on one GPU has no list, so that earlier versions can read it. */
+  private static List<PoolDevice> devices(JsonNode row) {
+    List<PoolDevice> devices = new ArrayList<>();
+    for (JsonNode one : row.has("poolDevices") ? row.path("poolDevices") : List.of(row)) {
+      devices.add(new PoolDevice(text(one, "poolDevice"), optional(one, "shareId")));
+    }
+    return devices;
+  }
+
+  private static List<GpuId> gpus(JsonNode row) {
+    List<GpuId> gpus = new ArrayList<>();
+    row.path("gpus").forEach(gpu -> gpus.add(new GpuId(gpu.asText())));
+    return gpus.isEmpty() ? List.of(new GpuId(text(row, "gpu"))) : gpus;
+  }
+
   private static Terms terms(JsonNode row) {
     return new Terms(
-        new GpuId(text(row, "gpu")),
+        gpus(row),
         row.has("sharePercent")
             ? OptionalInt.of(row.path("sharePercent").asInt())
             : OptionalInt.empty(),

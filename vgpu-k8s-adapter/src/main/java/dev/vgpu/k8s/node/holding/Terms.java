@@ -6,31 +6,33 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
+import java.util.List;
 import java.util.OptionalInt;
 
 /**
  * The requested properties of one virtual GPU of a container. Immutable.
  *
- * @param gpu the GPU that the scheduler chose
- * @param sharePercent 1 to 100; empty for best effort, and only then
- * @param memory the quota; above 0
+ * @param gpus the GPUs that the scheduler chose; at least one, all different
+ * @param sharePercent 1 to 100; of each GPU; empty for best effort, and only then
+ * @param memory the quota on each GPU; above 0
  * @param policy how the share binds
  * @param preemptionClass the class
  * @param isolation whether another tenant's crash may affect it
  * @param compute how strictly the share must bind at least
  */
 public record Terms(
-    GpuId gpu,
+    List<GpuId> gpus,
     OptionalInt sharePercent,
     MemorySize memory,
     SharePolicy policy,
     PreemptionClass preemptionClass,
     Capabilities.FaultIsolation isolation,
     Capabilities.Compute compute) {
-  /** Checks the combination, as the pool would. */
+  /** Copies the list, and checks the combination as the pool would. */
   public Terms {
+    gpus = List.copyOf(gpus);
     VirtualGpuRequest ignored =
-        request("check", gpu, sharePercent, memory, policy, preemptionClass, isolation, compute);
+        request("check", gpus, sharePercent, memory, policy, preemptionClass, isolation, compute);
   }
 
   /**
@@ -39,12 +41,12 @@ public record Terms(
    * @param name the tenant's name
    */
   public VirtualGpuRequest request(String name) {
-    return request(name, gpu, sharePercent, memory, policy, preemptionClass, isolation, compute);
+    return request(name, gpus, sharePercent, memory, policy, preemptionClass, isolation, compute);
   }
 
   private static VirtualGpuRequest request(
       String name,
-      GpuId gpu,
+      List<GpuId> gpus,
       OptionalInt sharePercent,
       MemorySize memory,
       SharePolicy policy,
@@ -54,7 +56,7 @@ public record Terms(
     VirtualGpuRequest.Builder builder =
         VirtualGpuRequest.builder()
             .name(name)
-            .gpu(gpu)
+            .gpus(gpus)
             .memory(memory)
             .policy(policy)
             .preemptionClass(preemptionClass)

@@ -57,21 +57,23 @@ public final class ContainerMetrics {
    */
   public record Target(String namespace, String pod, String container, String podUid) {}
 
-  /** One metric of a virtual GPU. */
+  /** One metric of a virtual GPU, on each of its GPUs. */
   private record Metric(String name, String type, String help, ToDoubleFunction<GpuLease> value) {}
 
-  private static Metric usage(
+  /** Known for all GPUs of a virtual GPU together; counted in equal parts on each. */
+  private static Metric divided(
       String name, String type, String help, ToDoubleFunction<GpuUsage> value) {
-    return new Metric(name, type, help, lease -> value.applyAsDouble(lease.usage()));
+    return new Metric(
+        name, type, help, lease -> value.applyAsDouble(lease.usage()) / lease.gpus().size());
   }
 
   private static final List<Metric> METRICS =
       List.of(
-          usage(
+          new Metric(
               "vgpu_gpu_time_seconds_total",
               "counter",
               "Time during which the container's work ran on the GPU.",
-              usage -> usage.gpuTime().toNanos() / 1e9),
+              lease -> lease.usage().gpuTime().toNanos() / 1e9),
           new Metric(
               "vgpu_share_percent",
               "gauge",
@@ -87,27 +89,27 @@ public final class ContainerMetrics {
               "gauge",
               "GPU memory that the container may hold.",
               lease -> lease.request().memory().bytes()),
-          usage(
+          divided(
               "vgpu_memory_used_bytes",
               "gauge",
               "GPU memory that the container holds.",
               usage -> usage.memoryUsed().bytes()),
-          usage(
+          divided(
               "vgpu_waiting",
               "gauge",
               "Pieces of work that wait for the GPU.",
               usage -> (double) usage.waiting()),
-          usage(
+          divided(
               "vgpu_preemptions_total",
               "counter",
               "Pieces of work that were interrupted for a more urgent tenant.",
               usage -> (double) usage.preemptions()),
-          usage(
+          divided(
               "vgpu_launches_total",
               "counter",
               "Kernels and graphs that were launched.",
               usage -> (double) usage.launches()),
-          usage(
+          divided(
               "vgpu_allocations_denied_total",
               "counter",
               "Allocations that were refused for the quota.",
@@ -137,7 +139,8 @@ public final class ContainerMetrics {
       for (Part part : holding.parts()) {
         GpuLease lease = part.lease().map(leases::get).orElse(null);
         if (lease != null) {
-          rows.add(new Row(lease, gpuLabels(lease.gpu()) + "," + whose(targets.apply(holding))));
+          String whose = whose(targets.apply(holding));
+          lease.gpus().forEach(gpu -> rows.add(new Row(lease, gpuLabels(gpu) + "," + whose)));
         }
       }
     }
@@ -182,9 +185,9 @@ public final class ContainerMetrics {
   private void devices(StringBuilder text) {
     Map<GpuId, Double> seconds = new HashMap<>();
     for (UsageRecord record : pool.usageSince(Instant.EPOCH)) {
-      record
-          .gpus()
-          .forEach(gpu -> seconds.merge(gpu, record.gpuTime().toNanos() / 1e9, Double::sum));
+      // A turn is on all its GPUs at once, and the record has their sum.
+      double each = record.gpuTime().toNanos() / 1e9 / record.gpus().size();
+      record.gpus().forEach(gpu -> seconds.merge(gpu, each, Double::sum));
     }
     String name = "vgpu_device_gpu_time_seconds_total";
     head(

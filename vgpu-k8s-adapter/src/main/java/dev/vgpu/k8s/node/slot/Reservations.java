@@ -16,7 +16,9 @@ import io.fabric8.kubernetes.api.model.Container;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.Quantity;
 import java.math.BigDecimal;
+import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -103,12 +105,10 @@ final class Reservations {
   }
 
   private static Terms terms(JsonNode reservation, Function<GpuId, MemorySize> usable) {
-    if (reservation.path("gpus").size() > 1) {
-      throw new IllegalArgumentException(
-          "several GPUs are reserved, and a slot is a part of one: " + reservation.path("gpus"));
-    }
-    GpuId gpu =
-        new GpuId(reservation.path("gpu").asText(reservation.at("/gpus/0").asText("unknown")));
+    List<GpuId> gpus = gpus(reservation);
+    // The smallest: a quota is the same on all GPUs of a virtual GPU.
+    MemorySize most =
+        gpus.stream().map(usable).min(Comparator.naturalOrder()).orElse(MemorySize.ZERO);
     boolean isWhole = reservation.path("whole").asBoolean();
     JsonNode share = reservation.path("share");
     OptionalInt percent =
@@ -122,13 +122,19 @@ final class Reservations {
             "policy",
             percent.isPresent() ? SharePolicy.FIXED_SHARE : SharePolicy.BEST_EFFORT);
     return new Terms(
-        gpu,
+        gpus,
         policy == SharePolicy.BEST_EFFORT ? OptionalInt.empty() : percent,
-        isWhole ? usable.apply(gpu) : memory(reservation, usable.apply(gpu)),
+        isWhole ? most : memory(reservation, most),
         policy,
         ShareParameters.word(PreemptionClass.class, reservation, "class", PreemptionClass.NEARLINE),
         Capabilities.FaultIsolation.NONE,
         Capabilities.Compute.NONE);
+  }
+
+  private static List<GpuId> gpus(JsonNode reservation) {
+    List<GpuId> gpus = new ArrayList<>();
+    reservation.path("gpus").forEach(gpu -> gpus.add(new GpuId(gpu.asText("unknown"))));
+    return gpus.isEmpty() ? List.of(new GpuId(reservation.path("gpu").asText("unknown"))) : gpus;
   }
 
   private static MemorySize memory(JsonNode reservation, MemorySize usable) {

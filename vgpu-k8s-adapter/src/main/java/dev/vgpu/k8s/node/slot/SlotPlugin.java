@@ -8,6 +8,7 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.holding.Holding.Part;
+import dev.vgpu.k8s.node.holding.Holding.PoolDevice;
 import dev.vgpu.k8s.node.holding.Holding.Stage;
 import dev.vgpu.k8s.node.holding.Holdings;
 import dev.vgpu.k8s.node.holding.Terms;
@@ -127,7 +128,9 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
               continue;
             }
             String slot = slot(container.getDevicesIdsList());
-            holdings.giveBack(slot); // of an earlier container: the kubelet considers the slot free
+            for (String id : container.getDevicesIdsList()) {
+              holdings.giveBack(id); // of an earlier container: the kubelet considers it free
+            }
             answer
                 .addContainerResponsesBuilder()
                 .addCdiDevices(CDIDevice.newBuilder().setName(Holdings.cdiName(slot)));
@@ -207,7 +210,8 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
   }
 
   private static Part part(String slot, Terms terms) {
-    return new Part(slot, slot, slot, Optional.empty(), terms, Optional.empty());
+    return new Part(
+        slot, slot, List.of(new PoolDevice(slot, Optional.empty())), terms, Optional.empty());
   }
 
   /**
@@ -215,12 +219,8 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
    * to one container only, and names the same devices whenever the container starts.
    */
   private String slot(List<String> ids) {
-    if (ids.isEmpty() || (resource == KubeletResource.SLOT && ids.size() > 1)) {
-      throw new IllegalArgumentException(
-          "a container is under one virtual GPU: it needs one "
-              + resource.resource()
-              + ", and asks for "
-              + ids.size());
+    if (ids.isEmpty()) {
+      throw new IllegalArgumentException("it asks for no " + resource.resource());
     }
     return resource.prefix() + ids.stream().mapToInt(this::number).min().orElseThrow();
   }
