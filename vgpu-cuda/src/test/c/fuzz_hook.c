@@ -189,25 +189,31 @@ static void older_form(void) {
 
 static void fuzz_region(void) {
   static struct vgpu_tenant tenant;
-  static struct shm_header headers[2];
+  static _Alignas(64) char seat[8192]; /* the grant page */
+  struct shm_header *header = (void *)seat;
+  struct shm_grant_more *more = (void *)(seat + SHM_GRANT_MORE_OFFSET);
+  static struct shm_header report;
   static struct shm_grant grant;
   static struct shm_ledger ledger;
   static struct shm_slot slots[128];
   static struct shm_express express;
-  fill(&headers, sizeof headers);
+  if (SHM_GRANT_MORE_OFFSET + sizeof *more > sizeof seat) fail("the grant page is larger");
+  fill(seat, sizeof seat);
+  fill(&report, sizeof report);
   fill(&grant, sizeof grant);
   fill(&ledger, sizeof ledger);
   fill(slots, sizeof slots);
   fill(&express, sizeof express);
   uint64_t now = vgpu__now_ns(), heed, held = 0;
-  if (below(2)) headers[0].heartbeat_ns = now - below(1000000000);
+  if (below(2)) header->heartbeat_ns = now - below(1000000000);
   if (below(2)) grant.word |= (uint32_t)SHM_GRANT_OPEN;
+  if (below(2)) more->memory_gpus = (uint32_t)below(10);
   if (below(2)) ledger.memory_word &= 0xffffffff;
   if (below(2)) express.beat_ns[below(64)] = now;
   memset(&tenant, 0, sizeof tenant);
   tenant.grant = &grant;
-  tenant.seat = headers;
-  tenant.report = headers + 1;
+  tenant.seat = header;
+  tenant.report = &report;
   tenant.ledger = &ledger;
   tenant.slots = slots;
   tenant.slot = slots + 1 + below(127);
@@ -225,10 +231,13 @@ static void fuzz_region(void) {
   vgpu__seat_is_silent(&tenant, now);
   vgpu__gate_set_autonomous(&tenant, (int)below(2));
   vgpu__gate_tend(&tenant, now);
-  vgpu__lease_bytes(&tenant);
+  vgpu__gpus_join(&tenant);
+  if (vgpu__gpus(&tenant) < 1 || vgpu__gpus(&tenant) > VGPU_GPUS) fail("more accounts than there can be");
+  int gpu = (int)below((uint64_t)vgpu__gpus(&tenant));
+  vgpu__lease_bytes(&tenant, gpu);
   uint64_t added = vgpu__charge(&tenant, now - below(1000000), now);
   if (added > 1000000) fail("more GPU time than there was");
-  if (vgpu__reserve(&tenant, below(1 << 20)) == 0) vgpu__give_back(&tenant, below(1 << 20));
+  if (vgpu__reserve(&tenant, gpu, below(1 << 20)) == 0) vgpu__give_back(&tenant, gpu, below(1 << 20));
   vgpu__level2_stopped_ns(random64(), random64());
 }
 
