@@ -379,3 +379,24 @@ uint64_t seat_gpu_ns(const struct fake_seat *seat) {
   for (uint64_t i = 1; i < SHM_SLOT_COUNT; i++) sum += GET(seat->slots[i].gpu_ns);
   return sum;
 }
+
+static int is_same_name(const char *a, const char *b) {
+  size_t length = strcspn(a, "=");
+  return length == strcspn(b, "=") && strncmp(a, b, length) == 0;
+}
+
+char **environment_with(const char *const *settings) {
+  size_t count = 0, most = 1;
+  while (settings[count] != NULL) count++;
+  for (char **one = environ; *one != NULL; one++) most++;
+  char **all = calloc(count + most, sizeof *all);
+  size_t used = 0;
+  must(all != NULL, "no memory");
+  for (size_t i = 0; i < count + most - 1; i++) {
+    const char *one = i < count ? settings[count - 1 - i] : environ[i - count];
+    size_t at = 0;
+    while (at < used && !is_same_name(all[at], one)) at++;
+    if (at == used) all[used++] = (char *)(uintptr_t)one;
+  }
+  return all;
+}

@@ -38,4 +38,10 @@ uint64_t seat_units(const struct fake_seat *seat);
 uint64_t seat_gpu_ns(const struct fake_seat *seat);
 uint64_t seat_now(void);
 
+/*
+ * The environment with these settings (NAME=value; NULL ends them; the last one of a name counts), to be freed. Made before
+ * a fork: a child of a process with threads must not allocate, as no thread releases the lock that one held.
+ */
+char **environment_with(const char *const *settings);
+
 #endif

@@ -20,25 +20,23 @@
 static const char *hook, *stub, *self;
 int failures;
 
-/* Besides what this program was started with. */
-static void preload_hook(void) {
-  const char *also = getenv("LD_PRELOAD");
-  char all[2048];
-  snprintf(all, sizeof all, "%s%s%s", hook, also == NULL ? "" : ":", also == NULL ? "" : also);
-  setenv("LD_PRELOAD", all, 1);
-}
-
-/* Starts this program in a role under the lease. */
+/* Starts this program in a role under the lease, with the hook besides what this program was started with. */
 pid_t start(const struct fake_seat *seat, const char *role, const char *argument) {
+  const char *also = getenv("LD_PRELOAD");
+  char dir[96], driver[512], path[512], preload[2048];
+  snprintf(dir, sizeof dir, "VGPU_RUN_DIR=%s", seat->dir);
+  snprintf(driver, sizeof driver, "VGPU_CUDA_DRIVER=%s", stub);
+  snprintf(path, sizeof path, "STUB_PATH=%s", stub);
+  snprintf(preload, sizeof preload, "LD_PRELOAD=%s%s%s", hook, also == NULL ? "" : ":", also == NULL ? "" : also);
+  const char *settings[] = {dir, "VGPU_LEASE=test", driver, path, strcmp(hook, "-") != 0 ? preload : NULL, NULL};
+  char **with = environment_with(settings);
   pid_t pid = fork();
-  if (pid != 0) return pid;
-  setenv("VGPU_RUN_DIR", seat->dir, 1);
-  setenv("VGPU_LEASE", "test", 1);
-  setenv("VGPU_CUDA_DRIVER", stub, 1);
-  setenv("STUB_PATH", stub, 1);
-  if (strcmp(hook, "-") != 0) preload_hook();
-  execl(self, self, "--role", role, argument, (char *)NULL);
-  _exit(127);
+  if (pid == 0) {
+    execle(self, self, "--role", role, argument, (char *)NULL, with);
+    _exit(127);
+  }
+  free(with);
+  return pid;
 }
 
 int finish(pid_t pid) {

@@ -108,17 +108,22 @@ static int run_role(const char *role) {
 /* ---- the seat ---- */
 
 static pid_t start_tenant(const struct fake_seat *seat, const char *role, const char *how, const char *setting) {
+  char dir[96], emulator[96], real[4096], rm[160], level2[64], preload[4096];
+  snprintf(dir, sizeof dir, "VGPU_RUN_DIR=%s", seat->dir);
+  snprintf(emulator, sizeof emulator, "VGPU_EMULATOR_DIR=%s", seat->dir);
+  snprintf(real, sizeof real, "VGPU_CUDA_DRIVER=%s", driver);
+  snprintf(rm, sizeof rm, "VGPU_EMULATOR_RM=%s", how);
+  snprintf(level2, sizeof level2, "VGPU_LEVEL2=%s", setting);
+  snprintf(preload, sizeof preload, "LD_PRELOAD=%s", hook);
+  const char *settings[] = {dir, emulator, "VGPU_LEASE=test", real, rm, level2, strcmp(hook, "-") != 0 ? preload : NULL, NULL};
+  char **with = environment_with(settings);
   pid_t pid = fork();
-  if (pid != 0) return pid;
-  setenv("VGPU_RUN_DIR", seat->dir, 1);
-  setenv("VGPU_EMULATOR_DIR", seat->dir, 1);
-  setenv("VGPU_LEASE", "test", 1);
-  setenv("VGPU_CUDA_DRIVER", driver, 1);
-  setenv("VGPU_EMULATOR_RM", how, 1);
-  setenv("VGPU_LEVEL2", setting, 1);
-  if (strcmp(hook, "-") != 0) setenv("LD_PRELOAD", hook, 1);
-  execl(self, self, "--role", role, (char *)NULL);
-  _exit(127);
+  if (pid == 0) {
+    execle(self, self, "--role", role, (char *)NULL, with);
+    _exit(127);
+  }
+  free(with);
+  return pid;
 }
 
 static int finish_tenant(pid_t pid) {

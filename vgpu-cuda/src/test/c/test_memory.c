@@ -166,40 +166,41 @@ enum { ROLES = sizeof roles / sizeof *roles };
 
 /* ---- the seat's side ---- */
 
-/* The emulated NVML is beside the emulated driver. */
-static void set_nvml(void) {
-  char path[4096];
-  snprintf(path, sizeof path - 32, "%s", driver);
-  strcpy(strrchr(path, '/') + 1, "libnvidia-ml.so.1");
-  setenv("VGPU_NVML", path, 1);
-}
-
 /* hooked = 0: the driver alone. Standard output goes to the file `output`, if given. */
 static int run(const struct fake_seat *seat, size_t role, int hooked, const char *output) {
+  const char *name = roles[role].name, *settings[16] = {NULL};
+  char dir[96], emulator[160], real[4096], nvml[4096], preload[4096];
+  int count = 0, inside = strcmp(hook, "-") == 0, quiet = getenv("TEST_LOUD") == NULL;
+  snprintf(dir, sizeof dir, "VGPU_RUN_DIR=%s", seat->dir);
+  snprintf(emulator, sizeof emulator, "VGPU_EMULATOR_DIR=%s/emulator", seat->dir);
+  snprintf(real, sizeof real, "VGPU_CUDA_DRIVER=%s", driver);
+  /* The emulated NVML is beside the emulated driver. */
+  snprintf(nvml, sizeof nvml, "VGPU_NVML=%.*slibnvidia-ml.so.1", (int)(strrchr(driver, '/') + 1 - driver), driver);
+  snprintf(preload, sizeof preload, "LD_PRELOAD=%s", hooked ? hook : driver);
+  settings[count++] = dir;
+  settings[count++] = "VGPU_LEASE=test";
+  settings[count++] = real;
+  settings[count++] = emulator;
+  settings[count++] = "VGPU_EMULATOR=memory=1GiB";
+  if (strncmp(name, "measured", 8) == 0) settings[count++] = nvml;
+  if (roles[role].variable != NULL) settings[count++] = roles[role].variable;
+  if (strcmp(name, "measured-stuck") == 0) settings[count++] = "VGPU_EMULATOR_FAIL=cuModuleUnload:999@1,cuCtxDestroy:999@1";
+  if (hooked && inside) settings[count++] = "TEST_SELF=1";
+  if (!hooked || !inside) settings[count++] = preload;
+  char **with = environment_with(settings);
   pid_t pid = fork();
   if (pid == 0) {
-    char emulator[160];
-    snprintf(emulator, sizeof emulator, "%s/emulator", seat->dir);
-    setenv("VGPU_RUN_DIR", seat->dir, 1);
-    setenv("VGPU_LEASE", "test", 1);
-    setenv("VGPU_CUDA_DRIVER", driver, 1);
-    setenv("VGPU_EMULATOR_DIR", emulator, 1);
-    setenv("VGPU_EMULATOR", "memory=1GiB", 1);
-    if (strncmp(roles[role].name, "measured", 8) == 0) set_nvml();
-    if (roles[role].variable != NULL) putenv((char *)(uintptr_t)roles[role].variable);
-    if (strcmp(roles[role].name, "measured-stuck") == 0) setenv("VGPU_EMULATOR_FAIL", "cuModuleUnload:999@1,cuCtxDestroy:999@1", 1);
-    if (hooked && strcmp(hook, "-") != 0) setenv("LD_PRELOAD", hook, 1);
-    if (hooked && strcmp(hook, "-") == 0) setenv("TEST_SELF", "1", 1);
-    if (!hooked) setenv("LD_PRELOAD", driver, 1);
+    environ = with;
     if (output != NULL) {
       int fd = open(output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
       dup2(fd, 1);
-      if (getenv("TEST_LOUD") == NULL) dup2(open("/dev/null", O_WRONLY), 2);
+      if (quiet) dup2(open("/dev/null", O_WRONLY), 2);
     }
-    if (strstr(roles[role].name, "apart") != NULL) exec_apart(self, roles[role].name);
-    else execl(self, self, "--role", roles[role].name, (char *)NULL);
+    if (strstr(name, "apart") != NULL) exec_apart(self, name);
+    else execl(self, self, "--role", name, (char *)NULL);
     _exit(127);
   }
+  free(with);
   int status = -1;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
