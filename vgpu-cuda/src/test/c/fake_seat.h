@@ -39,8 +39,8 @@ uint64_t seat_gpu_ns(const struct fake_seat *seat);
 uint64_t seat_now(void);
 
 /*
- * The environment with these settings (NAME=value; NULL ends them; the last one of a name counts), to be freed. Made before
- * a fork: a child of a process with threads must not allocate, as no thread releases the lock that one held.
+ * The environment with these settings (NAME=value; NULL ends them; the last one of a name counts), to be freed. It is
+ * made before a fork: a child of a process with threads must not allocate, as no thread releases a lock held then.
  */
 char **environment_with(const char *const *settings);
 

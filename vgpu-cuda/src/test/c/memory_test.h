@@ -20,6 +20,7 @@ void *look(void *where, const char *name);
 #define OF_DRIVER(name, ...) ((abi_result(*)())FN(real, void *, #name))(__VA_ARGS__)
 
 uint64_t ledger_bytes(void);
+uint64_t ledger_bytes_of(int gpu); /* in the account of one GPU of a gang */
 uint64_t real_bytes(void); /* bytes that the driver has given out; only this process uses it */
 #define EXACT(what) CHECK(ledger_bytes() == real_bytes(), "%s: charged %lld, given %lld", what, (long long)ledger_bytes(), (long long)real_bytes())
 

@@ -2,12 +2,10 @@
  * Programs of a lease on two GPUs: each GPU has an account with the whole quota, and all memory is charged to that of
  * the GPU which it lies on.
  */
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,20 +14,6 @@
 enum { ROOM = 512 * MIB - CONTEXT, PART = 16 * MIB, MOST = 64 };
 
 static CUcontext on[2];
-
-static uint64_t charged(int gpu) {
-  static const struct shm_ledger *ledger;
-  if (ledger == NULL) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/leases/test/report", getenv("VGPU_RUN_DIR"));
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *pages = mmap(NULL, SHM_REPORT_SIZE, PROT_READ, MAP_SHARED, fd, 0);
-    close(fd);
-    ledger = (const void *)(pages + SHM_LEDGER_OFFSET);
-  }
-  uint64_t word = gpu == 0 ? GET(ledger->memory_word) : GET(ledger->memory_words[gpu - 1]);
-  return (word >> SHM_MEMORY_UNITS_SHIFT) * SHM_MEMORY_UNIT;
-}
 
 static void enter(int gpu) { CHECK(CU(cuCtxSetCurrent, on[gpu]) == ABI_SUCCESS, "set current"); }
 
@@ -45,7 +29,7 @@ static uint64_t given(int gpu) {
 
 static void exact(int line) {
   for (int gpu = 0; gpu < 2; gpu++) {
-    CHECK(charged(gpu) == given(gpu), "line %d: GPU %d: charged %lld, given %lld", line, gpu, (long long)charged(gpu), (long long)given(gpu));
+    CHECK(ledger_bytes_of(gpu) == given(gpu), "line %d: GPU %d: charged %lld, given %lld", line, gpu, (long long)ledger_bytes_of(gpu), (long long)given(gpu));
   }
 }
 #define EXACT_BOTH() exact(__LINE__)
@@ -102,7 +86,7 @@ void role_gang(void) {
   second = fill(1, ROOM);
   enter(0);
   CHECK(CU(cuDevicePrimaryCtxReset_v2, 1) == ABI_SUCCESS, "reset");
-  CHECK(charged(0) == QUOTA && charged(1) == 0, "after a reset: %lld, %lld", (long long)charged(0), (long long)charged(1));
+  CHECK(ledger_bytes_of(0) == QUOTA && ledger_bytes_of(1) == 0, "after a reset: %lld, %lld", (long long)ledger_bytes_of(0), (long long)ledger_bytes_of(1));
 }
 
 /* ---- every kind of memory ---- */
@@ -175,9 +159,9 @@ static void others(int gpu) {
   enter(1 - gpu);
   CHECK(CU(cuArrayDestroy, array) == ABI_SUCCESS && CU(cuMemFree_v2, p) == ABI_SUCCESS, "free");
   EXACT_BOTH();
-  uint64_t before = charged(gpu);
+  uint64_t before = ledger_bytes_of(gpu);
   CHECK(CU(cuCtxCreate_v2, &made, 0, gpu) == ABI_SUCCESS, "context");
-  CHECK(charged(gpu) == before + CONTEXT, "a context: %lld more", (long long)(charged(gpu) - before));
+  CHECK(ledger_bytes_of(gpu) == before + CONTEXT, "a context: %lld more", (long long)(ledger_bytes_of(gpu) - before));
   CHECK(CU(cuMemAlloc_v2, &p, (size_t)MIB) == ABI_SUCCESS, "in it");
   EXACT_BOTH();
   CHECK(CU(cuCtxDestroy_v2, made) == ABI_SUCCESS, "destroy");
@@ -240,7 +224,7 @@ static void kill_one(unsigned after_us) {
   CHECK(read(ends[0], &begun, 1) == 1, "it begins");
   close(ends[0]);
   usleep(after_us);
-  CHECK(charged(0) >= 100 * MIB && charged(1) >= 200 * MIB, "the other's: %lld, %lld", (long long)charged(0), (long long)charged(1));
+  CHECK(ledger_bytes_of(0) >= 100 * MIB && ledger_bytes_of(1) >= 200 * MIB, "the other's: %lld, %lld", (long long)ledger_bytes_of(0), (long long)ledger_bytes_of(1));
   kill(pid, SIGKILL);
   waitpid(pid, NULL, 0);
 }
@@ -248,11 +232,11 @@ static void kill_one(unsigned after_us) {
 void role_gang_killed(void) {
   begin_both();
   CUdeviceptr first = fill(0, 7 * MIB), second = fill(1, 9 * MIB);
-  uint64_t before[2] = {charged(0), charged(1)};
+  uint64_t before[2] = {ledger_bytes_of(0), ledger_bytes_of(1)};
   for (unsigned i = 0; i < 12; i++) {
     kill_one(2000 + i * 777);
-    for (int wait = 0; wait < 2000 && (charged(0) != before[0] || charged(1) != before[1]); wait++) usleep(1000);
-    CHECK(charged(0) == before[0] && charged(1) == before[1], "round %u: %lld, %lld", i, (long long)charged(0), (long long)charged(1));
+    for (int wait = 0; wait < 2000 && (ledger_bytes_of(0) != before[0] || ledger_bytes_of(1) != before[1]); wait++) usleep(1000);
+    CHECK(ledger_bytes_of(0) == before[0] && ledger_bytes_of(1) == before[1], "round %u: %lld, %lld", i, (long long)ledger_bytes_of(0), (long long)ledger_bytes_of(1));
   }
   CHECK(CU(cuMemFree_v2, first) == ABI_SUCCESS && CU(cuMemFree_v2, second) == ABI_SUCCESS, "free");
   fill(0, ROOM);
@@ -266,15 +250,15 @@ void role_measured_gang(void) {
   CHECK(CU(cuInit, 0) == ABI_SUCCESS, "cuInit");
   open_driver();
   for (int gpu = 0; gpu < 2; gpu++) CHECK(CU(cuDevicePrimaryCtxRetain, &on[gpu], gpu) == ABI_SUCCESS, "retain %d", gpu);
-  for (int wait = 0; wait < 5000 && (charged(0) != given(0) || charged(1) != given(1)); wait++) usleep(1000);
+  for (int wait = 0; wait < 5000 && (ledger_bytes_of(0) != given(0) || ledger_bytes_of(1) != given(1)); wait++) usleep(1000);
   EXACT_BOTH();
   fill(1, 20 * MIB);
   void *module = NULL;
   enter(1);
   CHECK(CU(cuModuleLoadData, &module, ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }") == ABI_SUCCESS, "module");
-  for (int wait = 0; wait < 5000 && (charged(0) != given(0) || charged(1) != given(1)); wait++) usleep(1000);
+  for (int wait = 0; wait < 5000 && (ledger_bytes_of(0) != given(0) || ledger_bytes_of(1) != given(1)); wait++) usleep(1000);
   EXACT_BOTH();
   CHECK(given(1) > given(0) + 20 * MIB, "the module is on the second GPU");
   CHECK(CU(cuDevicePrimaryCtxRelease_v2, 1) == ABI_SUCCESS, "release");
-  CHECK(charged(1) == 0, "nothing is left there: %lld", (long long)charged(1));
+  CHECK(ledger_bytes_of(1) == 0, "nothing is left there: %lld", (long long)ledger_bytes_of(1));
 }

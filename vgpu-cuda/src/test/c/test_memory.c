@@ -32,7 +32,7 @@ void *look(void *where, const char *name) {
   return found;
 }
 
-uint64_t ledger_bytes(void) {
+uint64_t ledger_bytes_of(int gpu) {
   static const struct shm_ledger *ledger;
   if (ledger == NULL) {
     char path[256];
@@ -42,8 +42,11 @@ uint64_t ledger_bytes(void) {
     close(fd);
     ledger = (const void *)(pages + SHM_LEDGER_OFFSET);
   }
-  return (GET(ledger->memory_word) >> SHM_MEMORY_UNITS_SHIFT) * SHM_MEMORY_UNIT;
+  uint64_t word = gpu == 0 ? GET(ledger->memory_word) : GET(ledger->memory_words[gpu - 1]);
+  return (word >> SHM_MEMORY_UNITS_SHIFT) * SHM_MEMORY_UNIT;
 }
+
+uint64_t ledger_bytes(void) { return ledger_bytes_of(0); }
 
 /* Bytes that the driver has given out; only this process uses it. */
 uint64_t real_bytes(void) {
