@@ -32,7 +32,8 @@ pid_t start(const struct fake_seat *seat, const char *role, const char *argument
   char **with = environment_with(settings);
   pid_t pid = fork();
   if (pid == 0) {
-    execle(self, self, "--role", role, argument, (char *)NULL, with);
+    environ = with;
+    execl(self, self, "--role", role, argument, (char *)NULL);
     _exit(127);
   }
   free(with);

@@ -119,7 +119,8 @@ static pid_t start_tenant(const struct fake_seat *seat, const char *role, const 
   char **with = environment_with(settings);
   pid_t pid = fork();
   if (pid == 0) {
-    execle(self, self, "--role", role, (char *)NULL, with);
+    environ = with;
+    execl(self, self, "--role", role, (char *)NULL);
     _exit(127);
   }
   free(with);

@@ -44,6 +44,9 @@ public record PodRequest(
     double runS,
     Optional<GangName> gang,
     Set<KubeletResource> resources) {
+  /** The most GPUs under one virtual GPU of a container: the CUDA hook accounts for no more. */
+  public static final int MOST_GPUS = 8;
+
   /** Copies the sets. */
   public PodRequest {
     models = Set.copyOf(models);

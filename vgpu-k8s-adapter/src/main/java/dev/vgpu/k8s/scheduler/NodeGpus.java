@@ -4,7 +4,6 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.MemorySize;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.fleet.model.NodeSpec;
 import dev.vgpu.k8s.Driver;
 import dev.vgpu.k8s.names.KubeletResource;
@@ -91,7 +90,7 @@ record NodeGpus(NodeSpec spec, List<String> ids, Set<KubeletResource> offered, b
 
   /** {@return whether a container that requests this gets it there, and no more than it} */
   boolean serves(PodRequest request) {
-    return (isShared ? request.gpus() <= VirtualGpuRequest.MAX_GPU_COUNT : request.isWhole())
+    return (isShared ? request.gpus() <= PodRequest.MOST_GPUS : request.isWhole())
         && !Collections.disjoint(offered, request.resources());
   }
 

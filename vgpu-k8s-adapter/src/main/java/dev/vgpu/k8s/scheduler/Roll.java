@@ -2,7 +2,6 @@ package dev.vgpu.k8s.scheduler;
 
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.k8s.names.KubeletResource;
@@ -159,7 +158,7 @@ final class Roll {
   /** {@return why no node can host a pod, even if nothing else ran; empty if one can} */
   Optional<String> lack(Pod pod, PodRequest request) {
     if (view.serving(request).isEmpty()) {
-      if (request.gpus() > VirtualGpuRequest.MAX_GPU_COUNT) {
+      if (request.gpus() > PodRequest.MOST_GPUS) {
         return Optional.of(severalText(request));
       }
       return Optional.of(
@@ -175,7 +174,7 @@ final class Roll {
 
   private static String severalText(PodRequest request) {
     return "no node serves it: a virtual GPU is on at most "
-        + VirtualGpuRequest.MAX_GPU_COUNT
+        + PodRequest.MOST_GPUS
         + " GPUs: asked gpus="
         + request.gpus()
         + "; a gang of pods with fewer GPUs each would fit"

@@ -378,12 +378,12 @@ class PodLineTest {
   void moreGpusThanAVirtualGpuHasWaitUntilANodeGivesWholeOnes() {
     SmallCluster cluster = new SmallCluster(Pods.nodes(2, 20));
     cluster.create(
-        Pods.pod("slots", Map.of("vgpu.dev/memory", "1Gi"), Map.of("vgpu.dev/slot", "17")));
-    cluster.create(Pods.whole("wholes", 17, Map.of()));
+        Pods.pod("slots", Map.of("vgpu.dev/memory", "1Gi"), Map.of("vgpu.dev/slot", "9")));
+    cluster.create(Pods.whole("wholes", 9, Map.of()));
     for (String uid : List.of("uid-slots", "uid-wholes")) {
       assertThat(cluster.schedule(uid)).isFalse();
       assertThat(cluster.lastReason)
-          .contains("at most 16 GPUs", "asked gpus=17", "a gang of pods with fewer GPUs each");
+          .contains("at most 8 GPUs", "asked gpus=9", "a gang of pods with fewer GPUs each");
     }
     cluster.create(Pods.whole("one", 1, Map.of()));
     cluster.settle();

@@ -4,8 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.holding.Holding.Owner;
 import dev.vgpu.k8s.node.holding.Holding.Part;
@@ -138,10 +138,10 @@ final class Claims {
       }
       gpus.add(gpu);
     }
-    if (gpus.size() > VirtualGpuRequest.MAX_GPU_COUNT) {
+    if (gpus.size() > PodRequest.MOST_GPUS) {
       throw new IllegalArgumentException(
           "a virtual GPU is on at most "
-              + VirtualGpuRequest.MAX_GPU_COUNT
+              + PodRequest.MOST_GPUS
               + " GPUs: request="
               + request
               + " count="
