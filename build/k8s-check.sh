@@ -8,10 +8,13 @@ k8s_check_help() {
   cat <<EOF2
 Usage: ./vgpu k8s-check --assets DIR [--only NAME,...] [--keep DIR] [--json]
 Start a Kubernetes control plane on loopback, install what is in vgpu-k8s-adapter/deploy, run vgpu-k8s under its service
-accounts over an emulated GPU, and check what users rely on. There is no kubelet: nodes are objects, no container runs.
+accounts over an emulated GPU, and check what users rely on. Nodes are objects, and no container runs on them; but a
+node with a kubelet and containerd runs what is installed and programs under virtual GPUs, if DIR has what it needs and
+the caller is root. All is in mount and network namespaces then, and no host directory is changed.
 
       --assets DIR      Has the programs ${ASSET_NAMES// /, },
-                        of 1.36 or newer; kubectl may be there too. Nothing is fetched.
+                        of 1.36 or newer; kubectl may be there too. Nothing is fetched. For the kubelet's node it has
+                        ${KUBELET_NAMES// /, }.
       --only NAME,...   These scenarios alone. All need 'install'. Names: --only list
       --keep DIR        Leave logs and state in DIR, which must be empty or not there.
       --json            Print one JSON object instead of the table.
@@ -69,6 +72,21 @@ k8s_check_options() {
   make_work "$kept"
 }
 
+# go_apart ARGUMENTS...: starts again in namespaces of its own, where DIR has what a node with a kubelet needs.
+go_apart() {
+  MISSING=$(missing_of_kubelet)
+  APART=${VGPU_K8S_CHECK_APART-}
+  unset VGPU_K8S_CHECK_APART
+  if [ -n "$APART" ]; then
+    trap_ends
+    make_node_of_its_own || die 1 "the directories of a node of its own cannot be made"
+  elif [ -z "$MISSING" ]; then
+    rmdir "$WORK"
+    prepare_command
+    VGPU_K8S_CHECK_APART=1 exec unshare --mount --net --propagation private "$ROOT/vgpu" k8s-check "$@"
+  fi
+}
+
 make_work() {
   KEPT=$1
   if [ -z "$KEPT" ]; then
@@ -104,6 +122,7 @@ require_assets() {
 end_k8s_check() {
   trap '' INT TERM
   stop_all
+  [ -z "$APART" ] || end_node
   [ -n "$KEPT" ] || rm -rf "$WORK"
 }
 
@@ -156,7 +175,10 @@ command_k8s_check() {
   . "$ROOT/build/k8s-check/scenarios.sh"
   # shellcheck source=build/k8s-check/claims.sh
   . "$ROOT/build/k8s-check/claims.sh"
+  # shellcheck source=build/k8s-check/kubelet.sh
+  . "$ROOT/build/k8s-check/kubelet.sh"
   k8s_check_options "$@"
+  go_apart "$@"
   trap_ends
   require_assets
   prepare_command
@@ -177,12 +199,13 @@ command_k8s_check() {
   run_scenario install
   if [ $FAILED -eq 0 ]; then
     for name in ${ONLY:-$SCENARIOS}; do
-      [ "$name" = install ] || run_scenario "$name"
+      case $APART:$name in *:install | :kubelet-*) ;; *) run_scenario "$name" ;; esac
     done
   fi
   if [ -n "$AS_JSON" ]; then
-    printf '\n], "role_restarts": %s}\n' $RESTARTS
+    printf '\n], "role_restarts": %s, "missing_for_kubelet": %s}\n' $RESTARTS "$(json_text "$MISSING")"
   else
+    [ -z "$MISSING" ] || printf '\nleft out: the scenarios kubelet-*, for want of %s\n' "$MISSING"
     printf '\n%s passed, %s failed\n' $PASSED $FAILED
   fi
   [ $FAILED -eq 0 ]

@@ -65,8 +65,9 @@ until_true() {
 # One certificate for all: the servers' own, and what clients trust.
 make_certificate() {
   openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=vgpu-k8s-check -keyout "$WORK/key" -out "$WORK/crt" \
-    -addext 'subjectAltName=IP:127.0.0.1,DNS:localhost' -addext 'basicConstraints=critical,CA:TRUE' \
-    -addext 'extendedKeyUsage=serverAuth,clientAuth' >"$WORK/log/openssl" 2>&1
+    -addext "subjectAltName=IP:127.0.0.1,IP:$SERVICE_ADDRESS,DNS:localhost" \
+    -addext 'basicConstraints=critical,CA:TRUE' -addext 'extendedKeyUsage=serverAuth,clientAuth' \
+    >"$WORK/log/openssl" 2>&1
 }
 
 # kubeconfig NAME TOKEN: writes WORK/NAME.
@@ -108,7 +109,8 @@ EOF2
 
 # start_api_server PORT
 start_api_server() {
-  start kube-apiserver "$ASSETS/kube-apiserver" --bind-address 127.0.0.1 --secure-port "$1" \
+  start kube-apiserver "$ASSETS/kube-apiserver" --bind-address "$API_ADDRESS" --secure-port "$1" \
+    ${APART:+--advertise-address "$SERVICE_ADDRESS"} --kubelet-preferred-address-types InternalIP \
     --etcd-servers "https://127.0.0.1:$ETCD_PORT" --etcd-cafile "$WORK/crt" --etcd-certfile "$WORK/crt" \
     --etcd-keyfile "$WORK/key" --tls-cert-file "$WORK/crt" --tls-private-key-file "$WORK/key" \
     --client-ca-file "$WORK/crt" --token-auth-file "$WORK/tokens" --authorization-mode Node,RBAC \
@@ -126,23 +128,28 @@ ready() {
 
 start_scheduler() {
   # The one that is published, with this extender's address, and a way to the API server.
-  sed -e "s|urlPrefix: .*|urlPrefix: http://127.0.0.1:$EXTENDER_PORT|" \
-    "$DEPLOY/scheduler/kube-scheduler-config.yaml" >"$WORK/scheduler.yaml"
+  cat "$DEPLOY/scheduler/kube-scheduler-config.yaml" "$DEPLOY/gang-claims/kube-scheduler-extender.yaml" |
+    sed -e "s|urlPrefix: .*|urlPrefix: http://127.0.0.1:$EXTENDER_PORT|" >"$WORK/scheduler.yaml"
   printf 'clientConnection: {kubeconfig: %s}\nleaderElection: {leaderElect: false}\n' "$WORK/kube-scheduler" \
     >>"$WORK/scheduler.yaml"
   start kube-scheduler "$ASSETS/kube-scheduler" --config "$WORK/scheduler.yaml" --secure-port 0
 }
 
+# start_controllers [NAME,...]: with these too.
 start_controllers() {
-  local which=resourceclaim-controller,serviceaccount-controller,disruption-controller
+  local which=${1:+$1,}resourceclaim-controller,serviceaccount-controller,disruption-controller
   which=$which,validatingadmissionpolicy-status-controller,device-taint-eviction-controller
+  stop kube-controller-manager
   start kube-controller-manager "$ASSETS/kube-controller-manager" --kubeconfig "$WORK/kube-controller-manager" \
-    --leader-elect=false --secure-port 0 --use-service-account-credentials --controllers "$which"
+    --leader-elect=false --secure-port 0 --use-service-account-credentials --root-ca-file "$WORK/crt" \
+    --controllers "$which"
 }
 
 start_plane() {
   local user
-  API_PORT=$(free_port) ETCD_PORT=$(free_port) PEER_PORT=$(free_port) EXTENDER_PORT=$(free_port)
+  API_PORT=$(free_port) API_ADDRESS=127.0.0.1
+  [ -z "$APART" ] || API_PORT=443 API_ADDRESS=0.0.0.0
+  ETCD_PORT=$(free_port) PEER_PORT=$(free_port) EXTENDER_PORT=$(free_port)
   make_certificate || fail "openssl makes no certificate: $(tail -n 1 "$WORK/log/openssl")" || return 1
   for user in admin kube-scheduler kube-controller-manager; do
     set -- "$(openssl rand -hex 16)" "system:$user"
@@ -150,6 +157,9 @@ start_plane() {
     printf '%s,%s,%s%s\n' "$1" "$2" "$user" "${3:+,$3}" >>"$WORK/tokens"
     kubeconfig "$user" "$1"
   done
+  set -- "$(openssl rand -hex 16)"
+  printf '%s,system:node:real,kubelet-real,system:nodes\n' "$1" >>"$WORK/tokens"
+  kubeconfig kubelet-real "$1"
   make_audit_policy
   start_etcd
   start_api_server "$API_PORT"

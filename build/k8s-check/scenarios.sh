@@ -1,11 +1,13 @@
 # shellcheck shell=bash
 # Sourced by build/k8s-check.sh: what is checked. A scenario is a function; it fails with a REASON.
-# Those of claims are in claims.sh.
+# Those of claims are in claims.sh, those of a node with a kubelet in kubelet.sh.
 # Nodes: "dra" has the node role and one emulated GPU of 8 GiB. "rack-a" and "rack-b" have two GPUs each by annotation.
 
 SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class gpu-lost node-annotation'
-SCENARIOS="$SCENARIOS accounts node-policy slots slots-refused annotations gang gang-queue pod-group gang-claims"
-SCENARIOS="$SCENARIOS eviction eviction-refused names extender-killed api-server-away show many"
+SCENARIOS="$SCENARIOS accounts node-policy slots slots-refused slots-several annotations gang gang-queue pod-group"
+SCENARIOS="$SCENARIOS gang-claims eviction eviction-refused names extender-killed api-server-away show many"
+SCENARIOS="$SCENARIOS kubelet-daemon-set kubelet-claims kubelet-shares kubelet-prepare kubelet-several kubelet-killed"
+SCENARIOS="$SCENARIOS kubelet-restarted kubelet-health kubelet-slots kubelet-gang"
 
 # fail TEXT...: why the scenario fails.
 fail() {
@@ -242,6 +244,24 @@ scenario_slots() {
   bound 60 s-9
 }
 
+# gpus_of POD: the GPUs of its reservation.
+gpus_of() {
+  place_of "$1" | grep -o 'GPU-[ab][01]' | sort -u | tr '\n' ' '
+}
+
+# Two slots are one virtual GPU on both GPUs of a node, or none.
+scenario_slots_several() {
+  { slot full-a 100 1Gi && slot two 30 4Gi | sed 's|vgpu.dev/slot: 1|vgpu.dev/slot: 2|'; } | make || return 1
+  bound 60 full-a two || return 1
+  case $(gpus_of two) in
+    'GPU-a0 GPU-a1 ' | 'GPU-b0 GPU-b1 ') ;;
+    *) fail "its GPUs are $(gpus_of two)" || return 1 ;;
+  esac
+  slot more 80 4Gi | sed 's|vgpu.dev/slot: 1|vgpu.dev/slot: 2|' | make && says more 'no room now' || return 1
+  k delete pod two full-a --force --grace-period=0 >/dev/null 2>&1
+  bound 60 more
+}
+
 # What no GPU has is refused, with what was asked and what would fit.
 scenario_slots_refused() {
   slot zero 0 4Gi | make && says zero '1 to 100: asked 0' || return 1
@@ -249,7 +269,7 @@ scenario_slots_refused() {
   slot big 10 41Gi | make && says big 'memory' || return 1
   slot odd 10 4Gi 'vgpu.dev/policy: fair' | make && says odd 'vgpu.dev/policy is fair' || return 1
   slot unit 10 4 | make && says unit 'vgpu.dev/memory counts bytes' || return 1
-  slot two 10 4Gi | sed 's|vgpu.dev/slot: 1|vgpu.dev/slot: 2|' | make && says two 'asked gpus=2' || return 1
+  slot nine 10 4Gi | sed 's|vgpu.dev/slot: 1|vgpu.dev/slot: 9|' | make && says nine 'asked gpus=9' || return 1
   # The refused do not hold up others.
   slot good 10 4Gi | make && bound 30 good
 }
@@ -380,8 +400,9 @@ scenario_names() {
     manifest "$name" | make && bound 40 "$name" || return 1
     [ -n "$(place_of "$name")" ] || fail "$name has no reservation" || return 1
   done
-  # Two GPUs for one container, which the node role would refuse.
-  manifest hami | make && says hami 'asked gpus=2'
+  # Two GPUs for one container.
+  manifest hami | make && bound 40 hami || return 1
+  [ "$(gpus_of hami | wc -w)" = 2 ] || fail "hami's reservation is $(place_of hami)"
 }
 
 # The state is what the API tells: killed, it knows the same again.

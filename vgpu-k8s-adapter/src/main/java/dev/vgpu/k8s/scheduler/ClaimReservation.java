@@ -101,14 +101,28 @@ final class ClaimReservation {
         return Optional.empty();
       }
       claims.forEach(then::drop);
+      return Optional.of(delay());
+    }
+
+    /**
+     * {@return why younger pods may not get devices of a pool yet; empty if they may} They get any
+     * of the pool's devices: which ones is not known yet.
+     */
+    Optional<String> delayIn(String pool, Collection<ResourceClaim> claims, Instant end) {
+      boolean isInTime = !end.equals(NEVER) && !end.isAfter(start);
+      return isInTime || then.mayFitBeside(owner.missing, claims, pool)
+          ? Optional.empty()
+          : Optional.of(delay());
+    }
+
+    private String delay() {
       if (isNow && !hasDelayed) {
         delays.merge(owner.age.name, 1, Integer::sum);
       }
       hasDelayed = true;
-      return Optional.of(
-          "its GPUs are held for "
-              + owner.label
-              + (start.equals(NEVER) ? "" : isNow ? ", which fits now" : ", from " + start));
+      return "its GPUs are held for "
+          + owner.label
+          + (start.equals(NEVER) ? "" : isNow ? ", which fits now" : ", from " + start);
     }
   }
 

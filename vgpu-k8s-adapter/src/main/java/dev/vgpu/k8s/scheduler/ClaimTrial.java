@@ -198,6 +198,29 @@ final class ClaimTrial {
         && gpus.values().stream().mapToLong(gpu -> Math.max(0, gpu.memory)).sum() >= memory;
   }
 
+  /**
+   * {@return whether claims may fit after others have got devices of a pool, whichever these are}
+   */
+  boolean mayFitBeside(
+      Collection<ResourceClaim> claims, Collection<ResourceClaim> others, String pool) {
+    List<Need> needs = others.stream().flatMap(claim -> needs(claim).stream()).toList();
+    needs.forEach(need -> everywhere(need, pool, 1));
+    boolean fits = mayFit(claims);
+    needs.forEach(need -> everywhere(need, pool, -1));
+    return fits;
+  }
+
+  private void everywhere(Need need, String pool, int times) {
+    long parts = times * (need.isApart ? 1 : need.count);
+    gpus.forEach(
+        (key, gpu) -> {
+          if (key.get(0).equals(pool)) {
+            gpu.share -= parts * need.ask.share;
+            gpu.memory -= parts * gpu.of(need.ask.memory);
+          }
+        });
+  }
+
   /** {@return how many of a request's parts fit on one node: a claim is for one} */
   private long mostOnANode(Need need) {
     Map<String, Long> room = new HashMap<>();

@@ -11,7 +11,10 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.ZonedDateTime;
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -26,9 +29,12 @@ final class ClaimWatch implements AutoCloseable {
 
   private final KubernetesClient client;
   private final Cluster cluster;
+
+  /** Guarded by itself: {@link #refusals} must not wait for writes. */
   private final GangClaims gangs;
+
   private final Supplier<ZonedDateTime> wall;
-  private @Nullable SharedIndexInformer<ResourceClaim> claims;
+  private volatile @Nullable SharedIndexInformer<ResourceClaim> claims;
   private @Nullable SharedIndexInformer<ResourceSlice> slices;
 
   /**
@@ -76,11 +82,48 @@ final class ClaimWatch implements AutoCloseable {
     Instant now = wall.get().toInstant();
     List<ResourceClaim> all = claims.getStore().list();
     try {
-      for (GangClaims.Verdict verdict : gangs.decide(all, pods, slices.getStore().list(), now)) {
+      for (GangClaims.Verdict verdict : decide(all, pods, slices.getStore().list(), now)) {
         write(verdict, now);
       }
     } catch (KubernetesClientException e) {
       LOG.warn("gangs with claims wait, because the API server fails: {}", e.getMessage());
+    }
+  }
+
+  /**
+   * {@return why a pod may not get devices of nodes now, by node; without those that it may use}
+   * Pods that have their devices, or need none of vgpu's, may use all nodes.
+   */
+  Map<String, String> refusals(Pod pod, Collection<String> nodes) {
+    SharedIndexInformer<ResourceClaim> all = claims;
+    if (all == null) {
+      return Map.of();
+    }
+    List<ResourceClaim> asked =
+        KnownPods.claimNames(pod).stream()
+            .map(name -> all.getStore().getByKey(name))
+            .filter(Objects::nonNull)
+            .filter(claim -> ClaimConditions.devices(claim).isEmpty() && ClaimTrial.wants(claim))
+            .toList();
+    Map<String, String> refusals = new LinkedHashMap<>();
+    if (!asked.isEmpty()) {
+      Instant now = wall.get().toInstant();
+      synchronized (gangs) {
+        for (String node : nodes) {
+          gangs.refusal(pod, asked, node, now).ifPresent(why -> refusals.put(node, why));
+        }
+      }
+    }
+    return refusals;
+  }
+
+  private List<GangClaims.Verdict> decide(
+      Collection<ResourceClaim> all,
+      Collection<Pod> pods,
+      Collection<ResourceSlice> gpus,
+      Instant now) {
+    synchronized (gangs) {
+      return gangs.decide(all, pods, gpus, now);
     }
   }
 

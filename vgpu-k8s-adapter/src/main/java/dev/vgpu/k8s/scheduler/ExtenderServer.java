@@ -18,8 +18,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Serves the extender over HTTP: {@code /filter}, {@code /prioritize}, {@code /bind}, and {@code
- * /readyz}. A process that is not the leader answers 503 to all of them. Must be closed.
+ * Serves the extender over HTTP: {@code /filter}, {@code /filter-claims}, {@code /prioritize},
+ * {@code /bind}, and {@code /readyz}. A process that is not the leader answers 503 to all of them.
+ * Must be closed.
  */
 final class ExtenderServer implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(ExtenderServer.class);
@@ -43,6 +44,7 @@ final class ExtenderServer implements AutoCloseable {
     server = HttpServers.open(address);
     server.setExecutor(threads);
     serve("/filter", service::filter);
+    serve("/filter-claims", service::filterClaims);
     serve("/prioritize", service::prioritize);
     serve("/bind", service::bind);
     server.createContext(

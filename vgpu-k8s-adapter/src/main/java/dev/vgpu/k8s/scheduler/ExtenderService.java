@@ -27,19 +27,28 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Answers the three requests of the extender protocol, with the protocol's JSON as input and
- * output. Safe for use by several threads; {@link #bind} waits for the rest of a gang.
+ * Answers the requests of the extender protocol, with the protocol's JSON as input and output. Safe
+ * for use by several threads; {@link #bind} waits for the rest of a gang.
  */
 final class ExtenderService {
   private static final Logger LOG = LoggerFactory.getLogger(ExtenderService.class);
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final int BEST = 10;
+  private static final String NEEDED =
+      "Pod and NodeNames are needed: set nodeCacheCapable of the extender";
 
   private final PodLine line;
   private final Cluster cluster;
   private final Executor writers;
   private final DoubleSupplier clockS;
   private final Duration hold;
+  private final ClaimFilter claims;
+
+  /** Says which nodes' devices a pod's claims may not get now. */
+  interface ClaimFilter {
+    /** {@return why not, by node; without the nodes that the pod may use} */
+    Map<String, String> refusals(Pod pod, Set<String> nodes);
+  }
 
   /**
    * Creates the service.
@@ -49,14 +58,21 @@ final class ExtenderService {
    * @param writers carry out the writes that are not part of an answer
    * @param clockS the time in seconds
    * @param hold how long a bind waits for the rest of its gang
+   * @param claims keeps devices for others
    */
   ExtenderService(
-      PodLine line, Cluster cluster, Executor writers, DoubleSupplier clockS, Duration hold) {
+      PodLine line,
+      Cluster cluster,
+      Executor writers,
+      DoubleSupplier clockS,
+      Duration hold,
+      ClaimFilter claims) {
     this.line = line;
     this.cluster = cluster;
     this.writers = writers;
     this.clockS = clockS;
     this.hold = hold;
+    this.claims = claims;
   }
 
   /** {@return the nodes that the pod may use} */
@@ -65,8 +81,7 @@ final class ExtenderService {
     Pod pod = JSON.treeToValue(args.path("Pod"), Pod.class);
     JsonNode names = args.path("NodeNames");
     if (pod == null || pod.getMetadata() == null || !names.isArray()) {
-      return result.put(
-          "Error", "Pod and NodeNames are needed: set nodeCacheCapable of the extender");
+      return result.put("Error", NEEDED);
     }
     Set<String> listed = new LinkedHashSet<>();
     names.forEach(name -> listed.add(name.asText()));
@@ -87,6 +102,28 @@ final class ExtenderService {
         listed.forEach(name -> failed.put(name, answer.text()));
       }
     }
+    return result.put("Error", "");
+  }
+
+  /**
+   * {@return the nodes whose devices a pod's claims may get} The answer for pods without such
+   * claims is all nodes.
+   */
+  JsonNode filterClaims(JsonNode args) throws JsonProcessingException {
+    ObjectNode result = JsonNodeFactory.instance.objectNode();
+    Pod pod = JSON.treeToValue(args.path("Pod"), Pod.class);
+    JsonNode names = args.path("NodeNames");
+    if (pod == null || pod.getSpec() == null || !names.isArray()) {
+      return result.put("Error", NEEDED);
+    }
+    Set<String> listed = new LinkedHashSet<>();
+    names.forEach(name -> listed.add(name.asText()));
+    Map<String, String> refusals = claims.refusals(pod, listed);
+    ArrayNode chosen = result.putArray("NodeNames");
+    listed.stream().filter(name -> !refusals.containsKey(name)).forEach(chosen::add);
+    // Unresolvable, because kube-scheduler must not evict pods for one that has to wait.
+    ObjectNode failed = result.putObject("FailedAndUnresolvableNodes");
+    refusals.forEach(failed::put);
     return result.put("Error", "");
   }
 

@@ -33,8 +33,9 @@ import java.util.Set;
  * <p>Two gangs that each hold a part of what they need would both fail, and might do so again and
  * again. Therefore the one that exists longest gets twice the time, if another one's time is over.
  *
- * <p>The oldest pods that wait for devices have a {@link ClaimReservation}: younger ones whose
- * devices would delay them give those back.
+ * <p>The oldest pods that wait for devices have a {@link ClaimReservation}: kube-scheduler is told
+ * not to give younger ones devices that would delay them. Those that got such devices before give
+ * them back.
  *
  * <p>The state is that of the API. Kept here are only which gang gets twice the time, and how often
  * pods that seem to fit have held others up. Confined to one thread.
@@ -49,6 +50,12 @@ final class GangClaims {
 
   /** By gang: the beginning of the attempt that gets twice the time. */
   private final Map<String, Instant> spared = new HashMap<>();
+
+  /** The pods, as of the last decision. */
+  private KnownPods known = KnownPods.of(List.of());
+
+  /** The place of the oldest pods that waited for devices at the last decision. */
+  private Optional<ClaimReservation.HeldPlace> place = Optional.empty();
 
   /** How many pods a gang needs. */
   interface Sizes {
@@ -147,15 +154,16 @@ final class GangClaims {
       Instant now) {
     List<ResourceClaim> waiting =
         claims.stream().filter(one -> ClaimConditions.of(one) == ClaimConditions.WAITING).toList();
+    known = KnownPods.of(pods);
+    place = place(claims, slices, now);
     if (waiting.isEmpty()) {
       spared.clear();
       return List.of();
     }
-    KnownPods known = KnownPods.of(pods);
     Map<String, Group> groups = groups(waiting, known, now);
     count(claims, known, groups);
     endLate(groups.values(), now);
-    endDelaying(claims, known, groups, slices, now);
+    endDelaying(groups, now);
     endHopeless(claims, known, groups, new ClaimTrial(slices));
     List<Verdict> verdicts = new ArrayList<>();
     for (ResourceClaim claim : waiting) {
@@ -227,16 +235,12 @@ final class GangClaims {
     }
   }
 
-  /** Ends complete groups that would delay the oldest pods that wait for devices. */
-  private void endDelaying(
-      Collection<ResourceClaim> claims,
-      KnownPods known,
-      Map<String, Group> groups,
-      Collection<ResourceSlice> slices,
-      Instant now) {
+  /** {@return the place of the oldest pods that wait for devices} */
+  private Optional<ClaimReservation.HeldPlace> place(
+      Collection<ResourceClaim> claims, Collection<ResourceSlice> slices, Instant now) {
     List<ClaimReservation.Waiting> waiting = waiting(claims, known);
     if (waiting.isEmpty()) {
-      return;
+      return Optional.empty();
     }
     List<ClaimReservation.Held> held = new ArrayList<>();
     for (ResourceClaim claim : claims) {
@@ -244,7 +248,25 @@ final class GangClaims {
         held(claim, known, now).ifPresent(held::add);
       }
     }
-    Optional<ClaimReservation.HeldPlace> place = reservation.of(waiting, held, slices, now);
+    return reservation.of(waiting, held, slices, now);
+  }
+
+  /**
+   * {@return why a pod that has no devices yet may not get those of a node; empty if it may}
+   *
+   * @param pod the pod
+   * @param claims its claims that ask for vgpu's devices
+   * @param node the node
+   * @param now the time of day
+   */
+  Optional<String> refusal(Pod pod, Collection<ResourceClaim> claims, String node, Instant now) {
+    return place
+        .filter(held -> held.isBefore(known.age(pod)))
+        .flatMap(held -> held.delayIn(node, claims, KnownPods.end(pod, now)));
+  }
+
+  /** Ends complete groups that would delay the oldest pods that wait for devices. */
+  private void endDelaying(Map<String, Group> groups, Instant now) {
     List<Group> complete =
         groups.values().stream().filter(Group::isComplete).sorted(BY_AGE).toList();
     for (Group one : place.isPresent() ? complete : List.<Group>of()) {

@@ -61,7 +61,8 @@ record KnownPods(Map<String, Pod> byUid, Map<String, String> names, Map<String, 
     return end;
   }
 
-  private static Instant end(Pod pod, Instant now) {
+  /** {@return when a pod ends at the latest, or {@link ClaimReservation#NEVER}} */
+  static Instant end(Pod pod, Instant now) {
     Long deadline = pod.getSpec().getActiveDeadlineSeconds();
     if (deadline == null) {
       return ClaimReservation.NEVER;

@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.time.ZonedDateTime;
+import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.function.DoubleSupplier;
@@ -59,9 +60,11 @@ final class Scheduler implements AutoCloseable {
     election = new Election(lock, reads, clockS, wall);
     line = new PodLine(options.policy());
     Cluster cluster = new Cluster(writes, election::leads);
-    service = new ExtenderService(line, cluster, writers, clockS, options.hold());
-    watch = new ClusterWatch(reads, line, service, clockS);
     claims = options.hasGangClaims() ? new ClaimWatch(reads, cluster, options.hold(), wall) : null;
+    ExtenderService.ClaimFilter filter =
+        claims == null ? (pod, nodes) -> Map.of() : claims::refusals;
+    service = new ExtenderService(line, cluster, writers, clockS, options.hold(), filter);
+    watch = new ClusterWatch(reads, line, service, clockS);
     server = new ExtenderServer(options.address(), service, this::leads);
   }
 

@@ -70,7 +70,8 @@ public final class StrictKubelet implements AutoCloseable {
       PluginInfo info = stub.getInfo(InfoRequest.getDefaultInstance());
       assertThat(info.getType()).isEqualTo("DRAPlugin");
       assertThat(info.getName()).matches("[a-z0-9]([-a-z0-9.]*[a-z0-9])?").hasSizeLessThan(64);
-      assertThat(info.getSupportedVersionsList()).containsExactly("v1.DRAPlugin");
+      assertThat(info.getSupportedVersionsList())
+          .containsExactly("v1.DRAPlugin", "v1alpha1.DRAResourceHealth");
       assertThat(Path.of(info.getEndpoint())).isAbsolute().exists();
       stub.notifyRegistrationStatus(
           RegistrationStatus.newBuilder().setPluginRegistered(true).build());

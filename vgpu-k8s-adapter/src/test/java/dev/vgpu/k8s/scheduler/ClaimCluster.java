@@ -10,6 +10,7 @@ import io.fabric8.kubernetes.client.utils.Serialization;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -35,6 +36,9 @@ final class ClaimCluster {
 
   /** Whether the claims of new pods are made from templates. */
   boolean hasTemplates;
+
+  /** Whether kube-scheduler asks which nodes keep their devices, and tries the youngest first. */
+  boolean asks;
 
   /** Why devices were given back last. */
   String lastFailure = "";
@@ -145,7 +149,11 @@ final class ClaimCluster {
     while (nowS < timeS) {
       nowS += STEP_S;
       end();
-      queue.stream()
+      List<String> order = new ArrayList<>(queue);
+      if (asks) {
+        Collections.reverse(order);
+      }
+      order.stream()
           .filter(name -> !bound.contains(name) && !gpuOf.containsKey(name))
           .filter(name -> !unschedulable.contains(name))
           .toList()
@@ -185,7 +193,7 @@ final class ClaimCluster {
               .filter(one -> one.getValue() == number)
               .mapToInt(one -> shares.get(one.getKey()))
               .sum();
-      if (taken + shares.get(name) <= 100) {
+      if (taken + shares.get(name) <= 100 && mayUse(name, node(gpu))) {
         gpuOf.put(name, gpu);
         claims.put(
             name,
@@ -208,6 +216,11 @@ final class ClaimCluster {
         return;
       }
     }
+  }
+
+  private boolean mayUse(String name, String node) {
+    List<ResourceClaim> its = List.of(claims.get(name));
+    return !asks || gangs.refusal(pods.get(name), its, node, now()).isEmpty();
   }
 
   private void decide() {

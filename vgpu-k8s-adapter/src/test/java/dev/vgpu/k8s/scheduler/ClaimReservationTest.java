@@ -39,6 +39,41 @@ class ClaimReservationTest {
     assertThat(cluster.bound()).startsWith("first", "second", "pair-0", "pair-1");
   }
 
+  /** A younger pod that gets no devices need not give any back, so it cannot take them again. */
+  @Test
+  void youngerPodsThatAreTriedFirstGetNoDevicesThatAreHeld() {
+    cluster.asks = true;
+    twoRun();
+    pair(100);
+    cluster.until(15);
+    for (int i = 0; i < 36; i++) {
+      cluster.create("small-" + i, Map.of(), 30, 0);
+      cluster.until(20 + 5 * i);
+    }
+    assertThat(cluster.lastFailure).doesNotContain("are held for");
+    cluster.until(210 + SLACK_S);
+    assertThat(cluster.bound()).startsWith("first", "second", "pair-0", "pair-1");
+  }
+
+  /** Which of a node's GPUs a younger pod would get is not known before it has one. */
+  @Test
+  void onlyNodesWhoseGpusAreHeldAreKeptFromYoungerPods() {
+    ClaimCluster two = new ClaimCluster(2, 2);
+    two.asks = true;
+    for (int i = 0; i < 4; i++) {
+      two.create("whole-" + i, Map.of(), i == 3 ? 50 : 100, i < 2 ? 100 : 0);
+    }
+    two.until(10);
+    two.create("pair-0", Pods.gang("pair", 2), 100, 0);
+    two.create("pair-1", Pods.gang("pair", 2), 100, 0);
+    two.until(15);
+    two.create("half", Map.of(), 50, 0);
+    two.until(40);
+    assertThat(two.bound()).contains("half").doesNotContain("pair-0");
+    two.until(110 + SLACK_S);
+    assertThat(two.bound()).contains("pair-0", "pair-1");
+  }
+
   /** Two nodes with one GPU each, and claims from templates. */
   @Test
   void aGangOverTwoNodesWithClaimsFromTemplatesHasAPlace() {

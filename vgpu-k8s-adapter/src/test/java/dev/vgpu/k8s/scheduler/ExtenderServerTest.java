@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.k8s.node.TestNode;
 import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.server.mock.KubernetesMockServer;
 import io.fabric8.mockwebserver.Context;
@@ -48,6 +49,9 @@ class ExtenderServerTest {
   private ClusterWatch watch;
   private ExtenderServer server;
 
+  /** Why nodes keep their devices from pods with claims. */
+  private final Map<String, String> refusals = new HashMap<>();
+
   @BeforeEach
   void begin() throws IOException {
     apiServer.init(InetAddress.getLoopbackAddress(), 0);
@@ -61,7 +65,8 @@ class ExtenderServerTest {
             new Cluster(client, () -> true),
             writers,
             NanoClock.seconds(),
-            Duration.ofSeconds(40));
+            Duration.ofSeconds(40),
+            (pod, listed) -> pod.getSpec().getResourceClaims().isEmpty() ? Map.of() : refusals);
     watch = new ClusterWatch(client, line, service, NanoClock.seconds());
     watch.begin();
     server =
@@ -86,10 +91,35 @@ class ExtenderServerTest {
   }
 
   private JsonNode filter(Pod pod) throws Exception {
+    return filter("/filter", pod);
+  }
+
+  private JsonNode filter(String path, Pod pod) throws Exception {
     ObjectNode args = JsonNodeFactory.instance.objectNode();
     args.set("Pod", JSON.valueToTree(pod));
     nodes.forEach(args.putArray("NodeNames")::add);
-    return JSON.readTree(post("/filter", args.toString()).body());
+    return JSON.readTree(post(path, args.toString()).body());
+  }
+
+  @Test
+  void nodesKeepDevicesThatAreHeldFromPodsWithClaims() throws Exception {
+    refusals.put("node-1", "its GPUs are held for gang default/large");
+    Pod plain = Pods.pod("plain", Map.of(), Map.of("cpu", "1"));
+    assertThat(filter("/filter-claims", plain).path("NodeNames")).hasSize(2);
+    Pod asks =
+        new PodBuilder(plain)
+            .editSpec()
+            .addNewResourceClaim()
+            .withName("gpu")
+            .withResourceClaimName("gpu")
+            .endResourceClaim()
+            .endSpec()
+            .build();
+    JsonNode answer = filter("/filter-claims", asks);
+    assertThat(answer.path("NodeNames")).hasSize(1);
+    assertThat(answer.path("NodeNames").path(0).asText()).isEqualTo("node-0");
+    assertThat(answer.path("FailedAndUnresolvableNodes").path("node-1").asText())
+        .contains("held for gang default/large");
   }
 
   private String bind(Pod pod, String node) throws Exception {

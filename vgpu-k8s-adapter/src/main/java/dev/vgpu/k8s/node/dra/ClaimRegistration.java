@@ -20,6 +20,9 @@ final class ClaimRegistration extends RegistrationGrpc.RegistrationImplBase {
 
   private static final String VERSION = "v1.DRAPlugin";
 
+  /** From k8s.io/kubelet/pkg/apis/dra-health/v1alpha1. */
+  private static final String HEALTH = "v1alpha1.DRAResourceHealth";
+
   private final Path endpoint;
 
   ClaimRegistration(Path endpoint) {
@@ -34,6 +37,7 @@ final class ClaimRegistration extends RegistrationGrpc.RegistrationImplBase {
             .setName(Driver.NAME)
             .setEndpoint(endpoint.toString())
             .addSupportedVersions(VERSION)
+            .addSupportedVersions(HEALTH)
             .build());
     answers.onCompleted();
   }

@@ -9,6 +9,7 @@ import dev.vgpu.GpuReading;
 import dev.vgpu.GpuState;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.k8s.Driver;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -58,8 +59,8 @@ final class NodeDevices {
     spec.put("driver", Driver.NAME).put("nodeName", node);
     spec.putObject("pool").put("name", node).put("resourceSliceCount", 1);
     spec.putArray("devices");
-    List<GpuState> states = pool.states();
     List<GpuReading> readings = pool.readings();
+    Map<GpuId, Health> healths = healths(pool.states(), readings);
     for (PhysicalGpu gpu : pool.gpus()) {
       if (gpu.unusableAsWhole().isPresent()) {
         continue; // its MIG mode is on
@@ -78,12 +79,35 @@ final class NodeDevices {
         device.putArray(CONDITIONS).add(Driver.GANG_COMPLETE);
         device.putArray("bindingFailureConditions").add(Driver.GANG_FAILED);
       }
-      states.stream()
-          .filter(state -> state.gpu().equals(gpu.id()))
-          .filter(state -> state.health() != GpuHealth.HEALTHY)
-          .forEach(state -> taint(device, state.health()));
+      Health health = healths.getOrDefault(gpu.id(), Health.GOOD);
+      if (health.health() != GpuHealth.HEALTHY) {
+        taint(device, health.health());
+      }
     }
     return spec;
+  }
+
+  /**
+   * Whether a GPU can be relied on.
+   *
+   * @param health the worst that is known
+   * @param reason why, in words; empty if it is healthy
+   */
+  record Health(GpuHealth health, String reason) {
+    static final Health GOOD = new Health(GpuHealth.HEALTHY, "");
+
+    private Health or(Health other) {
+      return health.compareTo(other.health) >= 0 ? this : other;
+    }
+  }
+
+  /** {@return the health of GPUs, by what the seat has been told and by what can be read} */
+  static Map<GpuId, Health> healths(List<GpuState> states, List<GpuReading> readings) {
+    Map<GpuId, Health> healths = new HashMap<>();
+    states.forEach(one -> healths.put(one.gpu(), new Health(one.health(), one.healthReason())));
+    readings.forEach(
+        one -> healths.merge(one.gpu(), new Health(one.health(), one.healthReason()), Health::or));
+    return healths;
   }
 
   private static void capacity(ObjectNode capacity, PhysicalGpu gpu) {

@@ -1,0 +1,88 @@
+package dev.vgpu.k8s.node.dra;
+
+import dev.vgpu.GpuHealth;
+import dev.vgpu.GpuId;
+import dev.vgpu.GpuPool;
+import dev.vgpu.k8s.proto.drahealth.DRAResourceHealthGrpc;
+import dev.vgpu.k8s.proto.drahealth.DeviceIdentifier;
+import dev.vgpu.k8s.proto.drahealth.HealthStatus;
+import dev.vgpu.k8s.proto.drahealth.NodeWatchResourcesRequest;
+import dev.vgpu.k8s.proto.drahealth.NodeWatchResourcesResponse;
+import io.grpc.stub.ServerCallStreamObserver;
+import io.grpc.stub.StreamObserver;
+import java.time.Clock;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.Map;
+
+/**
+ * Tells the kubelet the health of the node's GPUs. The kubelet adds it to the status of each pod
+ * with a claim. Safe for use by several threads.
+ */
+final class HealthWatch extends DRAResourceHealthGrpc.DRAResourceHealthImplBase {
+  /** The kubelet has one stream, and for a moment two when it connects again. */
+  private static final int MOST_WATCHERS = 8;
+
+  private final GpuPool pool;
+  private final String node;
+  private final Clock clock;
+
+  /** The oldest first. */
+  private final Deque<ServerCallStreamObserver<NodeWatchResourcesResponse>> watchers =
+      new ArrayDeque<>();
+
+  HealthWatch(GpuPool pool, String node, Clock clock) {
+    this.pool = pool;
+    this.node = node;
+    this.clock = clock;
+  }
+
+  @Override
+  public synchronized void nodeWatchResources(
+      NodeWatchResourcesRequest request, StreamObserver<NodeWatchResourcesResponse> answers) {
+    ServerCallStreamObserver<NodeWatchResourcesResponse> watcher =
+        (ServerCallStreamObserver<NodeWatchResourcesResponse>) answers;
+    watcher.setOnCancelHandler(() -> leave(watcher));
+    if (watchers.size() == MOST_WATCHERS) {
+      watchers.remove().onCompleted();
+    }
+    watchers.add(watcher);
+    watcher.onNext(health());
+  }
+
+  private synchronized void leave(ServerCallStreamObserver<NodeWatchResourcesResponse> watcher) {
+    watchers.remove(watcher);
+  }
+
+  /**
+   * Tells all watchers. To be called at every change, and at least every 30 s, after which the
+   * kubelet takes the health to be unknown.
+   */
+  synchronized void tell() {
+    NodeWatchResourcesResponse health = health();
+    for (ServerCallStreamObserver<NodeWatchResourcesResponse> watcher : watchers) {
+      // A watcher that does not read would make this process hold all that it is sent.
+      if (watcher.isReady()) {
+        watcher.onNext(health);
+      }
+    }
+  }
+
+  private NodeWatchResourcesResponse health() {
+    long now = clock.instant().getEpochSecond();
+    Map<GpuId, NodeDevices.Health> healths = NodeDevices.healths(pool.states(), pool.readings());
+    NodeWatchResourcesResponse.Builder all = NodeWatchResourcesResponse.newBuilder();
+    NodeDevices.names(pool)
+        .forEach(
+            (name, gpu) -> {
+              NodeDevices.Health health = healths.getOrDefault(gpu, NodeDevices.Health.GOOD);
+              boolean isGood = health.health() == GpuHealth.HEALTHY;
+              all.addDevicesBuilder()
+                  .setDevice(DeviceIdentifier.newBuilder().setPoolName(node).setDeviceName(name))
+                  .setHealth(isGood ? HealthStatus.HEALTHY : HealthStatus.UNHEALTHY)
+                  .setLastUpdatedTime(now)
+                  .setMessage(health.reason());
+            });
+    return all.build();
+  }
+}
