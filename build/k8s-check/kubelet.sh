@@ -232,8 +232,9 @@ nothing_runs() {
 
 # The published DaemonSet, as its pod: the kubelet starts it and registers its plugin, and the node's slice is there.
 scenario_kubelet_daemon_set() {
-  local namespace
+  local namespace said
   stop vgpu-node
+  said=$(k apply --validate=strict -k "$DEPLOY/emulated" 2>&1) || fail "$said" || return 1
   k delete nodes --all --wait=false >"$WORK/last" 2>&1
   k delete pods -n vgpu-system --all --force --grace-period=0 >"$WORK/last" 2>&1
   start_controllers daemonset-controller,root-ca-certificate-publisher-controller

@@ -9,7 +9,6 @@ import dev.vgpu.k8s.node.metrics.ContainerMetrics;
 import dev.vgpu.k8s.node.metrics.HttpEndpoint;
 import dev.vgpu.k8s.node.slot.SlotDriver;
 import dev.vgpu.k8s.node.slot.SlotOwners;
-import dev.vgpu.k8s.node.socket.Timers;
 import dev.vgpu.k8s.node.socket.UnixServer;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import java.io.IOException;
@@ -60,12 +59,12 @@ public final class NodeAgent implements AutoCloseable {
     opened.push(asking::shutdownNow);
     Future<?> ignored =
         timer.scheduleWithFixedDelay(this::tend, TEND_MS, TEND_MS, TimeUnit.MILLISECONDS);
-    Timers timers = new Timers(timer, asking);
     SlotOwners owners = open(new SlotOwners(settings.podResources(), threads));
     if (settings.slots() > 0) {
       SlotDriver.Parts parts =
           new SlotDriver.Parts(
               api, pool, holdings, owners, settings.node(), settings.slots(), settings.offered());
+      SlotDriver.Timers timers = new SlotDriver.Timers(timer, asking);
       open(SlotDriver.open(parts, settings.devicePluginDirectory(), threads, timers));
     }
     open(
@@ -80,7 +79,7 @@ public final class NodeAgent implements AutoCloseable {
             settings.pluginDirectory(),
             settings.registryDirectory(),
             threads,
-            timers));
+            asking));
     ContainerMetrics metrics =
         new ContainerMetrics(pool, holdings, new ContainersOf(api, owners), settings.node());
     http = open(HttpEndpoint.open(settings.metricsPort(), threads.executor(), metrics::text));

@@ -16,7 +16,7 @@ import java.util.Optional;
  * be later.
  *
  * <p>The trial takes selectors for satisfied. So pods that seem to fit now, and get no device, hold
- * others up in a bounded number of decisions. Confined to one thread.
+ * others up in a bounded number of decisions. Guarded by {@link ClaimWatch}.
  */
 final class ClaimReservation {
   /** When pods end that may run forever. */

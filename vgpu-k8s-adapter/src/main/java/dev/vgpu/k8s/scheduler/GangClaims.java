@@ -38,7 +38,7 @@ import java.util.Set;
  * them back.
  *
  * <p>The state is that of the API. Kept here are only which gang gets twice the time, and how often
- * pods that seem to fit have held others up. Confined to one thread.
+ * pods that seem to fit have held others up. Guarded by {@link ClaimWatch}.
  */
 final class GangClaims {
   private static final Comparator<Group> BY_AGE =

@@ -1,6 +1,7 @@
 package dev.vgpu.k8s.scheduler;
 
 import dev.vgpu.fleet.placement.Policies;
+import dev.vgpu.k8s.time.NanoClock;
 import io.fabric8.kubernetes.client.Config;
 import io.fabric8.kubernetes.client.ConfigBuilder;
 import io.fabric8.kubernetes.client.KubernetesClient;

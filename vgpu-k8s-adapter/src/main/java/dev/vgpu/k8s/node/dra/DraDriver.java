@@ -1,28 +1,27 @@
 package dev.vgpu.k8s.node.dra;
 
-import static java.util.concurrent.TimeUnit.SECONDS;
-
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
+import dev.vgpu.VgpuException;
 import dev.vgpu.k8s.Driver;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.holding.Holdings;
-import dev.vgpu.k8s.node.socket.Timers;
 import dev.vgpu.k8s.node.socket.UnixServer;
+import dev.vgpu.k8s.time.NanoClock;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import java.io.IOException;
 import java.nio.file.Path;
-import java.time.Clock;
-import java.util.List;
 import java.util.concurrent.Future;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** The DRA driver of a node: its sockets and its ResourceSlice. Safe for use by several threads. */
 public final class DraDriver implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(DraDriver.class);
-  private static final long PERIOD_SECONDS = 10;
+  private static final long PUBLISH_SECONDS = 10;
 
   private final UnixServer plugin;
   private final UnixServer registration;
@@ -59,7 +58,7 @@ public final class DraDriver implements AutoCloseable {
    * @param pluginDirectory where its own socket goes
    * @param registryDirectory where the kubelet looks for plugins
    * @param threads runs the services
-   * @param timers publish the health and the slice periodically
+   * @param timer publishes the health and the slice periodically
    * @throws IOException if it cannot listen
    */
   public static DraDriver open(
@@ -67,7 +66,7 @@ public final class DraDriver implements AutoCloseable {
       Path pluginDirectory,
       Path registryDirectory,
       UnixServer.Threads threads,
-      Timers timers)
+      ScheduledExecutorService timer)
       throws IOException {
     SlicePublisher slices =
         new SlicePublisher(parts.api(), parts.pool(), parts.node(), parts.isConditional());
@@ -78,7 +77,7 @@ public final class DraDriver implements AutoCloseable {
             parts.holdings(),
             () -> new Claims(parts.node(), NodeDevices.names(parts.pool()), parts.offlineFloor()),
             parts.node());
-    HealthWatch health = new HealthWatch(parts.pool(), parts.node(), Clock.systemUTC());
+    HealthWatch health = new HealthWatch(parts.pool(), parts.node(), NanoClock::wall);
     UnixServer plugin = UnixServer.open(endpoint, threads, claims, health);
     UnixServer registration;
     try {
@@ -91,38 +90,26 @@ public final class DraDriver implements AutoCloseable {
       plugin.close();
       throw e;
     }
-    Runnable tell = () -> tell(health);
-    Runnable publish = () -> publish(slices);
-    List<Future<?>> ignored =
-        List.of(
-            timers.local().scheduleWithFixedDelay(tell, 0, PERIOD_SECONDS, SECONDS),
-            timers.remote().scheduleWithFixedDelay(publish, 0, PERIOD_SECONDS, SECONDS));
+    Runnable publish = () -> publish(health, slices);
+    Future<?> ignored = timer.scheduleWithFixedDelay(publish, 0, PUBLISH_SECONDS, TimeUnit.SECONDS);
     GpuPool.Listening listening =
         parts
             .pool()
             .listen(
                 event -> {
                   if (event instanceof GpuEvent.HealthChanged) {
-                    timers.local().execute(tell);
-                    timers.remote().execute(publish);
+                    timer.execute(publish);
                   }
                 });
     return new DraDriver(plugin, registration, listening);
   }
 
-  private static void tell(HealthWatch health) {
+  private static void publish(HealthWatch health, SlicePublisher slices) {
     try {
       health.tell();
-    } catch (RuntimeException e) {
-      log.warn("the kubelet is not told the GPUs' health, and will be", e);
-    }
-  }
-
-  private static void publish(SlicePublisher slices) {
-    try {
       slices.publish();
-    } catch (KubernetesClientException | IllegalStateException e) {
-      log.warn("the ResourceSlice is not published, and will be tried again", e);
+    } catch (VgpuException | KubernetesClientException | IllegalStateException e) {
+      log.warn("the GPUs and their health are not published, and will be tried again", e);
     }
   }
 

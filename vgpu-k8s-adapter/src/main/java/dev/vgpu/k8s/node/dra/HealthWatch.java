@@ -10,10 +10,12 @@ import dev.vgpu.k8s.proto.drahealth.NodeWatchResourcesRequest;
 import dev.vgpu.k8s.proto.drahealth.NodeWatchResourcesResponse;
 import io.grpc.stub.ServerCallStreamObserver;
 import io.grpc.stub.StreamObserver;
-import java.time.Clock;
+import java.time.ZonedDateTime;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Map;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Tells the kubelet the health of the node's GPUs. The kubelet adds it to the status of each pod
@@ -25,16 +27,19 @@ final class HealthWatch extends DRAResourceHealthGrpc.DRAResourceHealthImplBase 
 
   private final GpuPool pool;
   private final String node;
-  private final Clock clock;
+  private final Supplier<ZonedDateTime> wall;
 
   /** The oldest first. */
   private final Deque<ServerCallStreamObserver<NodeWatchResourcesResponse>> watchers =
       new ArrayDeque<>();
 
-  HealthWatch(GpuPool pool, String node, Clock clock) {
+  /** What was told last. */
+  private @Nullable NodeWatchResourcesResponse last;
+
+  HealthWatch(GpuPool pool, String node, Supplier<ZonedDateTime> wall) {
     this.pool = pool;
     this.node = node;
-    this.clock = clock;
+    this.wall = wall;
   }
 
   @Override
@@ -47,7 +52,9 @@ final class HealthWatch extends DRAResourceHealthGrpc.DRAResourceHealthImplBase 
       watchers.remove().onCompleted();
     }
     watchers.add(watcher);
-    watcher.onNext(health());
+    if (last != null) {
+      watcher.onNext(last);
+    }
   }
 
   private synchronized void leave(ServerCallStreamObserver<NodeWatchResourcesResponse> watcher) {
@@ -56,10 +63,15 @@ final class HealthWatch extends DRAResourceHealthGrpc.DRAResourceHealthImplBase 
 
   /**
    * Tells all watchers. To be called at every change, and at least every 30 s, after which the
-   * kubelet takes the health to be unknown.
+   * kubelet takes the health to be unknown. Blocks until the driver answers; others do not wait for
+   * that.
    */
-  synchronized void tell() {
-    NodeWatchResourcesResponse health = health();
+  void tell() {
+    tell(health());
+  }
+
+  private synchronized void tell(NodeWatchResourcesResponse health) {
+    last = health;
     for (ServerCallStreamObserver<NodeWatchResourcesResponse> watcher : watchers) {
       // A watcher that does not read would make this process hold all that it is sent.
       if (watcher.isReady()) {
@@ -69,7 +81,7 @@ final class HealthWatch extends DRAResourceHealthGrpc.DRAResourceHealthImplBase 
   }
 
   private NodeWatchResourcesResponse health() {
-    long now = clock.instant().getEpochSecond();
+    long now = wall.get().toEpochSecond();
     Map<GpuId, NodeDevices.Health> healths = NodeDevices.healths(pool.states(), pool.readings());
     NodeWatchResourcesResponse.Builder all = NodeWatchResourcesResponse.newBuilder();
     NodeDevices.names(pool)

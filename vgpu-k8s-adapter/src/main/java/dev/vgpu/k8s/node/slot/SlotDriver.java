@@ -5,7 +5,6 @@ import static java.util.concurrent.TimeUnit.SECONDS;
 import dev.vgpu.GpuPool;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.holding.Holdings;
-import dev.vgpu.k8s.node.socket.Timers;
 import dev.vgpu.k8s.node.socket.UnixServer;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
@@ -13,6 +12,7 @@ import io.grpc.StatusRuntimeException;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -37,6 +37,15 @@ public final class SlotDriver implements AutoCloseable {
             timers.local().scheduleWithFixedDelay(this::register, 0, LOOK_SECONDS, SECONDS),
             timers.remote().scheduleWithFixedDelay(this::ask, 0, LOOK_SECONDS, SECONDS));
   }
+
+  /**
+   * Two threads. The kubelet needs its plugin even if the API server does not answer, and a call of
+   * the API server is tried for minutes.
+   *
+   * @param local checks periodically whether the kubelet has restarted
+   * @param remote asks the API server
+   */
+  public record Timers(ScheduledExecutorService local, ScheduledExecutorService remote) {}
 
   /**
    * The objects that the device plugin uses.

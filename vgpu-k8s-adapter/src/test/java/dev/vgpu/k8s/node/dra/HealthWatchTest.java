@@ -19,7 +19,6 @@ import dev.vgpu.k8s.proto.drahealth.NodeWatchResourcesRequest;
 import dev.vgpu.k8s.proto.drahealth.NodeWatchResourcesResponse;
 import io.grpc.ManagedChannel;
 import java.nio.file.Path;
-import java.time.Clock;
 import java.time.Instant;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
@@ -41,7 +40,7 @@ class HealthWatchTest {
   private final GpuPool pool = mock(GpuPool.class);
   private final GpuState state = mock(GpuState.class);
   private final GpuReading reading = mock(GpuReading.class);
-  private final HealthWatch watch = new HealthWatch(pool, "n", Clock.fixed(NOW, ZoneOffset.UTC));
+  private final HealthWatch watch = new HealthWatch(pool, "n", () -> NOW.atZone(ZoneOffset.UTC));
   private UnixServer.Threads threads;
   private UnixServer server;
   private ManagedChannel channel;
@@ -58,6 +57,7 @@ class HealthWatchTest {
     when(reading.gpu()).thenReturn(GPU);
     reads(GpuHealth.HEALTHY, "");
     is(GpuHealth.HEALTHY, "");
+    watch.tell();
     threads = UnixServer.Threads.open(2);
     server = UnixServer.open(directory.resolve("s"), threads, watch);
     channel = UnixChannel.to(directory.resolve("s"), threads);

@@ -1,22 +1,22 @@
-package dev.vgpu.k8s.scheduler;
+package dev.vgpu.k8s.time;
 
 import java.time.ZoneOffset;
 import java.time.ZonedDateTime;
 import java.util.function.DoubleSupplier;
 
 /** This machine's clocks. */
-final class NanoClock {
+public final class NanoClock {
   private static final double NANO = 1e-9;
 
   private NanoClock() {}
 
   /** {@return seconds on a monotonic clock; its zero is arbitrary} */
-  static DoubleSupplier seconds() {
+  public static DoubleSupplier seconds() {
     return () -> System.nanoTime() * NANO;
   }
 
   /** {@return the time of day, which may be wrong} */
-  static ZonedDateTime wall() {
+  public static ZonedDateTime wall() {
     return ZonedDateTime.now(ZoneOffset.UTC);
   }
 }
