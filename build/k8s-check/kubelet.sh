@@ -33,11 +33,14 @@ make_node_of_its_own() {
   fi
 }
 
-# The containers end with their node, whose directories are not to be seen any more.
+# The containers and their shims end with their node, whose directories are not to be seen any more.
 end_node() {
   local i pids
   for ((i = 0; i < 50; i++)); do
-    pids=$(find /sys/fs/cgroup -path "*/$NODE_CGROUP/*" -name cgroup.procs -exec cat {} + 2>/dev/null | sort -u)
+    pids=$(
+      find /sys/fs/cgroup -path "*/$NODE_CGROUP/*" -name cgroup.procs -exec cat {} + 2>/dev/null | sort -u
+      pgrep -f "^$ASSETS/containerd-shim-runc-v2 .* -address /run/containerd/" --ns $$ --nslist mnt
+    )
     [ -n "$pids" ] || break
     # shellcheck disable=SC2086 # a list of numbers
     kill -KILL $pids 2>/dev/null
@@ -317,7 +320,10 @@ scenario_kubelet_several() {
 
 # The node role's process, which its container shares with the machine.
 role_process() {
-  pgrep -f 'dev.vgpu.k8s.VgpuK8sCommand node( |$)'
+  local pid
+  for pid in $(pgrep -f 'dev.vgpu.k8s.VgpuK8sCommand node( |$)'); do
+    grep -q "/$NODE_CGROUP/" "/proc/$pid/cgroup" && echo "$pid"
+  done
 }
 
 # The node role is killed while a program runs; what comes meanwhile runs once it is back.

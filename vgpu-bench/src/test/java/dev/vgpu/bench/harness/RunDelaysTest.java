@@ -3,17 +3,28 @@ package dev.vgpu.bench.harness;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 
 class RunDelaysTest {
+  /**
+   * The shell becomes a program that never collects its child. The child ends only then: a shell
+   * collects one that ended before.
+   */
   @Test
   void aProcessHasEndedOnceItsFirstThreadIsAZombieOrGone() throws Exception {
-    // The shell becomes a program that never collects its child, which ends at once.
-    Process parent = new ProcessBuilder("sh", "-c", "true & echo $!; exec sleep 600").start();
+    Process parent = new ProcessBuilder("sh", "-c", "cat <&0 & echo $!; exec sleep 600").start();
     try (var lines = parent.inputReader()) {
       long child = Long.parseLong(lines.readLine());
-      while (!RunDelays.states(child).equals("Z")) {
-        Thread.onSpinWait();
+      Path name = Path.of("/proc", Long.toString(parent.pid()), "comm");
+      while (parent.isAlive() && !Files.readString(name).equals("sleep\n")) {
+        Thread.sleep(1); // ends at the test's time limit; a spin would not
+      }
+      assertFalse(RunDelays.hasEnded(child), "a process that reads");
+      parent.getOutputStream().close();
+      while (parent.isAlive() && !RunDelays.states(child).equals("Z")) {
+        Thread.sleep(1);
       }
       assertTrue(RunDelays.hasEnded(child), "a zombie");
       assertFalse(RunDelays.hasEnded(parent.pid()), "a process that sleeps");
