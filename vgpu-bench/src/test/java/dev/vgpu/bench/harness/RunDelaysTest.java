@@ -14,7 +14,8 @@ class RunDelaysTest {
    */
   @Test
   void aProcessHasEndedOnceItsFirstThreadIsAZombieOrGone() throws Exception {
-    Process parent = new ProcessBuilder("sh", "-c", "cat <&0 & echo $!; exec sleep 600").start();
+    Process parent =
+        new ProcessBuilder("sh", "-c", "exec 3<&0; cat <&3 & echo $!; exec sleep 600").start();
     try (var lines = parent.inputReader()) {
       long child = Long.parseLong(lines.readLine());
       Path name = Path.of("/proc", Long.toString(parent.pid()), "comm");
