@@ -10,7 +10,7 @@ Usage: ./vgpu k8s-check --assets DIR [--only NAME,...] [--keep DIR] [--json]
 Start a Kubernetes control plane on loopback, install what is in vgpu-k8s-adapter/deploy, run vgpu-k8s under its service
 accounts over an emulated GPU, and check what users rely on. Nodes are objects, and no container runs on them; but a
 node with a kubelet and containerd runs what is installed and programs under virtual GPUs, if DIR has what it needs and
-the caller is root. All is in mount and network namespaces then, and no host directory is changed.
+the caller is root. That node has mount and network namespaces of its own, and cgroups that are removed at the end.
 
       --assets DIR      Has the programs ${ASSET_NAMES// /, },
                         of 1.36 or newer; kubectl may be there too. Nothing is fetched. For the kubelet's node it has
@@ -20,7 +20,8 @@ the caller is root. All is in mount and network namespaces then, and no host dir
       --json            Print one JSON object instead of the table.
   -h, --help            Show this help.
 
-Certificates, tokens and state are new each time and go at the end. Only addresses of the loopback interface are used.
+Certificates, tokens and state are new each time and go at the end. Only addresses of the loopback interface are used,
+or of an own network namespace.
 Exit codes: 0 all passed, 1 a scenario failed, 2 wrong usage, 69 a program is missing or does not run here,
 130 ended by Ctrl-C.
 EOF2

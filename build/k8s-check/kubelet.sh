@@ -23,9 +23,13 @@ make_node_of_its_own() {
   local dir
   mount --make-rshared / && ip link set lo up && ip address add $SERVICE_ADDRESS/32 dev lo || return 1
   mount -t tmpfs -o mode=755 vgpu-check /run && mkdir -p /run/cdi /run/vgpu /run/containerd || return 1
-  mkdir -p "$WORK"/node/{lib,lib-work,kubelet,logs,cni} || return 1
-  mount -t overlay overlay -o "lowerdir=/var/lib,upperdir=$WORK/node/lib,workdir=$WORK/node/lib-work" /var/lib &&
-    mkdir -p /var/lib/kubelet /var/lib/vgpu && mount --bind "$WORK/node/kubelet" /var/lib/kubelet || return 1
+  mkdir -p "$WORK"/node/{lib,lib-work,log,log-work,kubelet,logs,cni,volume-plugins} || return 1
+  # What is written there goes to WORK.
+  for dir in lib log; do
+    mount -t overlay -o "lowerdir=/var/$dir,upperdir=$WORK/node/$dir,workdir=$WORK/node/$dir-work" overlay \
+      "/var/$dir" || return 1
+  done
+  mkdir -p /var/lib/kubelet /var/lib/vgpu && mount --bind "$WORK/node/kubelet" /var/lib/kubelet || return 1
   if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
     mkdir -p "/sys/fs/cgroup/$NODE_CGROUP"
   else
@@ -47,7 +51,7 @@ end_node() {
     sleep 0.1
   done
   find /sys/fs/cgroup -depth -type d -path "*/$NODE_CGROUP*" -exec rmdir {} + 2>/dev/null
-  umount -R -l /run /var/lib/kubelet /var/lib 2>/dev/null
+  umount -R -l /run /var/lib/kubelet /var/lib /var/log 2>/dev/null
 }
 
 # copy_program ROOT PROGRAM...: with the libraries that the dynamic linker finds for it.
@@ -158,6 +162,7 @@ failCgroupV1: false
 failSwapOn: false
 localStorageCapacityIsolation: false
 podLogsDir: $WORK/node/logs
+volumePluginDir: $WORK/node/volume-plugins
 resolvConf: $WORK/node/resolv.conf
 evictionHard: {memory.available: 10Mi}
 nodeStatusUpdateFrequency: 2s
@@ -173,22 +178,23 @@ phase_of() {
   field pod "$1" '{.status.phase}'
 }
 
+# reach PHASE SECONDS POD...: waits until all are in the phase.
+reach() {
+  local phase=$1 time=$2 name
+  shift 2
+  for name in "$@"; do
+    until_true "$time" has "$phase" phase_of "$name" || fail "$name is not $phase: $(why_not "$name")" || return 1
+  done
+}
+
 # runs SECONDS POD...: waits until all run.
 runs() {
-  local time=$1 name
-  shift
-  for name in "$@"; do
-    until_true "$time" has Running phase_of "$name" || fail "$name does not run: $(why_not "$name")" || return 1
-  done
+  reach Running "$@"
 }
 
 # ended SECONDS POD...: waits until all have ended well.
 ended() {
-  local time=$1 name
-  shift
-  for name in "$@"; do
-    until_true "$time" has Succeeded phase_of "$name" || fail "$name has not ended well: $(why_not "$name")" || return 1
-  done
+  reach Succeeded "$@"
 }
 
 why_not() {
