@@ -20,12 +20,12 @@ class RunDelaysTest {
       long child = Long.parseLong(lines.readLine());
       Path name = Path.of("/proc", Long.toString(parent.pid()), "comm");
       while (parent.isAlive() && !Files.readString(name).equals("sleep\n")) {
-        Thread.sleep(1); // ends at the test's time limit; a spin would not
+        NanoClock.sleepMillis(1); // ends at the test's time limit; a spin would not
       }
       assertFalse(RunDelays.hasEnded(child), "a process that reads");
       parent.getOutputStream().close();
       while (parent.isAlive() && !RunDelays.states(child).equals("Z")) {
-        Thread.sleep(1);
+        NanoClock.sleepMillis(1);
       }
       assertTrue(RunDelays.hasEnded(child), "a zombie");
       assertFalse(RunDelays.hasEnded(parent.pid()), "a process that sleeps");
