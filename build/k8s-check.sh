@@ -176,6 +176,8 @@ command_k8s_check() {
   . "$ROOT/build/k8s-check/scenarios.sh"
   # shellcheck source=build/k8s-check/claims.sh
   . "$ROOT/build/k8s-check/claims.sh"
+  # shellcheck source=build/k8s-check/scale.sh
+  . "$ROOT/build/k8s-check/scale.sh"
   # shellcheck source=build/k8s-check/kubelet.sh
   . "$ROOT/build/k8s-check/kubelet.sh"
   k8s_check_options "$@"

@@ -78,6 +78,8 @@ scenario_claims_refused() {
     refused 'parameters are of apiVersion vgpu.dev/v1alpha1 and kind ShareParameters'
   claim bad 'share: 101' | sed 's/exactly: {/firstAvailable: [{name: a, /; s/}}}}]/}}}]}]/' | refused 'share is'
   CLASS=online.vgpu.dev claim bad 'share: 101' | refused 'share is'
+  claim bad 'share: 50' | sed 's/exactly: {/&count: 2, /' | refused 'distinctAttribute: vgpu.dev/uuid'
+  claim bad 'share: 60' | sed 's/exactly: {/&count: 9, /' | refused 'at most 8 GPUs'
   sed -e 's/share: "30"/share: "101"/' "$DEPLOY/two-pods.yaml" | refused 'share is'
   sed -e 's/name: .*vgpu.dev/&.bad/; s/class: online/class: gold/' "$DEPLOY/base/device-class.yaml" |
     refused 'class is online, nearline or offline'
@@ -85,7 +87,10 @@ scenario_claims_refused() {
   claim good 'share: 30, memory: 2Gi' \
     'policy: burst-share, class: online, offlineFloorPercent: 10, require: {faults: none, compute: turns}' |
     make || return 1
-  claim whole '' | make
+  claim whole '' | make || return 1
+  claim two-large 'share: 51' | sed 's/exactly: {/&count: 2, /' | make || return 1
+  { claim two 'share: 50' && printf '    constraints: [{distinctAttribute: vgpu.dev/uuid}]\n'; } |
+    sed 's/exactly: {/&count: 2, /' | make
 }
 
 shares_of() {

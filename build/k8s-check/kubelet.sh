@@ -8,6 +8,7 @@
 KUBELET_NAMES='kubelet containerd containerd-shim-runc-v2 ctr runc bridge host-local loopback'
 SERVICE_ADDRESS=10.96.0.1
 NODE_CGROUP=vgpu-k8s-check
+KUBELET_CONTROLLERS=daemonset-controller,root-ca-certificate-publisher-controller
 
 # The kubelet's programs that are missing; empty if all are there.
 missing_of_kubelet() {
@@ -246,7 +247,7 @@ scenario_kubelet_daemon_set() {
   said=$(k apply --validate=strict -k "$DEPLOY/emulated" 2>&1) || fail "$said" || return 1
   k delete nodes --all --wait=false >"$WORK/last" 2>&1
   k delete pods -n vgpu-system --all --force --grace-period=0 >"$WORK/last" 2>&1
-  start_controllers daemonset-controller,root-ca-certificate-publisher-controller
+  start_controllers "$KUBELET_CONTROLLERS"
   # OpenShift's builds of the API server mount it into each pod.
   for namespace in default vgpu-system; do
     k create configmap openshift-service-ca.crt -n $namespace --from-literal service-ca.crt= >"$WORK/last" 2>&1
@@ -421,6 +422,63 @@ scenario_kubelet_slots() {
   # shellcheck disable=SC2034 # report prints it
   NOTE="50 % had $(share_of half), 40 % had $(share_of other)"
   [ "$(share_of pair | wc -l)" = 2 ] || fail "a container of two slots prints: $(k logs pair)" || return 1
+  let_go
+}
+
+# leaders: the name and the address of the scheduler's pod that is ready.
+leaders() {
+  local each='{.metadata.name} {.status.podIP}{"\n"}'
+  k get pods -n vgpu-system -l app=vgpu-scheduler \
+    -o jsonpath="{range .items[?(@.status.containerStatuses[0].ready==true)]}$each{end}"
+}
+
+# leads_but FORMER: one pod is ready, and it is another than FORMER.
+leads_but() {
+  local now
+  now=$(leaders)
+  [ "$(wc -l <<<"$now")" = 1 ] && [ -n "$now" ] && [ "${now% *}" != "$1" ]
+}
+
+# asks_leader: kube-scheduler asks the pod that leads. There is no Service's address here.
+asks_leader() {
+  EXTENDER=$(leaders | cut -d ' ' -f 2):8899
+  stop kube-scheduler
+  start_scheduler
+}
+
+scheduler_pods() {
+  k get pods -n vgpu-system -l app=vgpu-scheduler 2>&1
+  k logs -n vgpu-system -l app=vgpu-scheduler --prefix --tail 3 2>&1
+}
+
+# The published Deployment, as its pods: one of two leads; if it goes, the other does.
+scenario_kubelet_scheduler() {
+  local failed=1
+  stop vgpu-scheduler
+  start_controllers "$KUBELET_CONTROLLERS,deployment-controller,replicaset-controller"
+  two_schedulers && failed=0
+  start_controllers "$KUBELET_CONTROLLERS"
+  k delete deployment vgpu-scheduler -n vgpu-system --cascade=orphan >"$WORK/last" 2>&1
+  k delete pods -n vgpu-system -l app=vgpu-scheduler --force --grace-period=0 >"$WORK/last" 2>&1
+  unset EXTENDER
+  stop kube-scheduler
+  start_scheduler
+  start_extender
+  return $failed
+}
+
+two_schedulers() {
+  local first
+  node_arguments '"node", "--slots", "8"' || return 1
+  until_true 90 has 8 slots_of_real || fail "the node has $(slots_of_real) slots" || return 1
+  until_true 120 leads_but none || fail "none is ready: $(scheduler_pods)" || return 1
+  first=$(leaders | cut -d ' ' -f 1)
+  asks_leader
+  worker by-first 50 2Gi 1 spin --seconds 1 --json | make && ended 90 by-first || return 1
+  k delete pod -n vgpu-system "$first" --wait=false >/dev/null
+  until_true 120 leads_but "$first" || fail "no other leads: $(scheduler_pods)" || return 1
+  asks_leader
+  worker by-second 60 2Gi 1 spin --seconds 1 --json | make && ended 90 by-second || return 1
   let_go
 }
 

@@ -129,7 +129,7 @@ ready() {
 start_scheduler() {
   # The one that is published, with this extender's address, and a way to the API server.
   cat "$DEPLOY/scheduler/kube-scheduler-config.yaml" "$DEPLOY/gang-claims/kube-scheduler-extender.yaml" |
-    sed -e "s|urlPrefix: .*|urlPrefix: http://127.0.0.1:$EXTENDER_PORT|" >"$WORK/scheduler.yaml"
+    sed -e "s|urlPrefix: .*|urlPrefix: http://${EXTENDER-127.0.0.1:$EXTENDER_PORT}|" >"$WORK/scheduler.yaml"
   printf 'clientConnection: {kubeconfig: %s}\nleaderElection: {leaderElect: false}\n' "$WORK/kube-scheduler" \
     >>"$WORK/scheduler.yaml"
   start kube-scheduler "$ASSETS/kube-scheduler" --config "$WORK/scheduler.yaml" --secure-port 0

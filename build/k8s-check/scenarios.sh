@@ -1,13 +1,13 @@
 # shellcheck shell=bash
 # Sourced by build/k8s-check.sh: what is checked. A scenario is a function; it fails with a REASON.
-# Those of claims are in claims.sh, those of a node with a kubelet in kubelet.sh.
+# Those of claims are in claims.sh, those of many nodes in scale.sh, those of a node with a kubelet in kubelet.sh.
 # Nodes: "dra" has the node role and one emulated GPU of 8 GiB. "rack-a" and "rack-b" have two GPUs each by annotation.
 
 SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class gpu-lost node-annotation'
 SCENARIOS="$SCENARIOS accounts node-policy slots slots-refused slots-several annotations gang gang-queue pod-group"
-SCENARIOS="$SCENARIOS gang-claims eviction eviction-refused names extender-killed api-server-away show many"
+SCENARIOS="$SCENARIOS gang-claims eviction eviction-refused names extender-killed api-server-away show many thousand"
 SCENARIOS="$SCENARIOS kubelet-daemon-set kubelet-claims kubelet-shares kubelet-prepare kubelet-several kubelet-killed"
-SCENARIOS="$SCENARIOS kubelet-restarted kubelet-health kubelet-slots kubelet-gang"
+SCENARIOS="$SCENARIOS kubelet-restarted kubelet-health kubelet-slots kubelet-scheduler kubelet-gang"
 
 # fail TEXT...: why the scenario fails.
 fail() {
@@ -442,26 +442,4 @@ scenario_show() {
   grep -q 'rack-[ab] .*default/shown .* 25% .* GPU-[ab][01]' "$WORK/last" || fail "it prints: $(cat "$WORK/last")" ||
     return 1
   grep -q 'default/asking .*asked 101' "$WORK/last" || fail "it prints: $(cat "$WORK/last")"
-}
-
-# writes RESOURCE: how often vgpu's scheduler has written such objects.
-writes() {
-  grep -c "vgpu-system:vgpu-scheduler.*\"resource\":\"$1\"" "$WORK/audit"
-}
-
-# 500 pods on 200 nodes, which all wait when the scheduler begins.
-scenario_many() {
-  local i began before time each
-  for ((i = 0; i < 200; i++)); do node "many-$i" "m$i-0" "m$i-1"; done | make_nodes || return 1
-  kill -STOP "${PID[kube-scheduler]}"
-  for ((i = 0; i < 500; i++)); do slot "many-$i" 50 4Gi; done | make || return 1
-  before=$(writes pods)
-  began=${EPOCHREALTIME/./}
-  kill -CONT "${PID[kube-scheduler]}"
-  until_true 120 has ' 500' count_bound || fail "bound in 120 s:$(count_bound)" || return 1
-  time=$(((${EPOCHREALTIME/./} - began) / 1000))
-  each=$(awk -v n="$(($(writes pods) - before))" 'BEGIN { printf "%.2f", n / 500 }')
-  # shellcheck disable=SC2034 # report prints it
-  NOTE="500 pods bound in $time ms, $each writes a pod"
-  awk -v each="$each" 'BEGIN { exit each > 2 }' || fail "more than 2 writes a pod"
 }

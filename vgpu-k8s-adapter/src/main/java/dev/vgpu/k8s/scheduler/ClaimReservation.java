@@ -6,9 +6,11 @@ import java.time.Instant;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The place of the oldest pods that wait for devices. It begins when enough running pods have
@@ -16,7 +18,7 @@ import java.util.Optional;
  * be later.
  *
  * <p>The trial takes selectors for satisfied. So pods that seem to fit now, and get no device, hold
- * others up in a bounded number of decisions. Guarded by {@link ClaimWatch}.
+ * others up in a bounded number of decisions. Confined to the thread that decides.
  */
 final class ClaimReservation {
   /** When pods end that may run forever. */
@@ -26,6 +28,9 @@ final class ClaimReservation {
 
   /** By name: in how many decisions pods that seemed to fit have held others up. */
   private final Map<String, Integer> delays = new HashMap<>();
+
+  /** The place at the last decision. */
+  private @Nullable HeldPlace last;
 
   /**
    * Creates it.
@@ -71,13 +76,15 @@ final class ClaimReservation {
    */
   record Held(ResourceClaim claim, Instant end, Age age) {}
 
-  /** A place that is held. */
-  final class HeldPlace {
+  /**
+   * A place that is held. After the last {@link #delayBy}, it is safe for use by several threads.
+   */
+  static final class HeldPlace {
     private final Waiting owner;
     private final Instant start;
     private final boolean isNow;
     private final ClaimTrial then;
-    private boolean hasDelayed;
+    private volatile boolean hasDelayed;
 
     private HeldPlace(Waiting owner, Instant start, boolean isNow, ClaimTrial then) {
       this.owner = owner;
@@ -93,7 +100,7 @@ final class ClaimReservation {
 
     /** {@return why younger pods may not have these devices; empty if they may, and have them} */
     Optional<String> delayBy(Collection<ResourceClaim> claims, Instant end) {
-      if (!end.equals(NEVER) && !end.isAfter(start)) {
+      if (isInTime(end)) {
         return Optional.empty();
       }
       claims.forEach(then::take);
@@ -105,20 +112,31 @@ final class ClaimReservation {
     }
 
     /**
-     * {@return why younger pods may not get devices of a pool yet; empty if they may} They get any
-     * of the pool's devices: which ones is not known yet.
+     * {@return why younger pods may not get devices of pools yet, by pool; without those that they
+     * may use} They get any of a pool's devices: which ones is not known yet.
+     *
+     * @param pools the pools' names
+     * @param claims what the younger pods ask
+     * @param end when the younger pods end
      */
-    Optional<String> delayIn(String pool, Collection<ResourceClaim> claims, Instant end) {
-      boolean isInTime = !end.equals(NEVER) && !end.isAfter(start);
-      return isInTime || then.mayFitBeside(owner.missing, claims, pool)
-          ? Optional.empty()
-          : Optional.of(delay());
+    Map<String, String> delaysIn(
+        Collection<String> pools, Collection<ResourceClaim> claims, Instant end) {
+      Map<String, String> found = new LinkedHashMap<>();
+      if (!isInTime(end)) {
+        ClaimFit fit = then.fit(owner.missing);
+        List<ClaimNeed> others = ClaimNeed.of(claims);
+        pools.stream()
+            .filter(pool -> !fit.isPossibleBeside(others, pool))
+            .forEach(pool -> found.put(pool, delay()));
+      }
+      return found;
+    }
+
+    private boolean isInTime(Instant end) {
+      return !end.equals(NEVER) && !end.isAfter(start);
     }
 
     private String delay() {
-      if (isNow && !hasDelayed) {
-        delays.merge(owner.age.name, 1, Integer::sum);
-      }
       hasDelayed = true;
       return "its GPUs are held for "
           + owner.label
@@ -140,11 +158,16 @@ final class ClaimReservation {
       Collection<Held> held,
       Collection<ResourceSlice> slices,
       Instant now) {
+    if (last != null && last.isNow && last.hasDelayed) {
+      delays.merge(last.owner.age.name, 1, Integer::sum);
+    }
+    last = null;
     delays.keySet().retainAll(waiting.stream().map(one -> one.age.name).toList());
     List<Waiting> order = waiting.stream().sorted(Comparator.comparing(Waiting::age)).toList();
     for (Waiting one : order) {
       Optional<HeldPlace> place = place(one, held, slices, now);
       if (place.isPresent()) {
+        last = place.get();
         return place;
       }
     }

@@ -11,7 +11,6 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.ZonedDateTime;
 import java.util.Collection;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -30,9 +29,7 @@ final class ClaimWatch implements AutoCloseable {
   private final KubernetesClient client;
   private final Cluster cluster;
 
-  /** Guarded by itself: {@link #refusals} must not wait for writes. */
   private final GangClaims gangs;
-
   private final Supplier<ZonedDateTime> wall;
   private volatile @Nullable SharedIndexInformer<ResourceClaim> claims;
   private @Nullable SharedIndexInformer<ResourceSlice> slices;
@@ -82,7 +79,7 @@ final class ClaimWatch implements AutoCloseable {
     Instant now = wall.get().toInstant();
     List<ResourceClaim> all = claims.getStore().list();
     try {
-      for (GangClaims.Verdict verdict : decide(all, pods, slices.getStore().list(), now)) {
+      for (GangClaims.Verdict verdict : gangs.decide(all, pods, slices.getStore().list(), now)) {
         write(verdict, now);
       }
     } catch (KubernetesClientException e) {
@@ -103,28 +100,9 @@ final class ClaimWatch implements AutoCloseable {
         KnownPods.claimNames(pod).stream()
             .map(name -> all.getStore().getByKey(name))
             .filter(Objects::nonNull)
-            .filter(claim -> ClaimConditions.devices(claim).isEmpty() && ClaimTrial.wants(claim))
+            .filter(claim -> ClaimConditions.devices(claim).isEmpty() && ClaimNeed.isIn(claim))
             .toList();
-    Map<String, String> refusals = new LinkedHashMap<>();
-    if (!asked.isEmpty()) {
-      Instant now = wall.get().toInstant();
-      synchronized (gangs) {
-        for (String node : nodes) {
-          gangs.refusal(pod, asked, node, now).ifPresent(why -> refusals.put(node, why));
-        }
-      }
-    }
-    return refusals;
-  }
-
-  private List<GangClaims.Verdict> decide(
-      Collection<ResourceClaim> all,
-      Collection<Pod> pods,
-      Collection<ResourceSlice> gpus,
-      Instant now) {
-    synchronized (gangs) {
-      return gangs.decide(all, pods, gpus, now);
-    }
+    return asked.isEmpty() ? Map.of() : gangs.refusals(pod, asked, nodes, wall.get().toInstant());
   }
 
   private void write(GangClaims.Verdict verdict, Instant now) {

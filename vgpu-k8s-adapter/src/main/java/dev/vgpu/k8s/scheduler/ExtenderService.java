@@ -75,16 +75,35 @@ final class ExtenderService {
     this.claims = claims;
   }
 
+  /**
+   * What the protocol asks of a filter.
+   *
+   * @param pod the pod
+   * @param nodes the names of the nodes that are left
+   */
+  private record Candidates(Pod pod, Set<String> nodes) {
+    /** {@return what is asked; empty if a part is missing} */
+    static Optional<Candidates> of(JsonNode args) throws JsonProcessingException {
+      Pod pod = JSON.treeToValue(args.path("Pod"), Pod.class);
+      JsonNode names = args.path("NodeNames");
+      if (pod == null || pod.getMetadata() == null || pod.getSpec() == null || !names.isArray()) {
+        return Optional.empty();
+      }
+      Set<String> nodes = new LinkedHashSet<>();
+      names.forEach(name -> nodes.add(name.asText()));
+      return Optional.of(new Candidates(pod, nodes));
+    }
+  }
+
   /** {@return the nodes that the pod may use} */
   JsonNode filter(JsonNode args) throws JsonProcessingException {
     ObjectNode result = JsonNodeFactory.instance.objectNode();
-    Pod pod = JSON.treeToValue(args.path("Pod"), Pod.class);
-    JsonNode names = args.path("NodeNames");
-    if (pod == null || pod.getMetadata() == null || !names.isArray()) {
+    Optional<Candidates> asked = Candidates.of(args);
+    if (asked.isEmpty()) {
       return result.put("Error", NEEDED);
     }
-    Set<String> listed = new LinkedHashSet<>();
-    names.forEach(name -> listed.add(name.asText()));
+    Pod pod = asked.get().pod;
+    Set<String> listed = asked.get().nodes;
     Answer answer;
     try {
       answer = line.filter(pod, listed, size(pod), clockS.getAsDouble());
@@ -111,14 +130,12 @@ final class ExtenderService {
    */
   JsonNode filterClaims(JsonNode args) throws JsonProcessingException {
     ObjectNode result = JsonNodeFactory.instance.objectNode();
-    Pod pod = JSON.treeToValue(args.path("Pod"), Pod.class);
-    JsonNode names = args.path("NodeNames");
-    if (pod == null || pod.getSpec() == null || !names.isArray()) {
+    Optional<Candidates> asked = Candidates.of(args);
+    if (asked.isEmpty()) {
       return result.put("Error", NEEDED);
     }
-    Set<String> listed = new LinkedHashSet<>();
-    names.forEach(name -> listed.add(name.asText()));
-    Map<String, String> refusals = claims.refusals(pod, listed);
+    Set<String> listed = asked.get().nodes;
+    Map<String, String> refusals = claims.refusals(asked.get().pod, listed);
     ArrayNode chosen = result.putArray("NodeNames");
     listed.stream().filter(name -> !refusals.containsKey(name)).forEach(chosen::add);
     // Unresolvable, because kube-scheduler must not evict pods for one that has to wait.

@@ -38,7 +38,7 @@ import java.util.Set;
  * them back.
  *
  * <p>The state is that of the API. Kept here are only which gang gets twice the time, and how often
- * pods that seem to fit have held others up. Guarded by {@link ClaimWatch}.
+ * pods that seem to fit have held others up. One thread at a time decides.
  */
 final class GangClaims {
   private static final Comparator<Group> BY_AGE =
@@ -51,11 +51,7 @@ final class GangClaims {
   /** By gang: the beginning of the attempt that gets twice the time. */
   private final Map<String, Instant> spared = new HashMap<>();
 
-  /** The pods, as of the last decision. */
-  private KnownPods known = KnownPods.of(List.of());
-
-  /** The place of the oldest pods that waited for devices at the last decision. */
-  private Optional<ClaimReservation.HeldPlace> place = Optional.empty();
+  private volatile Decided last = new Decided(KnownPods.of(List.of()), Optional.empty());
 
   /** How many pods a gang needs. */
   interface Sizes {
@@ -74,6 +70,14 @@ final class GangClaims {
     this.sizes = sizes;
     reservation = new ClaimReservation(hold.toSeconds());
   }
+
+  /**
+   * What the last decision knew.
+   *
+   * @param known the pods
+   * @param place the place of the oldest pods that waited for devices
+   */
+  private record Decided(KnownPods known, Optional<ClaimReservation.HeldPlace> place) {}
 
   /**
    * The condition that a claim's devices are to get.
@@ -154,21 +158,20 @@ final class GangClaims {
       Instant now) {
     List<ResourceClaim> waiting =
         claims.stream().filter(one -> ClaimConditions.of(one) == ClaimConditions.WAITING).toList();
-    known = KnownPods.of(pods);
-    place = place(claims, slices, now);
+    KnownPods known = KnownPods.of(pods);
+    Optional<ClaimReservation.HeldPlace> place = place(claims, known, slices, now);
+    List<Verdict> verdicts = new ArrayList<>();
     if (waiting.isEmpty()) {
       spared.clear();
-      return List.of();
+    } else {
+      Map<String, Group> groups = groups(waiting, known, now);
+      count(claims, known, groups);
+      endLate(groups.values(), now);
+      place.ifPresent(held -> endDelaying(held, known, groups, now));
+      endHopeless(claims, known, groups, new ClaimTrial(slices));
+      waiting.forEach(claim -> verdict(claim, known, groups).ifPresent(verdicts::add));
     }
-    Map<String, Group> groups = groups(waiting, known, now);
-    count(claims, known, groups);
-    endLate(groups.values(), now);
-    endDelaying(groups, now);
-    endHopeless(claims, known, groups, new ClaimTrial(slices));
-    List<Verdict> verdicts = new ArrayList<>();
-    for (ResourceClaim claim : waiting) {
-      verdict(claim, known, groups).ifPresent(verdicts::add);
-    }
+    last = new Decided(known, place);
     return verdicts;
   }
 
@@ -237,7 +240,10 @@ final class GangClaims {
 
   /** {@return the place of the oldest pods that wait for devices} */
   private Optional<ClaimReservation.HeldPlace> place(
-      Collection<ResourceClaim> claims, Collection<ResourceSlice> slices, Instant now) {
+      Collection<ResourceClaim> claims,
+      KnownPods known,
+      Collection<ResourceSlice> slices,
+      Instant now) {
     List<ClaimReservation.Waiting> waiting = waiting(claims, known);
     if (waiting.isEmpty()) {
       return Optional.empty();
@@ -252,27 +258,34 @@ final class GangClaims {
   }
 
   /**
-   * {@return why a pod that has no devices yet may not get those of a node; empty if it may}
+   * {@return why a pod that has no devices yet may not get those of nodes, by node; without those
+   * that it may use} Safe for use by several threads beside {@link #decide}, for which it does not
+   * wait.
    *
    * @param pod the pod
    * @param claims its claims that ask for vgpu's devices
-   * @param node the node
+   * @param nodes the nodes
    * @param now the time of day
    */
-  Optional<String> refusal(Pod pod, Collection<ResourceClaim> claims, String node, Instant now) {
-    return place
-        .filter(held -> held.isBefore(known.age(pod)))
-        .flatMap(held -> held.delayIn(node, claims, KnownPods.end(pod, now)));
+  Map<String, String> refusals(
+      Pod pod, Collection<ResourceClaim> claims, Collection<String> nodes, Instant now) {
+    Decided decided = last;
+    return decided
+        .place
+        .filter(held -> held.isBefore(decided.known.age(pod)))
+        .map(held -> held.delaysIn(nodes, claims, KnownPods.end(pod, now)))
+        .orElse(Map.of());
   }
 
   /** Ends complete groups that would delay the oldest pods that wait for devices. */
-  private void endDelaying(Map<String, Group> groups, Instant now) {
+  private static void endDelaying(
+      ClaimReservation.HeldPlace place, KnownPods known, Map<String, Group> groups, Instant now) {
     List<Group> complete =
         groups.values().stream().filter(Group::isComplete).sorted(BY_AGE).toList();
-    for (Group one : place.isPresent() ? complete : List.<Group>of()) {
-      if (place.get().isBefore(new ClaimReservation.Age(one.born, one.name))) {
+    for (Group one : complete) {
+      if (place.isBefore(new ClaimReservation.Age(one.born, one.name))) {
         Instant end = known.end(one.waiting, now);
-        place.get().delayBy(one.waiting, end).ifPresent(why -> one.failure = why);
+        place.delayBy(one.waiting, end).ifPresent(why -> one.failure = why);
       }
     }
   }
@@ -399,7 +412,7 @@ final class GangClaims {
       boolean isLacking =
           ClaimConditions.devices(claim).isEmpty()
               || ClaimConditions.of(claim) == ClaimConditions.FAILED;
-      if (isLacking && ClaimTrial.wants(claim)) {
+      if (isLacking && ClaimNeed.isIn(claim)) {
         byName.put(claim.getMetadata().getNamespace() + "/" + claim.getMetadata().getName(), claim);
       }
     }

@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -37,6 +38,9 @@ final class Roll {
 
   /** By name. */
   Map<String, NodeGpus> nodes = Map.of();
+
+  /** What the nodes say. A node that changes is another object. */
+  private IdentityHashMap<Node, Optional<NodeGpus>> parsed = new IdentityHashMap<>();
 
   /**
    * A pod that no node can host.
@@ -76,9 +80,16 @@ final class Roll {
     return true;
   }
 
-  private static Map<String, NodeGpus> gpus(Collection<Node> all) {
+  private Map<String, NodeGpus> gpus(Collection<Node> all) {
+    IdentityHashMap<Node, Optional<NodeGpus>> before = parsed;
+    parsed = new IdentityHashMap<>();
     Map<String, NodeGpus> found = new HashMap<>();
-    all.forEach(node -> NodeGpus.of(node).ifPresent(gpus -> found.put(gpus.spec().name(), gpus)));
+    for (Node node : all) {
+      Optional<NodeGpus> known = before.get(node);
+      Optional<NodeGpus> gpus = known == null ? NodeGpus.of(node) : known;
+      parsed.put(node, gpus);
+      gpus.ifPresent(one -> found.put(one.spec().name(), one));
+    }
     return found;
   }
 

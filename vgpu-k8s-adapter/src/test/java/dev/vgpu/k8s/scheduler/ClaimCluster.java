@@ -220,7 +220,7 @@ final class ClaimCluster {
 
   private boolean mayUse(String name, String node) {
     List<ResourceClaim> its = List.of(claims.get(name));
-    return !asks || gangs.refusal(pods.get(name), its, node, now()).isEmpty();
+    return !asks || gangs.refusals(pods.get(name), its, List.of(node), now()).isEmpty();
   }
 
   private void decide() {

@@ -16,12 +16,10 @@ import dev.vgpu.k8s.proto.dra.NodePrepareResourcesResponse;
 import dev.vgpu.k8s.proto.dra.NodeUnprepareResourceResponse;
 import dev.vgpu.k8s.proto.dra.NodeUnprepareResourcesRequest;
 import dev.vgpu.k8s.proto.dra.NodeUnprepareResourcesResponse;
-import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.grpc.stub.StreamObserver;
 import java.io.IOException;
-import java.net.HttpURLConnection;
 import java.util.Optional;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -46,6 +44,16 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
     this.holdings = holdings;
     this.claims = claims;
     this.nodePool = nodePool;
+    describeAnswers();
+  }
+
+  /** Protocol buffers read their descriptions when a map is first used. No pod waits for it now. */
+  private static void describeAnswers() {
+    NodePrepareResourcesResponse prepared =
+        NodePrepareResourcesResponse.newBuilder()
+            .putClaims("", NodePrepareResourceResponse.getDefaultInstance())
+            .build();
+    log.trace("answers take at least {} bytes", prepared.getSerializedSize());
   }
 
   @Override
@@ -91,20 +99,31 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
     }
   }
 
-  private JsonNode allocated(Claim claim) {
-    ResourceClaim found =
-        api.resources(ResourceClaim.class)
-            .inNamespace(claim.getNamespace())
-            .withName(claim.getName())
-            .get();
-    if (found == null) {
-      throw new IllegalArgumentException("the API server has no such claim");
-    }
-    String uid = found.getMetadata().getUid();
+  private JsonNode allocated(Claim claim) throws IOException {
+    JsonNode found =
+        read(api, claim.getNamespace(), claim.getName())
+            .orElseThrow(() -> new IllegalArgumentException("the API server has no such claim"));
+    String uid = uid(found);
     if (!claim.getUid().equals(uid)) {
       throw new IllegalArgumentException("another claim has its name by now: uid=" + uid);
     }
-    return JSON.valueToTree(found);
+    return found;
+  }
+
+  /**
+   * {@return a claim; empty if the API server has none of that name} The client's class of claims
+   * is not used: for it, the client loads the classes of all kinds of objects, and the first pod
+   * after a start waits for that.
+   */
+  private static Optional<JsonNode> read(KubernetesClient api, String namespace, String name)
+      throws IOException {
+    @Nullable String text =
+        api.raw("/apis/resource.k8s.io/v1/namespaces/" + namespace + "/resourceclaims/" + name);
+    return text == null ? Optional.empty() : Optional.of(JSON.readTree(text));
+  }
+
+  private static String uid(JsonNode claim) {
+    return claim.path("metadata").path("uid").asText();
   }
 
   @Override
@@ -132,18 +151,10 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
    */
   static boolean isWanted(KubernetesClient api, Holding holding) {
     try {
-      @Nullable ResourceClaim found =
-          api.resources(ResourceClaim.class)
-              .inNamespace(holding.owner().namespace())
-              .withName(holding.owner().name())
-              .get();
-      return Optional.ofNullable(found)
-          .filter(claim -> holding.key().equals(claim.getMetadata().getUid()))
+      return read(api, holding.owner().namespace(), holding.owner().name())
+          .filter(claim -> holding.key().equals(uid(claim)))
           .isPresent();
-    } catch (KubernetesClientException e) {
-      if (e.getCode() == HttpURLConnection.HTTP_NOT_FOUND) {
-        return false;
-      }
+    } catch (KubernetesClientException | IOException e) {
       log.warn("whether a claim is there cannot be told, so it is kept: {}", holding.key(), e);
       return true;
     }

@@ -1,0 +1,113 @@
+# shellcheck shell=bash
+# Sourced by build/k8s-check.sh: the scenarios of many nodes, which print figures.
+
+# writes RESOURCE: how often vgpu's scheduler has written such objects.
+writes() {
+  grep -c "vgpu-system:vgpu-scheduler.*\"resource\":\"$1\"" "$WORK/audit"
+}
+
+# 500 pods on 200 nodes, which all wait when the scheduler begins.
+scenario_many() {
+  local i began before time each
+  for ((i = 0; i < 200; i++)); do node "many-$i" "m$i-0" "m$i-1"; done | make_nodes || return 1
+  kill -STOP "${PID[kube-scheduler]}"
+  for ((i = 0; i < 500; i++)); do slot "many-$i" 50 4Gi; done | make || return 1
+  before=$(writes pods)
+  began=${EPOCHREALTIME/./}
+  kill -CONT "${PID[kube-scheduler]}"
+  until_true 120 has ' 500' count_bound || fail "bound in 120 s:$(count_bound)" || return 1
+  time=$(((${EPOCHREALTIME/./} - began) / 1000))
+  each=$(awk -v n="$(($(writes pods) - before))" 'BEGIN { printf "%.2f", n / 500 }')
+  # shellcheck disable=SC2034 # report prints it
+  NOTE="500 pods bound in $time ms, $each writes a pod"
+  awk -v each="$each" 'BEGIN { exit each > 2 }' || fail "more than 2 writes a pod"
+}
+
+WIDE=1000
+ASKED=300
+
+# The wide nodes: eight GPUs each.
+wide_nodes() {
+  local i
+  for ((i = 0; i < WIDE; i++)); do node "wide-$i" "w$i-"{0..7} | sed 's/labels: {/&wide: "", /'; done
+}
+
+# The slices of these nodes, as their node roles would write them. Only the first has all eight GPUs.
+wide_slices() {
+  local i gpu devices='' of
+  for gpu in {1..7}; do devices="$devices, {name: gpu-$gpu, $(wide_device)}"; done
+  for ((i = 0; i < WIDE; i++)); do
+    of=${devices#, }
+    [ $i -gt 0 ] || of="{name: gpu-0, $(wide_device)}$devices"
+    printf -- '---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: wide-%s, labels: {wide: ""}}\n' $i
+    printf 'spec:\n  driver: vgpu.dev\n  nodeName: wide-%s\n' $i
+    printf '  pool: {name: wide-%s, generation: 1, resourceSliceCount: 1}\n  devices: [%s]\n' $i "$of"
+  done
+}
+
+wide_device() {
+  printf 'allowMultipleAllocations: true, capacity: {share: {value: "100"}, memory: {value: 40Gi}}'
+}
+
+# questions VERB SPEC: what kube-scheduler asks about pods that might use each wide node. SPEC is the end of a pod.
+questions() {
+  local i nodes=''
+  for ((i = 0; i < WIDE; i++)); do nodes="$nodes${nodes:+,}\"wide-$i\""; done
+  for ((i = 0; i < ASKED; i++)); do
+    printf '{"Pod": {"metadata": {"name": "asked-%s", "namespace": "default", "uid": "%s-%s", %s}, "NodeNames": [%s]}' \
+      $i "$1" $i "$2" "$nodes" >"$WORK/asked-$i"
+    [ $i -eq 0 ] || echo next
+    printf 'url = "http://127.0.0.1:%s/%s"\ndata = "@%s/asked-%s"\n' "$EXTENDER_PORT" "$1" "$WORK" $i
+    printf 'output = "%s/answer-%s"\nfail\nsilent\nwrite-out = "%%{time_total}\\n"\n' "$WORK" $i
+  done >"$WORK/asks"
+}
+
+# Asks the questions one after the other over one connection, and prints how long the answers take.
+ask() {
+  curl -K "$WORK/asks" >"$WORK/times" || fail "an answer fails: $(last_line vgpu-scheduler)" || return 1
+  sort -n "$WORK/times" | awk '{ all[NR] = $1 * 1000 }
+    END { printf "median %.2f ms, p99 %.2f", all[int((NR + 1) / 2)], all[int(NR * 0.99)] }'
+}
+
+# answered EXPRESSION: all answers match.
+answered() {
+  local other
+  other=$(grep -L -e "$1" "$WORK"/answer-* | head -n 1)
+  [ -z "$other" ] || fail "an answer is not as '$1': $(cut -c 1-200 "$other")"
+}
+
+holds_a_place() {
+  curl -sf -d "@$WORK/asked-0" "http://127.0.0.1:$EXTENDER_PORT/filter-claims" | grep '"wide-0":"its GPUs are held'
+}
+
+asks_about_a_thousand() {
+  wide_nodes | make && wide_slices | make && conditions on || return 1
+  questions filter '"annotations": {"vgpu.dev/share": "50", "vgpu.dev/memory": "4Gi"}}, "spec": {"containers": [
+    {"name": "main", "resources": {"limits": {"vgpu.dev/slot": "1"}}}]}'
+  NOTE="filter: $(ask)" && answered '"NodeNames":\["wide-[0-9]*"\]' || return 1
+  # It fits on the first node alone, as far as the slices tell, and no node has what it selects.
+  claim large 'share: 100' | sed 's/exactly: {/&count: 8, /' | make || return 1
+  user large large | sed 's/^spec:/&\n  nodeSelector: {a: b}/' | make || return 1
+  claim young 'share: 50, memory: 4Gi' | make || return 1
+  questions filter-claims '"labels": {}}, "spec": {"containers": [{"name": "main"}],
+    "resourceClaims": [{"name": "gpu", "resourceClaimName": "young"}]}'
+  until_true 30 holds_a_place || fail "no GPUs are held for the older pod" || return 1
+  NOTE="$NOTE; filter-claims: $(ask)" && answered '"wide-0":"its GPUs are held'
+}
+
+# How long the extender's answers about 1,000 nodes take: which of them a pod gets, and which nodes' devices claims may
+# get beside an older pod that waits.
+scenario_thousand() {
+  local said failed=1
+  said=$(k apply --validate=strict -k "$DEPLOY/gang-claims" 2>&1) || fail "$said" || return 1
+  asks_about_a_thousand && failed=0
+  said=$REASON
+  k delete --raw '/api/v1/nodes?labelSelector=wide' >"$WORK/last" 2>&1
+  k delete --raw '/apis/resource.k8s.io/v1/resourceslices?labelSelector=wide' >"$WORK/last" 2>&1
+  k delete clusterrole,clusterrolebinding vgpu-gang-claims >"$WORK/last" 2>&1
+  clear_up
+  REASON=''
+  conditions off || failed=1
+  REASON=${said:-$REASON}
+  return $failed
+}
