@@ -453,18 +453,23 @@ scheduler_pods() {
 
 # The published Deployment, as its pods: one of two leads; if it goes, the other does.
 scenario_kubelet_scheduler() {
-  local failed=1
+  local said failed=1
+  said=$(k apply --validate=strict -k "$DEPLOY/scheduler" 2>&1) || fail "$said" || return 1
   stop vgpu-scheduler
   start_controllers "$KUBELET_CONTROLLERS,deployment-controller,replicaset-controller"
   two_schedulers && failed=0
+  k scale deployment vgpu-scheduler -n vgpu-system --replicas 0 >"$WORK/last" 2>&1
+  until_true 60 no_schedulers || failed=1
   start_controllers "$KUBELET_CONTROLLERS"
-  k delete deployment vgpu-scheduler -n vgpu-system --cascade=orphan >"$WORK/last" 2>&1
-  k delete pods -n vgpu-system -l app=vgpu-scheduler --force --grace-period=0 >"$WORK/last" 2>&1
   unset EXTENDER
   stop kube-scheduler
   start_scheduler
   start_extender
   return $failed
+}
+
+no_schedulers() {
+  [ -z "$(k get pods -n vgpu-system -l app=vgpu-scheduler -o name)" ]
 }
 
 two_schedulers() {

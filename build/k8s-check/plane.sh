@@ -178,24 +178,26 @@ account() {
     ${2:+--bound-object-name "$2"}) && kubeconfig "$1" "$token"
 }
 
-# java_role NAME ARGUMENTS...: vgpu-k8s under the service account of that name.
+# java_role NAME OPTIONS ARGUMENTS...: vgpu-k8s under the service account of that name; OPTIONS of the JVM.
 java_role() {
-  local name=$1
-  shift
+  local name=$1 options=$2
+  shift 2
+  # shellcheck disable=SC2086 # OPTIONS is a list of words
   start "$name" env KUBECONFIG="$WORK/$name" VGPU_RUN_DIR="$WORK/run" VGPU_EMULATOR_DIR="$WORK/gpus" \
-    VGPU_EMULATOR=devices=1,memory=8GiB XDG_CACHE_HOME="$WORK/cache" "$JDK/bin/java" -Xmx96m -XX:+UseSerialGC \
-    -XX:TieredStopAtLevel=1 -cp "$ROOT/vgpu-k8s-adapter/target/image/lib/*" dev.vgpu.k8s.VgpuK8sCommand "$@"
+    VGPU_EMULATOR=devices=1,memory=8GiB XDG_CACHE_HOME="$WORK/cache" "$JDK/bin/java" -XX:+UseSerialGC $options \
+    -cp "$ROOT/vgpu-k8s-adapter/target/image/lib/*" dev.vgpu.k8s.VgpuK8sCommand "$@"
 }
 
+# The options are those of the Containerfile and of the Deployment.
 start_node_role() {
   ROLE[vgpu-node]=start_node_role
-  java_role vgpu-node node --node-name dra --kubelet "$WORK/kubelet" --cdi "$WORK/cdi" --slots 4 \
-    --metrics-port 0 ${GANG_CLAIMS:+"$GANG_CLAIMS"}
+  java_role vgpu-node '-Xmx96m -XX:TieredStopAtLevel=1' node --node-name dra --kubelet "$WORK/kubelet" \
+    --cdi "$WORK/cdi" --slots 4 --metrics-port 0 ${GANG_CLAIMS:+"$GANG_CLAIMS"}
 }
 
 start_extender() {
   ROLE[vgpu-scheduler]=start_extender
-  java_role vgpu-scheduler scheduler --port "$EXTENDER_PORT" --hold 20 ${GANG_CLAIMS:+"$GANG_CLAIMS"}
+  java_role vgpu-scheduler -Xmx1g scheduler --port "$EXTENDER_PORT" --hold 20 ${GANG_CLAIMS:+"$GANG_CLAIMS"}
 }
 
 extender_ready() {

@@ -1,7 +1,6 @@
 package dev.vgpu.k8s.scheduler;
 
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
-import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import java.time.Instant;
 import java.util.Collection;
 import java.util.Comparator;
@@ -150,14 +149,11 @@ final class ClaimReservation {
    *
    * @param waiting all pods that wait for devices
    * @param held all claims with devices that they keep
-   * @param slices all slices of the cluster
+   * @param gpus all GPUs of the cluster
    * @param now the time of day
    */
   Optional<HeldPlace> of(
-      Collection<Waiting> waiting,
-      Collection<Held> held,
-      Collection<ResourceSlice> slices,
-      Instant now) {
+      Collection<Waiting> waiting, Collection<Held> held, Collection<SliceGpu> gpus, Instant now) {
     if (last != null && last.isNow && last.hasDelayed) {
       delays.merge(last.owner.age.name, 1, Integer::sum);
     }
@@ -165,7 +161,7 @@ final class ClaimReservation {
     delays.keySet().retainAll(waiting.stream().map(one -> one.age.name).toList());
     List<Waiting> order = waiting.stream().sorted(Comparator.comparing(Waiting::age)).toList();
     for (Waiting one : order) {
-      Optional<HeldPlace> place = place(one, held, slices, now);
+      Optional<HeldPlace> place = place(one, held, gpus, now);
       if (place.isPresent()) {
         last = place.get();
         return place;
@@ -175,7 +171,7 @@ final class ClaimReservation {
   }
 
   private Optional<HeldPlace> place(
-      Waiting one, Collection<Held> all, Collection<ResourceSlice> slices, Instant now) {
+      Waiting one, Collection<Held> all, Collection<SliceGpu> gpus, Instant now) {
     List<Held> own = all.stream().filter(each -> each.age.equals(one.age)).toList();
     if (!own.isEmpty()) {
       delays.remove(one.age.name); // kube-scheduler finds devices for it
@@ -187,19 +183,19 @@ final class ClaimReservation {
             .toList();
     int low = 0;
     int high = order.size();
-    if (!without(order, high, own, slices).mayFit(one.missing)) {
+    if (!without(order, high, own, gpus).mayFit(one.missing)) {
       return Optional.empty();
     }
     // Find the smallest number of claims that must end: it gives the earliest time.
     while (low < high) {
       int middle = (low + high) >>> 1;
-      if (without(order, middle, own, slices).mayFit(one.missing)) {
+      if (without(order, middle, own, gpus).mayFit(one.missing)) {
         high = middle;
       } else {
         low = middle + 1;
       }
     }
-    ClaimTrial then = without(order, high, own, slices);
+    ClaimTrial then = without(order, high, own, gpus);
     if (!then.isComplete()) {
       return Optional.empty();
     }
@@ -212,8 +208,8 @@ final class ClaimReservation {
   }
 
   private static ClaimTrial without(
-      List<Held> order, int ended, List<Held> own, Collection<ResourceSlice> slices) {
-    ClaimTrial trial = new ClaimTrial(slices);
+      List<Held> order, int ended, List<Held> own, Collection<SliceGpu> gpus) {
+    ClaimTrial trial = new ClaimTrial(gpus);
     own.forEach(one -> trial.take(one.claim));
     order.subList(ended, order.size()).forEach(one -> trial.take(one.claim));
     return trial;

@@ -2,11 +2,8 @@ package dev.vgpu.k8s.scheduler;
 
 import dev.vgpu.k8s.Driver;
 import io.fabric8.kubernetes.api.model.Quantity;
-import io.fabric8.kubernetes.api.model.resource.v1.Device;
-import io.fabric8.kubernetes.api.model.resource.v1.DeviceCapacity;
 import io.fabric8.kubernetes.api.model.resource.v1.DeviceRequestAllocationResult;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
-import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
@@ -33,27 +30,14 @@ final class ClaimTrial {
   /**
    * Creates it with nothing taken.
    *
-   * @param slices all slices of the cluster
+   * @param gpus all GPUs of the cluster
    */
-  ClaimTrial(Collection<ResourceSlice> slices) {
-    for (ResourceSlice slice : slices) {
-      if (Driver.NAME.equals(slice.getSpec().getDriver()) && slice.getSpec().getDevices() != null) {
-        String pool = slice.getSpec().getPool().getName();
-        for (Device device : slice.getSpec().getDevices()) {
-          ClaimGpu gpu =
-              new ClaimGpu(
-                  capacity(device, Driver.SHARE),
-                  capacity(device, Driver.MEMORY),
-                  device.getTaints() != null && !device.getTaints().isEmpty());
-          pools.computeIfAbsent(pool, key -> new LinkedHashMap<>()).put(device.getName(), gpu);
-        }
-      }
+  ClaimTrial(Collection<SliceGpu> gpus) {
+    for (SliceGpu one : gpus) {
+      pools
+          .computeIfAbsent(one.pool(), key -> new LinkedHashMap<>())
+          .put(one.name(), new ClaimGpu(one.share(), one.memory(), one.isTainted()));
     }
-  }
-
-  private static long capacity(Device device, String name) {
-    DeviceCapacity capacity = device.getCapacity() == null ? null : device.getCapacity().get(name);
-    return capacity == null ? 0 : ClaimNeed.amount(capacity.getValue());
   }
 
   /** {@return whether all devices that claims have are known; otherwise nothing can be told} */

@@ -47,6 +47,7 @@ final class GangClaims {
   private final Duration hold;
   private final Sizes sizes;
   private final ClaimReservation reservation;
+  private final SliceGpu.Reader reader = new SliceGpu.Reader();
 
   /** By gang: the beginning of the attempt that gets twice the time. */
   private final Map<String, Instant> spared = new HashMap<>();
@@ -159,7 +160,8 @@ final class GangClaims {
     List<ResourceClaim> waiting =
         claims.stream().filter(one -> ClaimConditions.of(one) == ClaimConditions.WAITING).toList();
     KnownPods known = KnownPods.of(pods);
-    Optional<ClaimReservation.HeldPlace> place = place(claims, known, slices, now);
+    List<SliceGpu> gpus = reader.read(slices);
+    Optional<ClaimReservation.HeldPlace> place = place(claims, known, gpus, now);
     List<Verdict> verdicts = new ArrayList<>();
     if (waiting.isEmpty()) {
       spared.clear();
@@ -168,7 +170,7 @@ final class GangClaims {
       count(claims, known, groups);
       endLate(groups.values(), now);
       place.ifPresent(held -> endDelaying(held, known, groups, now));
-      endHopeless(claims, known, groups, new ClaimTrial(slices));
+      endHopeless(claims, known, groups, new ClaimTrial(gpus));
       waiting.forEach(claim -> verdict(claim, known, groups).ifPresent(verdicts::add));
     }
     last = new Decided(known, place);
@@ -240,10 +242,7 @@ final class GangClaims {
 
   /** {@return the place of the oldest pods that wait for devices} */
   private Optional<ClaimReservation.HeldPlace> place(
-      Collection<ResourceClaim> claims,
-      KnownPods known,
-      Collection<ResourceSlice> slices,
-      Instant now) {
+      Collection<ResourceClaim> claims, KnownPods known, List<SliceGpu> gpus, Instant now) {
     List<ClaimReservation.Waiting> waiting = waiting(claims, known);
     if (waiting.isEmpty()) {
       return Optional.empty();
@@ -254,7 +253,7 @@ final class GangClaims {
         held(claim, known, now).ifPresent(held::add);
       }
     }
-    return reservation.of(waiting, held, slices, now);
+    return reservation.of(waiting, held, gpus, now);
   }
 
   /**
