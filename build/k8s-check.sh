@@ -6,7 +6,7 @@ ASSET_NAMES='etcd kube-apiserver kube-scheduler kube-controller-manager'
 
 k8s_check_help() {
   cat <<EOF2
-Usage: ./vgpu k8s-check --assets DIR [--only NAME,...] [--keep DIR] [--json]
+Usage: ./vgpu k8s-check --assets DIR [--only NAME,...] [--image FILE] [--keep DIR] [--json]
 Start a Kubernetes control plane on loopback, install what is in vgpu-k8s-adapter/deploy, run vgpu-k8s under its service
 accounts over an emulated GPU, and check what users rely on. Nodes are objects, and no container runs on them; but a
 node with a kubelet and containerd runs what is installed and programs under virtual GPUs, if DIR has what it needs and
@@ -16,6 +16,8 @@ the caller is root. That node has mount and network namespaces of its own, and c
                         of 1.36 or newer; kubectl may be there too. Nothing is fetched. For the kubelet's node it has
                         ${KUBELET_NAMES// /, }.
       --only NAME,...   These scenarios alone. All need 'install'. Names: --only list
+      --image FILE      The image of the kubelet's node, as 'podman save' writes it. Default: one that is made of this
+                        machine's programs, with the command of the Containerfile.
       --keep DIR        Leave logs and state in DIR, which must be empty or not there.
       --json            Print one JSON object instead of the table.
   -h, --help            Show this help.
@@ -27,10 +29,10 @@ Exit codes: 0 all passed, 1 a scenario failed, 2 wrong usage, 69 a program is mi
 EOF2
 }
 
-# Sets ASSETS, ONLY, WORK, KEPT and AS_JSON from the command's arguments.
+# Sets ASSETS, ONLY, IMAGE, WORK, KEPT and AS_JSON from the command's arguments.
 k8s_check_options() {
   local kept='' name
-  ASSETS='' ONLY='' AS_JSON=''
+  ASSETS='' ONLY='' IMAGE='' AS_JSON=''
   while [ $# -gt 0 ]; do
     case $1 in
       -h | --help)
@@ -38,16 +40,17 @@ k8s_check_options() {
         exit 0
         ;;
       --json) AS_JSON=1 ;;
-      --assets=* | --only=* | --keep=*)
+      --assets=* | --only=* | --image=* | --keep=*)
         name=${1%%=*}
         set -- "$name" "${1#*=}" "${@:2}"
         continue
         ;;
-      --assets | --only | --keep)
+      --assets | --only | --image | --keep)
         [ -n "${2-}" ] || die 2 "$1 needs a value"
         case $1 in
           --assets) ASSETS=$2 ;;
           --only) ONLY=${2//,/ } ;;
+          --image) IMAGE=$2 ;;
           --keep) kept=$2 ;;
         esac
         shift
@@ -70,6 +73,10 @@ k8s_check_options() {
   cd "$START" || exit 1
   [ -d "$ASSETS" ] || die 2 "--assets: there is no directory $ASSETS"
   ASSETS=$(cd -P "$ASSETS" && pwd) || exit 1
+  if [ -n "$IMAGE" ]; then
+    name=$(readlink -e "$IMAGE") || die 2 "--image: there is no file $IMAGE"
+    IMAGE=$name
+  fi
   make_work "$kept"
 }
 

@@ -8,6 +8,7 @@
 KUBELET_NAMES='kubelet containerd containerd-shim-runc-v2 ctr runc bridge host-local loopback'
 SERVICE_ADDRESS=10.96.0.1
 NODE_CGROUP=vgpu-k8s-check
+VGPU_IMAGE=docker.io/library/vgpu-k8s:latest
 KUBELET_CONTROLLERS=daemonset-controller,root-ca-certificate-publisher-controller
 
 # The kubelet's programs that are missing; empty if all are there.
@@ -92,11 +93,23 @@ make_images() {
   copy_program "$root" "$ROOT/samples/cuda-programs/target/programs/spin" &&
     mv "$root$ROOT/samples/cuda-programs/target/programs/spin" "$root/usr/bin/spin" || return 1
   image docker.io/library/debian:bookworm-slim "$root" "$path,\"Cmd\":[\"sleep\",\"infinity\"]" || return 1
-  "$JDK/bin/jlink" --strip-debug --no-header-files --no-man-pages --compress=2 --output "$root/opt/java" --add-modules \
+  if [ -n "$IMAGE" ]; then
+    import_image
+    return
+  fi
+  "$JDK/bin/jlink" --strip-java-debug-attributes --no-header-files --no-man-pages --compress=2 \
+    --output "$root/opt/java" --add-modules \
     "$(sed -n 's/^ *\(java\.base,[^ ]*\)$/\1/p' "$ROOT/vgpu-k8s-adapter/Containerfile")" &&
     copy_libraries "$root" && mkdir -p "$root/opt/vgpu" &&
     cp -R "$ROOT/vgpu-k8s-adapter/target/image/lib" "$root/opt/vgpu/lib" || return 1
-  image docker.io/library/vgpu-k8s:latest "$root" "$path,\"Entrypoint\":$(entry_point)"
+  image $VGPU_IMAGE "$root" "$path,\"Entrypoint\":$(entry_point)"
+}
+
+# The image of --image gets the name that the manifests use.
+import_image() {
+  local ctr="$ASSETS/ctr -a /run/containerd/containerd.sock -n k8s.io images" name
+  $ctr import --local "$IMAGE" && name=$($ctr list -q | grep 'vgpu-k8s:latest$' | head -n 1) || return 1
+  [ "$name" = $VGPU_IMAGE ] || $ctr tag "$name" $VGPU_IMAGE
 }
 
 # What the runtime in ROOT/opt/java needs of this machine.
