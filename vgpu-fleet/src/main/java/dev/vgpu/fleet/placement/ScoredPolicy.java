@@ -24,7 +24,7 @@ final class ScoredPolicy implements PlacementPolicy {
   private static final int MOST_SHAPES = 512;
 
   /** With at most this many distinct states, a decision computes all unknown costs. */
-  private static final int FEW_STATES = 2000;
+  private static final int FEW_STATES = 850;
 
   private static final float NOWHERE = Float.POSITIVE_INFINITY;
 
