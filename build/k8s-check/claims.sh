@@ -178,10 +178,20 @@ slice_is() {
 }
 
 scenario_gang_claims() {
+  with_gang_claims both_ways_of_gangs
+}
+
+both_ways_of_gangs() {
+  gangs_with_claims && clear_up && gangs_in_turns && may_all
+}
+
+# with_gang_claims COMMAND: runs it while deploy/gang-claims is installed and both roles run with --gang-claims.
+with_gang_claims() {
   local said failed=1
   said=$(k apply --validate=strict -k "$DEPLOY/gang-claims" 2>&1) || fail "$said" || return 1
-  conditions on && gangs_with_claims && clear_up && gangs_in_turns && may_all && failed=0
+  conditions on && "$1" && failed=0
   said=$REASON
+  stop vgpu-scheduler # it would write what is cleared up
   k delete clusterrole,clusterrolebinding vgpu-gang-claims >"$WORK/last" 2>&1
   clear_up
   REASON=''

@@ -88,7 +88,6 @@ holds_a_place() {
 }
 
 asks_about_a_thousand() {
-  wide_nodes | make && wide_slices | make && conditions on || return 1
   questions filter '"annotations": {"vgpu.dev/share": "50", "vgpu.dev/memory": "4Gi"}}, "spec": {"containers": [
     {"name": "main", "resources": {"limits": {"vgpu.dev/slot": "1"}}}]}'
   NOTE=$(ask filter) && answered '"NodeNames":\["wide-[0-9]*"\]' || return 1
@@ -105,17 +104,10 @@ asks_about_a_thousand() {
 # How long the extender's answers about 1,000 nodes take: which of them a pod gets, and which nodes' devices claims may
 # get beside an older pod that waits.
 scenario_thousand() {
-  local said failed=1
-  said=$(k apply --validate=strict -k "$DEPLOY/gang-claims" 2>&1) || fail "$said" || return 1
-  asks_about_a_thousand && failed=0
-  said=$REASON
-  stop vgpu-scheduler # it would write places for pods that are not there
+  local failed=1
+  wide_nodes | make && wide_slices | make || return 1
+  with_gang_claims asks_about_a_thousand && failed=0
   k delete --raw '/api/v1/nodes?labelSelector=wide' >"$WORK/last" 2>&1
   k delete --raw '/apis/resource.k8s.io/v1/resourceslices?labelSelector=wide' >"$WORK/last" 2>&1
-  k delete clusterrole,clusterrolebinding vgpu-gang-claims >"$WORK/last" 2>&1
-  clear_up
-  REASON=''
-  conditions off || failed=1
-  REASON=${said:-$REASON}
   return $failed
 }

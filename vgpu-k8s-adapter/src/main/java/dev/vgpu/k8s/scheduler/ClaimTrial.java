@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * fits nowhere, because of selectors, or of the node. What does not fit here fits nowhere.
  *
  * <p>Claims of gangs that may have to give their devices back count as <i>held</i>: others may plan
- * with these devices, and prefer those that nobody holds. Confined to one thread.
+ * with these devices, and prefer those that nobody holds. Confined to one thread while it changes.
  */
 final class ClaimTrial {
   /** By pool and name. */
