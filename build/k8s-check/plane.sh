@@ -127,9 +127,12 @@ ready() {
 }
 
 start_scheduler() {
+  local to="urlPrefix: http://${EXTENDER-127.0.0.1:$EXTENDER_PORT}"
+  [ -z "${EXTENDER_TLS-}" ] || to="${to/http/https}\\n    enableHTTPS: true\\n    tlsConfig: {certFile: $WORK/crt,
+    keyFile: $WORK/key, caFile: $WORK/crt}"
   # The one that is published, with this extender's address, and a way to the API server.
   cat "$DEPLOY/scheduler/kube-scheduler-config.yaml" "$DEPLOY/gang-claims/kube-scheduler-extender.yaml" |
-    sed -e "s|urlPrefix: .*|urlPrefix: http://${EXTENDER-127.0.0.1:$EXTENDER_PORT}|" >"$WORK/scheduler.yaml"
+    sed -e "s|urlPrefix: .*|${to//$'\n'/ }|" >"$WORK/scheduler.yaml"
   printf 'clientConnection: {kubeconfig: %s}\nleaderElection: {leaderElect: false}\n' "$WORK/kube-scheduler" \
     >>"$WORK/scheduler.yaml"
   start kube-scheduler "$ASSETS/kube-scheduler" --config "$WORK/scheduler.yaml" --secure-port 0
@@ -197,9 +200,10 @@ start_node_role() {
 
 start_extender() {
   ROLE[vgpu-scheduler]=start_extender
-  java_role vgpu-scheduler -Xmx1g scheduler --port "$EXTENDER_PORT" --hold 20 ${GANG_CLAIMS:+"$GANG_CLAIMS"}
+  java_role vgpu-scheduler -Xmx1g scheduler --port "$EXTENDER_PORT" --hold 20 ${GANG_CLAIMS:+"$GANG_CLAIMS"} \
+    ${EXTENDER_TLS:+--tls-certificate "$WORK/crt" --tls-key "$WORK/key" --client-ca "$WORK/crt"}
 }
 
 extender_ready() {
-  curl -sf "http://127.0.0.1:$EXTENDER_PORT/readyz"
+  curl -sfk "http${EXTENDER_TLS:+s}://127.0.0.1:$EXTENDER_PORT/readyz"
 }

@@ -50,13 +50,28 @@ wide_device() {
   printf 'allowMultipleAllocations: true, capacity: {share: {value: "100"}, memory: {value: 40Gi}}'
 }
 
-# questions VERB SPEC: what kube-scheduler asks about pods that might use each wide node. SPEC is the end of a pod.
+# asked_pods SPEC: creates ASKED pods that kube-scheduler leaves alone; made-N is the API server's answer. SPEC is the end
+# of a pod.
+asked_pods() {
+  local i token api="https://127.0.0.1:$API_PORT/api/v1/namespaces/default/pods"
+  token=$(sed -n 's/,admin,.*//p' "$WORK/tokens")
+  for ((i = 0; i < ASKED; i++)); do
+    printf '{"metadata": {"name": "asked-%s", "labels": {"asked": ""}, %s}' $i "$1" >"$WORK/asked-$i"
+    [ $i -eq 0 ] || echo next
+    printf 'url = "%s"\ncacert = "%s"\ndata = "@%s/asked-%s"\noutput = "%s/made-%s"\nfail\nsilent\n' \
+      "$api" "$WORK/crt" "$WORK" $i "$WORK" $i
+    printf 'header = "Content-Type: application/json"\nheader = "Authorization: Bearer %s"\n' "$token"
+  done >"$WORK/asks"
+  curl -K "$WORK/asks" || fail "a pod cannot be created: $(cut -c 1-200 "$WORK/made-0")"
+}
+
+# questions VERB POD: what kube-scheduler asks about pods that might use each wide node. POD is a file; N in its name is
+# the question's number.
 questions() {
   local i nodes=''
   for ((i = 0; i < WIDE; i++)); do nodes="$nodes${nodes:+,}\"wide-$i\""; done
   for ((i = 0; i < ASKED; i++)); do
-    printf '{"Pod": {"metadata": {"name": "asked-%s", "namespace": "default", "uid": "%s-%s", %s}, "NodeNames": [%s]}' \
-      $i "$1" $i "$2" "$nodes" >"$WORK/asked-$i"
+    printf '{"Pod": %s, "NodeNames": [%s]}' "$(<"${2//N/$i}")" "$nodes" >"$WORK/asked-$i"
     [ $i -eq 0 ] || echo next
     printf 'url = "http://127.0.0.1:%s/%s"\ndata = "@%s/asked-%s"\n' "$EXTENDER_PORT" "$1" "$WORK" $i
     printf 'output = "%s/answer-%s"\nfail\nsilent\nwrite-out = "%%{time_total}\\n"\n' "$WORK" $i
@@ -88,15 +103,18 @@ holds_a_place() {
 }
 
 asks_about_a_thousand() {
-  questions filter '"annotations": {"vgpu.dev/share": "50", "vgpu.dev/memory": "4Gi"}}, "spec": {"containers": [
-    {"name": "main", "resources": {"limits": {"vgpu.dev/slot": "1"}}}]}'
+  asked_pods '"annotations": {"vgpu.dev/share": "50", "vgpu.dev/memory": "4Gi"}}, "spec": {"schedulerName": "nobody",
+    "containers": [{"name": "main", "image": "none", "resources": {"limits": {"vgpu.dev/slot": "1"}}}]}}' || return 1
+  questions filter "$WORK/made-N"
   NOTE=$(ask filter) && answered '"NodeNames":\["wide-[0-9]*"\]' || return 1
+  k delete --raw '/api/v1/namespaces/default/pods?labelSelector=asked&gracePeriodSeconds=0' >"$WORK/last" 2>&1
   # It fits on the first node alone, as far as the slices tell, and no node has what it selects.
   claim large 'share: 100' | sed 's/exactly: {/&count: 8, /' | make || return 1
   user large large | sed 's/^spec:/&\n  nodeSelector: {a: b}/' | make || return 1
   claim young 'share: 50, memory: 4Gi' | make || return 1
-  questions filter-claims '"labels": {}}, "spec": {"containers": [{"name": "main"}],
-    "resourceClaims": [{"name": "gpu", "resourceClaimName": "young"}]}'
+  user young young | sed 's/^spec:/&\n  schedulerName: nobody/' | make || return 1
+  k get pod young -o json >"$WORK/young" || return 1
+  questions filter-claims "$WORK/young"
   until_true 30 holds_a_place || fail "no GPUs are held for the older pod" || return 1
   NOTE="$NOTE. $(ask filter-claims)" && answered '"wide-0":"its GPUs are held'
 }

@@ -5,7 +5,7 @@
 
 SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class gpu-lost node-annotation'
 SCENARIOS="$SCENARIOS accounts node-policy slots slots-refused slots-several annotations gang gang-queue pod-group"
-SCENARIOS="$SCENARIOS gang-claims eviction eviction-refused names extender-killed api-server-away show many thousand"
+SCENARIOS="$SCENARIOS gang-claims eviction eviction-refused names extender-killed extender-tls api-server-away show many thousand"
 SCENARIOS="$SCENARIOS kubelet-daemon-set kubelet-claims kubelet-shares kubelet-prepare kubelet-several kubelet-killed"
 SCENARIOS="$SCENARIOS kubelet-restarted kubelet-health kubelet-slots kubelet-scheduler kubelet-gang"
 
@@ -418,6 +418,32 @@ scenario_extender_killed() {
   says k-5 'no room now'
 }
 
+# The extender and kube-scheduler know each other by certificates, and others are answered nothing.
+scenario_extender_tls() {
+  local failed=1
+  EXTENDER_TLS=yes
+  stop vgpu-scheduler
+  start_extender
+  stop kube-scheduler
+  start_scheduler
+  knows_its_clients && failed=0
+  EXTENDER_TLS=''
+  stop vgpu-scheduler
+  start_extender
+  stop kube-scheduler
+  start_scheduler
+  until_true 90 extender_ready || fail "$(last_line vgpu-scheduler)" || return 1
+  return $failed
+}
+
+knows_its_clients() {
+  local status
+  until_true 90 extender_ready || fail "$(last_line vgpu-scheduler)" || return 1
+  slot known 30 4Gi | make && bound 60 known || return 1
+  status=$(curl -sk -o /dev/null -w '%{http_code}' -d '{}' "https://127.0.0.1:$EXTENDER_PORT/filter")
+  [ "$status" = 403 ] || fail "a client without a certificate gets $status"
+}
+
 # The API server is away while pods go; watches begin anew, since it remembers nothing of before.
 scenario_api_server_away() {
   local other
@@ -436,10 +462,13 @@ scenario_api_server_away() {
 }
 
 scenario_show() {
-  { slot shown 25 2Gi && slot asking 101 2Gi; } | make && bound 30 shown && says asking 'asked 101' || return 1
-  KUBECONFIG=$WORK/admin "$JDK/bin/java" -cp "$ROOT/vgpu-k8s-adapter/target/image/lib/*" \
-    dev.vgpu.k8s.VgpuK8sCommand show >"$WORK/last" 2>&1 || fail "$(tail -n 1 "$WORK/last")" || return 1
+  { slot shown 25 2Gi && slot asking 101 2Gi && claim third 'share: 30, memory: 1Gi' && user third third; } | make &&
+    bound 30 shown third && says asking 'asked 101' || return 1
+  KUBECONFIG=$WORK/admin JAVA_HOME=$JDK "$ROOT/vgpu-k8s-adapter/target/image/bin/kubectl-vgpu" >"$WORK/last" 2>&1 ||
+    fail "$(tail -n 1 "$WORK/last")" || return 1
   grep -q 'rack-[ab] .*default/shown .* 25% .* GPU-[ab][01]' "$WORK/last" || fail "it prints: $(cat "$WORK/last")" ||
     return 1
+  grep -q 'dra .*default/third .*claim third .* 30% .* 1GiB .* fixed-share .* gpu-' "$WORK/last" ||
+    fail "it prints: $(cat "$WORK/last")" || return 1
   grep -q 'default/asking .*asked 101' "$WORK/last" || fail "it prints: $(cat "$WORK/last")"
 }

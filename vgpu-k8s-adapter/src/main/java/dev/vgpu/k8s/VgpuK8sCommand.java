@@ -3,11 +3,14 @@ package dev.vgpu.k8s;
 import dev.vgpu.k8s.node.NodeRole;
 import dev.vgpu.k8s.scheduler.SchedulerRole;
 import dev.vgpu.k8s.scheduler.ShowCommand;
+import io.fabric8.kubernetes.client.KubernetesClientException;
+import java.io.IOException;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ParseResult;
 import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 
@@ -48,7 +51,29 @@ public final class VgpuK8sCommand implements Runnable {
         .addSubcommand(new SchedulerRole())
         .addSubcommand(new ShowCommand())
         .setCaseInsensitiveEnumValuesAllowed(true)
+        .setExecutionExceptionHandler(VgpuK8sCommand::explain)
         .setUsageHelpAutoWidth(true);
+  }
+
+  /** One line says what the cluster or a setting refuses; anything else needs the stack. */
+  private static int explain(Exception e, CommandLine command, ParseResult parsed)
+      throws Exception {
+    if (e instanceof KubernetesClientException
+        || e instanceof IOException
+        || e instanceof IllegalArgumentException) {
+      command.getErr().println("vgpu-k8s: " + reason(e));
+      return command.getCommandSpec().exitCodeOnExecutionException();
+    }
+    throw e;
+  }
+
+  /** {@return the message, and that of the cause if it says more} */
+  private static String reason(Throwable e) {
+    String text = String.valueOf(e.getMessage());
+    Throwable cause = e.getCause();
+    return cause == null || cause.getMessage() == null || text.contains(cause.getMessage())
+        ? text
+        : text + ": " + reason(cause);
   }
 
   /** Fails: a role is required. */

@@ -82,7 +82,7 @@ public final class NodeAgent implements AutoCloseable {
             asking));
     ContainerMetrics metrics =
         new ContainerMetrics(pool, holdings, new ContainersOf(api, owners), settings.node());
-    http = open(HttpEndpoint.open(settings.metricsPort(), threads.executor(), metrics::text));
+    http = open(HttpEndpoint.open(settings.metricsPort(), metrics::text));
   }
 
   /** A slot is wanted while its resource is offered: then the device plugin looks after it. */

@@ -6,6 +6,7 @@ import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.informers.ResourceEventHandler;
 import io.fabric8.kubernetes.client.informers.SharedIndexInformer;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.DoubleSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -53,6 +54,29 @@ final class ClusterWatch implements AutoCloseable {
   /** {@return all pods of the cluster; none while it follows nothing} */
   synchronized List<Pod> pods() {
     return pods == null ? List.of() : pods.getStore().list();
+  }
+
+  /**
+   * {@return a pod as it was last seen, or otherwise as the API server says now} Empty if there is
+   * none, or one with another UID.
+   *
+   * @throws io.fabric8.kubernetes.client.KubernetesClientException if the API server does not
+   *     answer
+   */
+  Optional<Pod> find(String namespace, String name, String uid) {
+    return seen(namespace + "/" + name)
+        .filter(pod -> pod.getMetadata().getUid().equals(uid))
+        .or(
+            () ->
+                name.isEmpty()
+                    ? Optional.empty()
+                    : Optional.ofNullable(
+                        client.pods().inNamespace(namespace).withName(name).get()))
+        .filter(pod -> pod.getMetadata().getUid().equals(uid));
+  }
+
+  private synchronized Optional<Pod> seen(String key) {
+    return pods == null ? Optional.empty() : Optional.ofNullable(pods.getStore().getByKey(key));
   }
 
   @Override

@@ -5,43 +5,62 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import com.sun.net.httpserver.HttpsExchange;
 import dev.vgpu.k8s.http.HttpServers;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.net.HttpURLConnection;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
+import java.util.Optional;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.Semaphore;
 import java.util.function.BooleanSupplier;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLPeerUnverifiedException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Serves the extender over HTTP: {@code /filter}, {@code /filter-claims}, {@code /prioritize},
  * {@code /bind}, and {@code /readyz}. A process that is not the leader answers 503 to all of them.
- * Must be closed.
+ * With TLS, clients without a certificate that it trusts may ask only whether it is ready. Must be
+ * closed.
  */
 final class ExtenderServer implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(ExtenderServer.class);
   private static final ObjectMapper JSON = new ObjectMapper();
-  private static final int MOST_BYTES = 64 << 20;
+
+  /** A pod has at most 1.5 MiB in etcd; beside it are the names of at most 5,000 nodes. */
+  private static final int MOST_BYTES = 4 << 20;
+
+  private static final int MOST_BODIES = 16;
 
   private final HttpServer server;
   private final ExecutorService threads = Executors.newCachedThreadPool();
+
+  /** Bounds the memory of requests that are being read. */
+  private final Semaphore bodies = new Semaphore(MOST_BODIES);
+
   private final BooleanSupplier leads;
 
   /**
    * Starts serving.
    *
    * @param address where to listen; port 0 selects a free one
+   * @param tls with which certificates; HTTP without
    * @param service answers the requests
    * @param leads whether this process is the leader now
    */
-  ExtenderServer(InetSocketAddress address, ExtenderService service, BooleanSupplier leads)
+  ExtenderServer(
+      InetSocketAddress address,
+      Optional<SSLContext> tls,
+      ExtenderService service,
+      BooleanSupplier leads)
       throws IOException {
     this.leads = leads;
-    server = HttpServers.open(address);
+    server = tls.isPresent() ? HttpServers.open(address, tls.get()) : HttpServers.open(address);
     server.setExecutor(threads);
     serve("/filter", service::filter);
     serve("/filter-claims", service::filterClaims);
@@ -81,16 +100,17 @@ final class ExtenderServer implements AutoCloseable {
   }
 
   private void answer(HttpExchange exchange, Question question) throws IOException {
-    byte[] body = exchange.getRequestBody().readNBytes(MOST_BYTES);
+    if (!isKnown(exchange)) {
+      reply(exchange, HttpURLConnection.HTTP_FORBIDDEN, "a client certificate is needed");
+      return;
+    }
     if (!leads.getAsBoolean()) {
       reply(exchange, HttpURLConnection.HTTP_UNAVAILABLE, "another one leads");
       return;
     }
     try {
-      reply(
-          exchange,
-          HttpURLConnection.HTTP_OK,
-          JSON.writeValueAsString(question.answer(JSON.readTree(body))));
+      JsonNode asked = read(exchange);
+      reply(exchange, HttpURLConnection.HTTP_OK, JSON.writeValueAsString(question.answer(asked)));
     } catch (JsonProcessingException e) {
       reply(
           exchange,
@@ -102,6 +122,28 @@ final class ExtenderServer implements AutoCloseable {
     } catch (RuntimeException e) {
       LOG.error("{} failed", exchange.getRequestURI(), e);
       reply(exchange, HttpURLConnection.HTTP_INTERNAL_ERROR, String.valueOf(e.getMessage()));
+    }
+  }
+
+  /** {@return what is asked} A body that is too long is cut, and then no JSON. */
+  private JsonNode read(HttpExchange exchange) throws IOException, InterruptedException {
+    bodies.acquire();
+    try {
+      return JSON.readTree(exchange.getRequestBody().readNBytes(MOST_BYTES));
+    } finally {
+      bodies.release();
+    }
+  }
+
+  /** {@return whether a client may ask: with TLS, only if its certificate is trusted} */
+  private static boolean isKnown(HttpExchange exchange) {
+    if (!(exchange instanceof HttpsExchange secure)) {
+      return true;
+    }
+    try {
+      return secure.getSSLSession().getPeerCertificates().length > 0;
+    } catch (SSLPeerUnverifiedException e) {
+      return false;
     }
   }
 

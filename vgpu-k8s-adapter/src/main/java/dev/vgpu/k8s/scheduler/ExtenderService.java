@@ -1,8 +1,6 @@
 package dev.vgpu.k8s.scheduler;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -27,12 +25,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Answers the requests of the extender protocol, with the protocol's JSON as input and output. Safe
- * for use by several threads; {@link #bind} waits for the rest of a gang.
+ * Answers the requests of the extender protocol, with the protocol's JSON as input and output. A
+ * pod in a question only names the pod: anybody can write a question. Safe for use by several
+ * threads; {@link #bind} waits for the rest of a gang.
  */
 final class ExtenderService {
   private static final Logger LOG = LoggerFactory.getLogger(ExtenderService.class);
-  private static final ObjectMapper JSON = new ObjectMapper();
   private static final int BEST = 10;
   private static final String NEEDED =
       "Pod and NodeNames are needed: set nodeCacheCapable of the extender";
@@ -43,6 +41,13 @@ final class ExtenderService {
   private final DoubleSupplier clockS;
   private final Duration hold;
   private final ClaimFilter claims;
+  private final Pods pods;
+
+  /** Finds pods. */
+  interface Pods {
+    /** {@return the pod as the API has it; empty if it has no such pod, or one with another UID} */
+    Optional<Pod> find(String namespace, String name, String uid);
+  }
 
   /** Says which nodes' devices a pod's claims may not get now. */
   interface ClaimFilter {
@@ -59,6 +64,7 @@ final class ExtenderService {
    * @param clockS the time in seconds
    * @param hold how long a bind waits for the rest of its gang
    * @param claims keeps devices for others
+   * @param pods the API's pods: what a question says of a pod is not believed
    */
   ExtenderService(
       PodLine line,
@@ -66,13 +72,15 @@ final class ExtenderService {
       Executor writers,
       DoubleSupplier clockS,
       Duration hold,
-      ClaimFilter claims) {
+      ClaimFilter claims,
+      Pods pods) {
     this.line = line;
     this.cluster = cluster;
     this.writers = writers;
     this.clockS = clockS;
     this.hold = hold;
     this.claims = claims;
+    this.pods = pods;
   }
 
   /**
@@ -81,26 +89,42 @@ final class ExtenderService {
    * @param pod the pod
    * @param nodes the names of the nodes that are left
    */
-  private record Candidates(Pod pod, Set<String> nodes) {
-    /** {@return what is asked; empty if a part is missing} */
-    static Optional<Candidates> of(JsonNode args) throws JsonProcessingException {
-      Pod pod = JSON.treeToValue(args.path("Pod"), Pod.class);
-      JsonNode names = args.path("NodeNames");
-      if (pod == null || pod.getMetadata() == null || pod.getSpec() == null || !names.isArray()) {
-        return Optional.empty();
-      }
-      Set<String> nodes = new LinkedHashSet<>();
-      names.forEach(name -> nodes.add(name.asText()));
-      return Optional.of(new Candidates(pod, nodes));
+  private record Candidates(Pod pod, Set<String> nodes) {}
+
+  /** {@return what is asked; otherwise adds the error to the answer} */
+  private Optional<Candidates> candidates(JsonNode args, ObjectNode result) {
+    JsonNode meta = args.path("Pod").path("metadata");
+    JsonNode names = args.path("NodeNames");
+    if (meta.isMissingNode() || !names.isArray()) {
+      result.put("Error", NEEDED);
+      return Optional.empty();
     }
+    Optional<Pod> pod;
+    try {
+      pod =
+          pods.find(
+              meta.path("namespace").asText(),
+              meta.path("name").asText(),
+              meta.path("uid").asText());
+    } catch (KubernetesClientException e) {
+      result.put("Error", "the pod cannot be read: " + e.getMessage());
+      return Optional.empty();
+    }
+    if (pod.isEmpty()) {
+      result.put("Error", "the API server has no such pod");
+      return Optional.empty();
+    }
+    Set<String> nodes = new LinkedHashSet<>();
+    names.forEach(name -> nodes.add(name.asText()));
+    return Optional.of(new Candidates(pod.get(), nodes));
   }
 
   /** {@return the nodes that the pod may use} */
-  JsonNode filter(JsonNode args) throws JsonProcessingException {
+  JsonNode filter(JsonNode args) {
     ObjectNode result = JsonNodeFactory.instance.objectNode();
-    Optional<Candidates> asked = Candidates.of(args);
+    Optional<Candidates> asked = candidates(args, result);
     if (asked.isEmpty()) {
-      return result.put("Error", NEEDED);
+      return result;
     }
     Pod pod = asked.get().pod;
     Set<String> listed = asked.get().nodes;
@@ -128,11 +152,11 @@ final class ExtenderService {
    * {@return the nodes whose devices a pod's claims may get} The answer for pods without such
    * claims is all nodes.
    */
-  JsonNode filterClaims(JsonNode args) throws JsonProcessingException {
+  JsonNode filterClaims(JsonNode args) {
     ObjectNode result = JsonNodeFactory.instance.objectNode();
-    Optional<Candidates> asked = Candidates.of(args);
+    Optional<Candidates> asked = candidates(args, result);
     if (asked.isEmpty()) {
-      return result.put("Error", NEEDED);
+      return result;
     }
     Set<String> listed = asked.get().nodes;
     Map<String, String> refusals = claims.refusals(asked.get().pod, listed);

@@ -1,5 +1,6 @@
 package dev.vgpu.k8s.scheduler;
 
+import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.fabric8.kubernetes.client.extended.leaderelection.resourcelock.Lock;
@@ -8,10 +9,12 @@ import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.time.ZonedDateTime;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.function.DoubleSupplier;
 import java.util.function.Supplier;
+import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -63,20 +66,31 @@ final class Scheduler implements AutoCloseable {
     claims = options.hasGangClaims() ? new ClaimWatch(reads, cluster, options.hold(), wall) : null;
     ExtenderService.ClaimFilter filter =
         claims == null ? (pod, nodes) -> Map.of() : claims::refusals;
-    service = new ExtenderService(line, cluster, writers, clockS, options.hold(), filter);
+    service =
+        new ExtenderService(line, cluster, writers, clockS, options.hold(), filter, this::find);
     watch = new ClusterWatch(reads, line, service, clockS);
-    server = new ExtenderServer(options.address(), service, this::leads);
+    server = new ExtenderServer(options.address(), options.tls(), service, this::leads);
   }
 
   /**
    * What a user may choose. Immutable.
    *
    * @param address where the extender listens
+   * @param tls the certificates of the extender and of those who may ask it; empty: anybody may
    * @param hold how long a bind waits for the rest of its gang
    * @param policy the placement policy's name
    * @param hasGangClaims whether it also decides when pods with claims may be bound
    */
-  record Options(InetSocketAddress address, Duration hold, String policy, boolean hasGangClaims) {}
+  record Options(
+      InetSocketAddress address,
+      Optional<SSLContext> tls,
+      Duration hold,
+      String policy,
+      boolean hasGangClaims) {}
+
+  private Optional<Pod> find(String namespace, String name, String uid) {
+    return watch.find(namespace, name, uid);
+  }
 
   /** {@return the port on which it listens} */
   int port() {

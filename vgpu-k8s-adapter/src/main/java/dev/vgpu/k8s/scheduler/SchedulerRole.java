@@ -1,6 +1,7 @@
 package dev.vgpu.k8s.scheduler;
 
 import dev.vgpu.fleet.placement.Policies;
+import dev.vgpu.k8s.http.TlsFiles;
 import dev.vgpu.k8s.time.NanoClock;
 import io.fabric8.kubernetes.client.Config;
 import io.fabric8.kubernetes.client.ConfigBuilder;
@@ -9,7 +10,9 @@ import io.fabric8.kubernetes.client.KubernetesClientBuilder;
 import io.fabric8.kubernetes.client.extended.leaderelection.resourcelock.LeaseLock;
 import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
@@ -17,8 +20,11 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
+import javax.net.ssl.SSLContext;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -63,6 +69,36 @@ public final class SchedulerRole implements Callable<Integer> {
               + " (default: no).")
   private boolean hasGangClaims;
 
+  @ArgGroup(exclusive = false)
+  private @Nullable TlsOptions tls;
+
+  /** All of them are given, or none. */
+  private static final class TlsOptions {
+    @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
+    @Option(
+        names = "--tls-certificate",
+        required = true,
+        paramLabel = "FILE",
+        description = "Serve HTTPS with this certificate (PEM; default: HTTP).")
+    private Path certificate;
+
+    @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
+    @Option(
+        names = "--tls-key",
+        required = true,
+        paramLabel = "FILE",
+        description = "The certificate's key (PEM).")
+    private Path key;
+
+    @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
+    @Option(
+        names = "--client-ca",
+        required = true,
+        paramLabel = "FILE",
+        description = "Answer only clients with a certificate of this authority (PEM).")
+    private Path clientAuthority;
+  }
+
   /** Used by picocli, which then sets the options. */
   public SchedulerRole() {}
 
@@ -98,7 +134,11 @@ public final class SchedulerRole implements Callable<Integer> {
             writes,
             new LeaseLock(namespace, LEASE, identity),
             new Scheduler.Options(
-                new InetSocketAddress(port), Duration.ofSeconds(holdS), policy, hasGangClaims),
+                new InetSocketAddress(port),
+                certificates(),
+                Duration.ofSeconds(holdS),
+                policy,
+                hasGangClaims),
             NanoClock.seconds(),
             NanoClock::wall)) {
       LOG.info("serves on port {} as {}", scheduler.port(), identity);
@@ -126,6 +166,12 @@ public final class SchedulerRole implements Callable<Integer> {
       elections.shutdownNow();
       ticks.shutdownNow();
     }
+  }
+
+  private Optional<SSLContext> certificates() throws IOException {
+    return tls == null
+        ? Optional.empty()
+        : Optional.of(new TlsFiles(tls.certificate, tls.key, tls.clientAuthority).read());
   }
 
   /** {@return whether it may go on; not if another one leads now, or it has failed} */

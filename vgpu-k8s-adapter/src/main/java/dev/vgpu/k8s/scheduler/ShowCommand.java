@@ -1,137 +1,116 @@
 package dev.vgpu.k8s.scheduler;
 
-import dev.vgpu.k8s.names.PodRefusedException;
-import dev.vgpu.k8s.names.PodRequest;
-import dev.vgpu.k8s.names.PodRequests;
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import io.fabric8.kubernetes.api.model.Pod;
-import io.fabric8.kubernetes.api.model.PodCondition;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientBuilder;
+import io.fabric8.kubernetes.client.KubernetesClientException;
 import java.io.PrintWriter;
-import java.math.BigDecimal;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
-import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /** {@code kubectl vgpu}: which pods hold which GPUs on which node, and why others wait. */
 @Command(
     name = "show",
-    description = "Show which pods hold what on which node, and why others wait (kubectl vgpu).")
+    description =
+        "Show which pods hold what on which node, and why others wait (kubectl vgpu). Uses the"
+            + " current context of $KUBECONFIG, or of ~/.kube/config.")
 public final class ShowCommand implements Callable<Integer> {
-  private static final String FORM = "%-24s %-32s %-10s %5s %9s %-12s %-8s %s";
-
   @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
   @Spec
   private CommandSpec spec;
+
+  @Option(
+      names = {"-n", "--namespace"},
+      paramLabel = "NAME",
+      description = "Only pods of this namespace. Default: all.")
+  private String namespace = "";
+
+  @Option(names = "--json", description = "Print a JSON list with an object for each row.")
+  private boolean isJson;
 
   /** Used by picocli, which then sets the options. */
   public ShowCommand() {}
 
   @Override
-  public Integer call() {
-    try (KubernetesClient client = new KubernetesClientBuilder().build()) {
-      PrintWriter out = spec.commandLine().getOut();
-      lines(client.pods().inAnyNamespace().list().getItems()).forEach(out::println);
-      out.flush();
+  public Integer call() throws JsonProcessingException {
+    PrintWriter out = spec.commandLine().getOut();
+    List<PodRow> rows;
+    try (KubernetesClient api = new KubernetesClientBuilder().build()) {
+      rows = PodRow.of(pods(api), claims(api));
     }
+    if (isJson) {
+      out.println(new ObjectMapper().writerWithDefaultPrettyPrinter().writeValueAsString(rows));
+    } else if (rows.isEmpty()) {
+      spec.commandLine().getErr().println("No pod holds a GPU of vgpu, or waits for one.");
+    } else {
+      lines(rows).forEach(out::println);
+    }
+    out.flush();
     return 0;
   }
 
-  /**
-   * {@return a line for each pod that requests GPUs: first those that have a node, then those that
-   * wait}
-   */
-  static List<String> lines(Collection<Pod> pods) {
-    List<String> held = new ArrayList<>();
-    List<String> waiting = new ArrayList<>();
-    for (Pod pod : pods) {
-      String node = pod.getSpec().getNodeName();
-      boolean isWaiting = node == null || node.isEmpty();
-      line(pod, isWaiting ? "-" : node).ifPresent((isWaiting ? waiting : held)::add);
-    }
-    held.sort(null);
-    waiting.sort(null);
-    List<String> all = new ArrayList<>();
-    all.add(
-        String.format(
-                Locale.ROOT,
-                FORM,
-                "NODE",
-                "POD",
-                "WORDS",
-                "SHARE",
-                "MEMORY",
-                "POLICY",
-                "CLASS",
-                "GPUS, OR WHY IT WAITS")
-            .strip());
-    all.addAll(held);
-    all.addAll(waiting);
-    return all;
+  private List<Pod> pods(KubernetesClient api) {
+    return namespace.isEmpty()
+        ? api.pods().inAnyNamespace().list().getItems()
+        : api.pods().inNamespace(namespace).list().getItems();
   }
 
-  private static Optional<String> line(Pod pod, String node) {
-    String name = pod.getMetadata().getNamespace() + "/" + pod.getMetadata().getName();
+  /** {@return the claims; none if the cluster is older than they are} */
+  private List<ResourceClaim> claims(KubernetesClient api) {
     try {
-      return PodRequests.of(pod).map(asked -> line(pod, node, name, asked));
-    } catch (PodRefusedException e) {
-      return Optional.of(
-          String.format(
-              Locale.ROOT,
-              FORM,
-              node,
-              name,
-              "-",
-              "-",
-              "-",
-              "-",
-              "-",
-              "refused: " + e.getMessage()));
+      return namespace.isEmpty()
+          ? api.resources(ResourceClaim.class).inAnyNamespace().list().getItems()
+          : api.resources(ResourceClaim.class).inNamespace(namespace).list().getItems();
+    } catch (KubernetesClientException e) {
+      if (Cluster.isGone(e)) {
+        return List.of();
+      }
+      throw e;
     }
   }
 
-  private static String line(Pod pod, String node, String name, PodRequest asked) {
-    String share =
-        asked.isWhole() ? "whole" : asked.sharePercent() == 0 ? "-" : asked.sharePercent() + "%";
-    String memory =
-        asked.isWhole()
-            ? "-"
-            : asked.memoryPercent() > 0
-                ? BigDecimal.valueOf(asked.memoryPercent()).stripTrailingZeros().toPlainString()
-                    + "%"
-                : asked.memory().toString();
-    String last =
-        node.equals("-")
-            ? reason(pod)
-            : Place.of(pod).map(one -> String.join(" ", one.place().ids())).orElse("not told");
-    return String.format(
-        Locale.ROOT,
-        FORM,
-        node,
-        name,
-        asked.system(),
-        asked.gpus() > 1 ? asked.gpus() + "x" + share : share,
-        memory,
-        PodRequests.text(asked.policy()),
-        PodRequests.text(asked.preemptionClass()),
-        last);
+  /** {@return the rows as a table with a title} */
+  static List<String> lines(List<PodRow> rows) {
+    List<String> lines = new ArrayList<>();
+    lines.add(
+        line(
+            "NODE",
+            "POD",
+            "REQUEST",
+            "SHARE",
+            "MEMORY",
+            "POLICY",
+            "CLASS",
+            "GPUS, OR WHY IT WAITS"));
+    for (PodRow row : rows) {
+      lines.add(
+          line(
+              row.node(),
+              row.namespace() + "/" + row.pod(),
+              row.request(),
+              row.count() > 1 ? row.count() + " x " + row.share() : row.share(),
+              row.memory(),
+              row.policy(),
+              row.preemptionClass(),
+              (String.join(" ", row.gpus()) + " " + row.why()).strip()));
+    }
+    return lines;
   }
 
-  private static String reason(Pod pod) {
-    List<PodCondition> conditions =
-        pod.getStatus() == null || pod.getStatus().getConditions() == null
-            ? List.of()
-            : pod.getStatus().getConditions();
-    return conditions.stream()
-        .filter(one -> "PodScheduled".equals(one.getType()) && one.getMessage() != null)
-        .map(PodCondition::getMessage)
-        .findFirst()
-        .orElse("not looked at yet");
+  private static String line(String... cells) {
+    Object[] shown = new Object[cells.length];
+    for (int i = 0; i < cells.length; i++) {
+      shown[i] = cells[i].isEmpty() ? "-" : cells[i];
+    }
+    return String.format(Locale.ROOT, "%-24s %-32s %-16s %8s %9s %-12s %-8s %s", shown).strip();
   }
 }

@@ -1,5 +1,6 @@
 package dev.vgpu.k8s.node;
 
+import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -11,11 +12,14 @@ import dev.vgpu.k8s.proto.dra.Claim;
 import dev.vgpu.k8s.proto.dra.Device;
 import dev.vgpu.k8s.proto.dra.NodePrepareResourceResponse;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.Socket;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -68,6 +72,42 @@ class ClaimsOfPodsTest {
     node.kubelet.unprepare(claim);
     assertThat(leases()).isEmpty();
     node.kubelet.unprepare(claim);
+  }
+
+  /** In another program, it would be a scraper on a bad network, or somebody's attack. */
+  @Test
+  void slowClientsOfTheMetricsDoNotHoldUpTheKubelet() throws Exception {
+    Claim claim = node.create(ClaimJson.allocated("gpu-of-a", node.device(0), 30, "1Gi"));
+    List<Socket> slow = new ArrayList<>();
+    boolean isAnswered = false;
+    // The server closes the connections after a while, so a slow machine needs another try.
+    for (int tries = 0; tries < 10 && !isAnswered; tries++) {
+      for (int i = 0; i < 4; i++) {
+        Socket socket = new Socket(InetAddress.getLoopbackAddress(), agent.metricsPort());
+        slow.add(socket);
+        socket.getOutputStream().write("GET /met".getBytes(US_ASCII));
+      }
+      TestNode.await("requests are being read", () -> slowClients() >= 4);
+      List<Device> ignored = node.kubelet.prepare(claim);
+      isAnswered = slowClients() >= 4;
+    }
+    for (Socket socket : slow) {
+      socket.close();
+    }
+    assertThat(isAnswered).isTrue();
+  }
+
+  /** {@return how many threads read a request of HTTP} */
+  private static long slowClients() {
+    return Thread.getAllStackTraces().values().stream()
+        .filter(
+            stack ->
+                Stream.of(stack)
+                    .anyMatch(
+                        frame ->
+                            frame.getClassName().equals("sun.net.httpserver.Request")
+                                && frame.getMethodName().equals("readLine")))
+        .count();
   }
 
   @Test

@@ -27,6 +27,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -67,12 +68,16 @@ class ExtenderServerTest {
             writers,
             NanoClock.seconds(),
             Duration.ofSeconds(40),
-            (pod, listed) -> pod.getSpec().getResourceClaims().isEmpty() ? Map.of() : refusals);
+            (pod, listed) -> pod.getSpec().getResourceClaims().isEmpty() ? Map.of() : refusals,
+            (namespace, name, uid) -> watch.find(namespace, name, uid));
     watch = new ClusterWatch(client, line, service, NanoClock.seconds());
     watch.begin();
     server =
         new ExtenderServer(
-            new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), service, leads::get);
+            new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
+            Optional.empty(),
+            service,
+            leads::get);
   }
 
   @AfterEach
@@ -105,17 +110,18 @@ class ExtenderServerTest {
   @Test
   void nodesKeepDevicesThatAreHeldFromPodsWithClaims() throws Exception {
     refusals.put("node-1", "its GPUs are held for gang default/large");
-    Pod plain = Pods.pod("plain", Map.of(), Map.of("cpu", "1"));
+    Pod plain = create(Pods.pod("plain", Map.of(), Map.of("cpu", "1")));
     assertThat(filter("/filter-claims", plain).path("NodeNames")).hasSize(2);
     Pod asks =
-        new PodBuilder(plain)
-            .editSpec()
-            .addNewResourceClaim()
-            .withName("gpu")
-            .withResourceClaimName("gpu")
-            .endResourceClaim()
-            .endSpec()
-            .build();
+        create(
+            new PodBuilder(Pods.pod("asks", Map.of(), Map.of("cpu", "1")))
+                .editSpec()
+                .addNewResourceClaim()
+                .withName("gpu")
+                .withResourceClaimName("gpu")
+                .endResourceClaim()
+                .endSpec()
+                .build());
     JsonNode answer = filter("/filter-claims", asks);
     assertThat(answer.path("NodeNames")).hasSize(1);
     assertThat(answer.path("NodeNames").path(0).asText()).isEqualTo("node-0");
@@ -223,6 +229,31 @@ class ExtenderServerTest {
   void aPodWithoutGpusMayGoAnywhere() throws Exception {
     Pod pod = create(Pods.pod("plain", Map.of(), Map.of("cpu", "1")));
     assertThat(filter(pod).path("NodeNames")).hasSize(2);
+  }
+
+  /** Anybody can write a question. What it says of a pod is not believed. */
+  @Test
+  void aPodThatTheApiServerDoesNotHaveGetsNoPlace() throws Exception {
+    Pod real = create(Pods.share("real", 30, Map.of()));
+    Pod invented = Pods.whole("invented", 2, Map.of("vgpu.dev/class", "online"));
+    assertThat(filter(invented).path("Error").asText()).contains("no such pod");
+    Pod other = new PodBuilder(real).editMetadata().withUid("another").endMetadata().build();
+    assertThat(filter(other).path("Error").asText()).contains("no such pod");
+    Pod changed =
+        new PodBuilder(real)
+            .editMetadata()
+            .addToAnnotations("vgpu.dev/share", "90")
+            .endMetadata()
+            .build();
+    String node = filter(changed).path("NodeNames").path(0).asText();
+    assertThat(bind(changed, node)).isEmpty();
+    assertThat(read(real).getMetadata().getAnnotations().get("vgpu.dev/reservation"))
+        .contains("\"share\":30");
+  }
+
+  @Test
+  void aQuestionThatIsTooLongIsRefused() throws Exception {
+    assertThat(post("/filter", "{\"Pod\": \"" + "x".repeat(5 << 20)).statusCode()).isEqualTo(400);
   }
 
   @Test

@@ -31,6 +31,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.DoubleAdder;
 import java.util.function.Supplier;
@@ -100,6 +101,7 @@ class LostLeaseTest {
             new LeaseLock("default", "lease", identity),
             new Scheduler.Options(
                 new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
+                Optional.empty(),
                 Duration.ofSeconds(60),
                 Policies.OURS,
                 false),

@@ -10,6 +10,7 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
@@ -32,6 +33,7 @@ final class SchedulerProcess {
             new LeaseLock("default", "lease", Long.toString(ProcessHandle.current().pid())),
             new Scheduler.Options(
                 new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
+                Optional.empty(),
                 Duration.ofSeconds(HOLD_S),
                 Policies.OURS,
                 false),
