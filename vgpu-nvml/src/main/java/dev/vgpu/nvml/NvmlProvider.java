@@ -11,12 +11,10 @@ import dev.vgpu.GpuReading;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
-import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.spi.GpuDriver;
 import dev.vgpu.spi.GpuHealthListener;
 import dev.vgpu.spi.GpuProvider;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -38,35 +36,11 @@ import org.jspecify.annotations.Nullable;
  */
 public final class NvmlProvider implements GpuProvider {
   private static final String NAME = "nvml";
-  private static final String NVML_VARIABLE = "VGPU_NVML";
-  private static final String DRIVER_VARIABLE = "VGPU_CUDA_DRIVER";
 
   /** The variable with the place of a MIG instance, see {@code vgpu_env.def}. */
   public static final String MIG_VARIABLE = "VGPU_MIG";
 
-  private static final String NVML_FILE = "libnvidia-ml.so.1";
-  private static final String CUDA_FILE = "libcuda.so.1";
-
-  /** Debian's and Ubuntu's directory of libraries. */
-  private static final String MULTIARCH =
-      System.getProperty("os.arch", "").equals("aarch64")
-          ? "aarch64-linux-gnu"
-          : "x86_64-linux-gnu";
-
-  private static final List<Path> USUAL_PLACES =
-      List.of(
-          Path.of("/usr/lib", MULTIARCH),
-          Path.of("/usr/lib64"),
-          Path.of("/usr/lib"),
-          Path.of("/usr/lib", MULTIARCH, "nvidia/current"),
-          Path.of("/usr/local/nvidia/lib64"),
-          Path.of("/usr/local/nvidia/lib"),
-          Path.of("/usr/lib/wsl/lib"),
-          Path.of("/run/opengl-driver/lib"));
-
-  private final Map<String, String> environment;
-  private final List<Path> places;
-  private final Iterable<GpuDriver> drivers;
+  private final NvmlLibraries libraries;
   private final Object readingLock = new Object();
   private final Runnable end = this::endReadings;
 
@@ -83,7 +57,7 @@ public final class NvmlProvider implements GpuProvider {
 
   /** Called by {@code ServiceLoader}. */
   public NvmlProvider() {
-    this(System.getenv(), USUAL_PLACES, installedDrivers());
+    this(System.getenv(), NvmlLibraries.USUAL_PLACES, installedDrivers());
   }
 
   /** {@return the drivers beside this class; the thread's loader may see another vgpu} */
@@ -92,29 +66,16 @@ public final class NvmlProvider implements GpuProvider {
   }
 
   NvmlProvider(Map<String, String> environment, List<Path> places, Iterable<GpuDriver> drivers) {
-    this.environment = Map.copyOf(environment);
-    this.places = searchPath(this.environment.getOrDefault("LD_LIBRARY_PATH", ""), places);
-    this.drivers = drivers;
-  }
-
-  private static List<Path> searchPath(String named, List<Path> usual) {
-    List<Path> all = new ArrayList<>();
-    for (String directory : named.split(":", -1)) {
-      if (directory.startsWith("/")) {
-        all.add(Path.of(directory));
-      }
-    }
-    all.addAll(usual);
-    return List.copyOf(all);
+    libraries = new NvmlLibraries(environment, places, drivers);
   }
 
   @Override
   public BackendStatus status() {
     String name = NAME;
     try {
-      Optional<NvmlCandidate> candidate = candidate();
+      Optional<NvmlCandidate> candidate = libraries.candidate();
       if (candidate.isEmpty()) {
-        return BackendStatus.ofUnavailable(NAME, nothingFound());
+        return BackendStatus.ofUnavailable(NAME, libraries.nothingFound());
       }
       name = candidate.get().name();
       try (NvmlSession session = NvmlSession.open(candidate.get())) {
@@ -129,18 +90,9 @@ public final class NvmlProvider implements GpuProvider {
     }
   }
 
-  private String nothingFound() {
-    return "no NVIDIA driver: "
-        + NVML_VARIABLE
-        + " is not set, and there is no "
-        + NVML_FILE
-        + " in "
-        + places;
-  }
-
   @Override
   public List<PhysicalGpu> gpus() {
-    Optional<NvmlCandidate> candidate = candidate();
+    Optional<NvmlCandidate> candidate = libraries.candidate();
     if (candidate.isEmpty()) {
       return List.of();
     }
@@ -163,16 +115,16 @@ public final class NvmlProvider implements GpuProvider {
   @Override
   public Map<String, String> environment(List<GpuId> gpus) {
     Map<String, String> variables = new LinkedHashMap<>();
-    Optional<NvmlCandidate> candidate = candidate();
+    Optional<NvmlCandidate> candidate = libraries.candidate();
     if (candidate.isPresent()) {
       GpuDriver driver = candidate.get().driver();
-      Path cuda = cudaLibrary(candidate.get().nvml(), driver);
+      Path cuda = libraries.cudaLibrary(candidate.get());
       if (driver != null) {
         variables.putAll(driver.environment());
       }
-      variables.put(NVML_VARIABLE, candidate.get().nvml().toString());
+      variables.put(NvmlLibraries.NVML_VARIABLE, candidate.get().nvml().toString());
       if (cuda != null) {
-        variables.put(DRIVER_VARIABLE, cuda.toString());
+        variables.put(NvmlLibraries.DRIVER_VARIABLE, cuda.toString());
       }
       List<String> places = new ArrayList<>();
       for (GpuId gpu : gpus) {
@@ -260,10 +212,12 @@ public final class NvmlProvider implements GpuProvider {
     }
   }
 
-  /** {@return why there is no NVML; looks only at files} */
+  /** {@return why there is no NVML} */
   public Optional<String> missing() {
     try {
-      return candidate().isPresent() ? Optional.empty() : Optional.of(nothingFound());
+      return libraries.candidate().isPresent()
+          ? Optional.empty()
+          : Optional.of(libraries.nothingFound());
     } catch (VgpuException e) {
       return Optional.of(String.valueOf(e.getMessage()));
     }
@@ -276,13 +230,15 @@ public final class NvmlProvider implements GpuProvider {
    */
   public NvmlSession session() {
     return NvmlSession.open(
-        candidate().orElseThrow(() -> new GpuDriverException(nothingFound(), null)));
+        libraries
+            .candidate()
+            .orElseThrow(() -> new GpuDriverException(libraries.nothingFound(), null)));
   }
 
   /** Opens NVML for readings; false if there is no NVML. */
   private boolean openReadings() {
     if (readings == null) {
-      Optional<NvmlCandidate> candidate = candidate();
+      Optional<NvmlCandidate> candidate = libraries.candidate();
       if (candidate.isEmpty()) {
         return false;
       }
@@ -351,7 +307,7 @@ public final class NvmlProvider implements GpuProvider {
   public GpuPool.Listening watch(GpuHealthListener listener) {
     Optional<NvmlCandidate> candidate;
     try {
-      candidate = candidate();
+      candidate = libraries.candidate();
     } catch (VgpuException e) {
       return () -> {}; // the caller that lists the GPUs gets the reason
     }
@@ -401,79 +357,12 @@ public final class NvmlProvider implements GpuProvider {
 
   /** {@return the processes that have a context on a GPU, as the driver reports them} */
   List<GpuReading.GpuProcess> processes(GpuId gpu) {
-    Optional<NvmlCandidate> candidate = candidate();
+    Optional<NvmlCandidate> candidate = libraries.candidate();
     if (candidate.isEmpty()) {
       return List.of();
     }
     try (NvmlSession session = NvmlSession.open(candidate.get())) {
       return session.processes(gpu);
     }
-  }
-
-  /** Some machines mount the temporary directory noexec. */
-  private List<Path> scratch() {
-    List<Path> directories = new ArrayList<>();
-    for (String variable : List.of("XDG_RUNTIME_DIR", "VGPU_RUN_DIR")) {
-      String directory = environment.get(variable);
-      if (directory != null && directory.startsWith("/")) {
-        directories.add(Path.of(directory));
-      }
-    }
-    directories.add(Path.of(System.getProperty("java.io.tmpdir", "/tmp")));
-    return directories;
-  }
-
-  /** {@return the library to use, if there is one; looks only at files} */
-  private Optional<NvmlCandidate> candidate() {
-    String named = environment.get(NVML_VARIABLE);
-    if (named != null && !named.isBlank()) {
-      Path file = named(NVML_VARIABLE, named);
-      if (!Files.isRegularFile(file)) {
-        throw new GpuDriverException(NVML_VARIABLE + " names no file: " + named, null);
-      }
-      return Optional.of(new NvmlCandidate(NAME, file, null, scratch()));
-    }
-    for (Path place : places) {
-      Path file = place.resolve(NVML_FILE);
-      if (Files.exists(file)) {
-        return Optional.of(new NvmlCandidate(NAME, file, null, scratch()));
-      }
-    }
-    for (GpuDriver driver : drivers) {
-      return Optional.of(new NvmlCandidate(driver.name(), driver.nvmlLibrary(), driver, scratch()));
-    }
-    return Optional.empty();
-  }
-
-  /** A variable may be inherited from another user, as after {@code su}: check its file. */
-  private static Path named(String variable, String name) {
-    Path file = Path.of(name).toAbsolutePath();
-    Optional<String> objection = TrustedFiles.objection(file);
-    if (objection.isPresent()) {
-      throw new GpuDriverException(
-          variable + " names a file that cannot be used: " + objection.get(), null);
-    }
-    return file;
-  }
-
-  /** {@return the CUDA driver that belongs to an NVML; null if each program finds its own} */
-  private @Nullable Path cudaLibrary(Path nvml, @Nullable GpuDriver driver) {
-    String named = environment.get(DRIVER_VARIABLE);
-    if (named != null && !named.isBlank()) {
-      return named(DRIVER_VARIABLE, named);
-    }
-    if (driver != null) {
-      return driver.cudaLibrary();
-    }
-    Path beside = nvml.resolveSibling(CUDA_FILE);
-    if (Files.exists(beside)) {
-      return beside;
-    }
-    for (Path place : places) {
-      if (Files.exists(place.resolve(CUDA_FILE))) {
-        return place.resolve(CUDA_FILE);
-      }
-    }
-    return null;
   }
 }

@@ -1,5 +1,6 @@
 package dev.vgpu.nvml;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -99,6 +100,40 @@ class NvmlProviderTest {
     NvmlProvider byPath =
         new NvmlProvider(Map.of("LD_LIBRARY_PATH", "x:" + directory), List.of(), List.of());
     assertThat(byPath.gpus()).hasSize(3);
+  }
+
+  /** As in an image for GPUs that runs on a machine without one. */
+  @Test
+  void aLibraryWithoutItsKernelDriverGivesWayToTheEmulator() throws Exception {
+    Path idle = compiled("idle_nvml.c");
+    Files.createFile(directory.resolve("libcuda.so.1"));
+    NvmlProvider provider = emulated();
+    assertThat(provider.status()).hasToString("emulator: available");
+    List<PhysicalGpu> gpus = provider.gpus();
+    assertThat(gpus).hasSize(3).extracting(PhysicalGpu::provider).containsOnly("emulator");
+    assertThat(provider.readings()).hasSize(3);
+    assertThat(provider.environment(gpus.get(0).id()))
+        .containsEntry("VGPU_NVML", emulator().nvmlLibrary().toString())
+        .containsEntry("VGPU_CUDA_DRIVER", emulator().cudaLibrary().toString());
+    NvmlProvider alone = new NvmlProvider(Map.of(), List.of(directory), List.of());
+    assertThat(alone.gpus()).isEmpty();
+    assertThat(alone.status().unavailableBecause())
+        .hasValueSatisfying(why -> assertThat(why).contains("NVML error 9"));
+    assertThat(named(idle).status().unavailableBecause())
+        .hasValueSatisfying(why -> assertThat(why).contains("NVML error 9"));
+  }
+
+  /** {@return a library of src/test/c, under the name of NVML} */
+  private Path compiled(String source) throws Exception {
+    Path library = directory.resolve("libnvidia-ml.so.1");
+    Process compiler =
+        new ProcessBuilder(
+                "cc", "-fPIC", "-shared", "src/test/c/" + source, "-o", library.toString())
+            .redirectErrorStream(true)
+            .start();
+    String said = new String(compiler.getInputStream().readAllBytes(), UTF_8);
+    assertThat(compiler.waitFor()).as(said).isZero();
+    return library;
   }
 
   @Test
