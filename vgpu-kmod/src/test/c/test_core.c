@@ -73,6 +73,8 @@ static const struct {
     {"engine", test_engine},
     {"weights-of-tenants", test_weights_of_tenants},
     {"weights-later", test_weights_later},
+    {"weights-refused", test_weights_refused},
+    {"weights-of-the-last-engine", test_weights_of_the_last_engine},
     {"managed-memory", test_managed_memory},
     {"sizes-shown", test_sizes_shown},
     {"versions", test_versions},

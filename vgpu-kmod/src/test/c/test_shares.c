@@ -151,6 +151,41 @@ void test_weights_later(void) {
   end();
 }
 
+/* A time slice that the driver refused is set again when the tenant schedules the group. */
+void test_weights_refused(void) {
+  begin(10 * MIB);
+  tenants[1]->weight = 50;
+  rm.refuses_slices = 1;
+  begin_group(&one, fd, client, 7, 1);
+  CHECK(slice_of(client, 7) == 1024 && tenants[1]->unweighted == 1);
+  book.able = 1;
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 512);
+  rm.refuses_slices = 1;
+  vgpu__weight_set(&book, tenants[1], 25);
+  carry_turns_out();
+  CHECK(slice_of(client, 7) == 512 && tenants[1]->unweighted == 2);
+  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && carry_turns_out() == 0 && slice_of(client, 7) == 256);
+  /* One that is always refused is tried once for each request. */
+  rm.refuses_slices = 1000;
+  vgpu__weight_set(&book, tenants[1], 100);
+  carry_turns_out();
+  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK);
+  carry_turns_out();
+  CHECK(rm.refuses_slices == 998 && slice_of(client, 7) == 256);
+  end();
+}
+
+/* The highest number of an engine, COMP_DECOMP_COPY1, is not the first one's. */
+void test_weights_of_the_last_engine(void) {
+  begin(10 * MIB);
+  tenants[1]->weight = 50;
+  book.able = 1;
+  begin_group(&one, fd, client, 7, 1);
+  begin_group(&one, fd, client, 8, 0x41);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 512 && slice_of(client, 8) == 512);
+  end();
+}
+
 void test_sizes_shown(void) {
   static const uint32_t LAYOUTS[] = {436, 444, 460, 1028};
   begin(1000 * MIB);

@@ -270,6 +270,10 @@ static uint32_t control(struct model_rm *rm, struct model_file *file, const stru
   if (object == NULL) return NOT_FOUND;
   switch (call->command) {
     case 0xa06c0103:
+      if (rm->refuses_slices > 0) {
+        rm->refuses_slices--;
+        return NOT_SUPPORTED;
+      }
       if (object->class_number != 0xa06c || call->params_size != 8) return BAD_PARAMS;
       if (caller->read(caller->self, &us, call->params, 8) != 0) return BAD_ARGUMENT;
       if (us < 50) return NOT_SUPPORTED;

@@ -34,6 +34,7 @@ struct model_rm {
   uint64_t calls;            /* received */
   uint32_t refuses;           /* the number of FIFO_DISABLE_CHANNELS calls to refuse from now on */
   uint32_t refuses_schedules; /* of GPFIFO_SCHEDULE */
+  uint32_t refuses_slices;    /* of SET_TIMESLICE */
   /* The engine. */
   struct model_object *running; /* the channel group that has it */
   uint64_t left_us;             /* of that group's time slice */

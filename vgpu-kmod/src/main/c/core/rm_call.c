@@ -2,6 +2,7 @@
 #include "rm_call.h"
 
 #include "rm_request.h"
+#include "rm_turn.h"
 
 /* Whether the core must handle the call. Most calls are forwarded without a lock or an allocation. */
 static int vgpu__concerns(const struct vgpu_rm_call *call) {
@@ -91,7 +92,10 @@ static void vgpu__weigh(struct vgpu_rm_request *request) {
   }
   if (status == RM_OK) return;
   request->host->lock(request->book);
-  request->tenant->unweighted++;
+  struct vgpu_rm_object *root = vgpu__client_find(request->book, request->file, request->call.client);
+  struct vgpu_rm_object *group = root != NULL ? vgpu__object_find(request->book, root, handle) : NULL;
+  if (group != NULL && root->tenant == request->tenant) vgpu__slice_kept(group, us);
+  else request->tenant->unweighted++;
   request->host->unlock(request->book);
 }
 

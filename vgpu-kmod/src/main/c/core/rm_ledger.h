@@ -19,7 +19,7 @@ struct vgpu_rm_heap {
   void (*drop)(void *memory);
 };
 
-enum { VGPU_RM_ENGINES = 64 };
+enum { VGPU_RM_ENGINES = 128 };
 
 /* A tenant's channel groups on one engine. They divide the time of the tenant's weight: see rm_turn.h. */
 struct vgpu_rm_engine {

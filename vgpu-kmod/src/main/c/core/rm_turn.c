@@ -44,14 +44,21 @@ static void vgpu__divide(struct vgpu_rm_book *book, struct vgpu_rm_tenant *tenan
 }
 
 static void vgpu__slice_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *group) {
-  struct vgpu_rm_engine *engine = vgpu__engine(group->root->tenant, group->engine);
-  if (group->at_slice != NULL) return;
-  group->next_slice = engine->first;
-  if (engine->first != NULL) engine->first->at_slice = &group->next_slice;
-  engine->first = group;
-  group->at_slice = &engine->first;
-  engine->groups++;
-  vgpu__divide(book, group->root->tenant, engine);
+  struct vgpu_rm_tenant *tenant = group->root->tenant;
+  struct vgpu_rm_engine *engine = vgpu__engine(tenant, group->engine);
+  if (group->at_slice == NULL) {
+    group->next_slice = engine->first;
+    if (engine->first != NULL) engine->first->at_slice = &group->next_slice;
+    engine->first = group;
+    group->at_slice = &engine->first;
+    engine->groups++;
+    vgpu__divide(book, tenant, engine);
+  }
+  if (group->slice_us == engine->slice_us) return;
+  /* A call that failed is made again at each SCHEDULE: the driver may have refused a group without channels. */
+  engine->unequal = engine->first;
+  tenant->unequal = 1;
+  book->restless = 1;
 }
 
 static void vgpu__slice_leave(struct vgpu_rm_book *book, struct vgpu_rm_object *group) {
@@ -63,6 +70,11 @@ static void vgpu__slice_leave(struct vgpu_rm_book *book, struct vgpu_rm_object *
   group->at_slice = NULL;
   engine->groups--;
   vgpu__divide(book, group->root->tenant, engine);
+}
+
+void vgpu__slice_kept(struct vgpu_rm_object *group, uint64_t wanted_us) {
+  group->root->tenant->unweighted++;
+  if (group->slice_us == wanted_us) group->slice_us = 0;
 }
 
 void vgpu__weight_set(struct vgpu_rm_book *book, struct vgpu_rm_tenant *tenant, uint32_t weight) {
@@ -310,7 +322,7 @@ void vgpu__turn_done(struct vgpu_rm_book *book, const struct vgpu_rm_turn *turn)
   struct vgpu_rm_object *group = root != NULL ? vgpu__object_find(book, root, turn->group) : NULL;
   if (group == NULL || group->stamp != turn->stamp) return;
   if (turn->slice_us != 0) {
-    if (turn->failed) root->tenant->unweighted++;
+    if (turn->failed) vgpu__slice_kept(group, turn->slice_us);
     return;
   }
   if (!group->ours) return;

@@ -86,4 +86,8 @@ void vgpu__weight_set(struct vgpu_rm_book *book, struct vgpu_rm_tenant *tenant, 
 /* The time slice of each group if the tenant has `more` groups more on this engine than now. */
 uint32_t vgpu__slice_of(const struct vgpu_rm_tenant *tenant, uint32_t engine, uint32_t more);
 
+/* A call that gives a group this time slice has failed. Which slice it has is unknown; it is set again at the next
+ * SCHEDULE. */
+void vgpu__slice_kept(struct vgpu_rm_object *group, uint64_t wanted_us);
+
 #endif
