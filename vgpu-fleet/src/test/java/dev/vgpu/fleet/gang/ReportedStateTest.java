@@ -184,4 +184,24 @@ class ReportedStateTest {
     assertThat(request.shape().mebibytesOn(40 * 1024)).isEqualTo(30 * 1024);
     assertThat(request.shape().mebibytesOn(80 * 1024)).isEqualTo(40 * 1024);
   }
+
+  /** They were there before the queue, or their cluster did not keep them apart. */
+  @Test
+  void aNodeWithTwoMembersOfASpreadGroupIsKeptFromOthersUntilBothHaveEnded() {
+    for (String name : List.of("a", "b")) {
+      Request request = Request.builder(name).share(10).spread("group").build();
+      queue.adopt(
+          Terms.of(name, 1, NEARLINE, NEVER), List.of(new Placement(request, 0, List.of(0), 0)), 0);
+    }
+    assertThat(fleet.nodesOf("group")).containsExactly(0);
+    queue.end("a");
+    assertThat(fleet.nodesOf("group")).containsExactly(0);
+    queue.add(
+        Terms.of("c", 1, NEARLINE, NEVER),
+        Request.builder("c").share(10).spread("group").nodes(Set.of("node-0")).build());
+    assertThat(queue.decide(0)).isEmpty();
+    queue.end("b");
+    assertThat(fleet.nodesOf("group")).isEmpty();
+    assertThat(queue.decide(0)).hasSize(1);
+  }
 }
