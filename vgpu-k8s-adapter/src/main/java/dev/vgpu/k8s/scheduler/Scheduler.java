@@ -60,7 +60,10 @@ final class Scheduler implements AutoCloseable {
     election = new Election(lock, reads, clockS, wall);
     line = new PodLine(options.policy());
     Cluster cluster = new Cluster(writes, election::leads);
-    claims = options.hasGangClaims() ? new ClaimWatch(reads, cluster, options.hold(), wall) : null;
+    claims =
+        options.hasGangClaims()
+            ? new ClaimWatch(reads, cluster, options.hold(), clockS, wall)
+            : null;
     ExtenderService.ClaimFilter filter =
         claims == null ? (pod, nodes) -> Map.of() : claims::refusals;
     service = new ExtenderService(line, cluster, writers, clockS, options.hold(), filter);
