@@ -420,6 +420,7 @@ final class PodLine {
       victim.members.forEach(uid -> place(uid, null));
       victim.back("its place was given to " + label(forCrew));
     }
+          entry.sinceS = nowS;
   }
 
   /** {@return the writes decided since the last call} */

@@ -105,27 +105,6 @@ class PodLineTest {
     assertThat(bound(cluster, "more")).isZero();
   }
 
-  /** No run time is known, and small pods keep arriving. */
-  @Test
-  void aStreamOfSmallPodsDoesNotDelayALargeGang() {
-    SmallCluster cluster = new SmallCluster(Pods.nodes(4, 2));
-    for (int i = 0; i < 8; i++) {
-      cluster.create(Pods.whole("old-" + i, 1, Map.of()));
-    }
-    cluster.settle();
-    createAll(cluster, Pods.gangOfWholes("large", 8));
-    cluster.settle();
-    for (int i = 0; i < 8; i++) {
-      cluster.nowS++;
-      cluster.create(Pods.whole("small-" + i, 1, Map.of()));
-      cluster.settle();
-      cluster.delete("uid-old-" + i);
-      cluster.settle();
-    }
-    assertThat(bound(cluster, "small")).isZero();
-    assertThat(bound(cluster, "large")).isEqualTo(8);
-  }
-
   @Test
   void aGangWhoseMemberGoesBeforeItIsBoundHoldsNothing() {
     SmallCluster cluster = new SmallCluster(Pods.nodes(2, 1));
