@@ -329,8 +329,7 @@ kind: PodGroup
 metadata: {name: own}
 spec: {schedulingPolicy: {gang: {minCount: 3}}}
 EOF2
-  # The scheduler asks again when something of the cluster changes, at the latest after five minutes.
-  for i in 1 2 3; do k label pod "own-$i" any=thing >/dev/null; done
+  # kube-scheduler would ask again after five minutes.
   bound 60 own-1 own-2 own-3
 }
 

@@ -158,6 +158,25 @@ final class ExtenderService {
 
   /** {@return a score for each node; the filter has left only one} */
   JsonNode prioritize(JsonNode args) {
+  /**
+   * Looks for the group objects of gangs that had none. Blocks until the API server answers.
+   *
+   * @param most how many are looked for at most; a later call goes on with the others
+   */
+  void lookForSizes(int most) {
+    try {
+      for (Pod pod : line.unsized(most)) {
+        int size = size(pod);
+        if (size > 0) {
+          line.sized(pod, size, clockS.getAsDouble());
+        }
+      }
+    } catch (KubernetesClientException e) {
+      LOG.warn("a gang's group object cannot be read: {}", e.getMessage());
+    }
+    carryOut();
+  }
+
     ArrayNode scores = JsonNodeFactory.instance.arrayNode();
     JsonNode names = args.path("NodeNames");
     names.forEach(

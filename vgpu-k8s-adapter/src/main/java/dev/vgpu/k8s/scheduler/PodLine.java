@@ -9,6 +9,7 @@ import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
+import dev.vgpu.k8s.scheduler.Roll.Unserved;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
@@ -34,6 +35,7 @@ final class PodLine {
 
   private final Roll roll;
   private final List<Action> outbox = new ArrayList<>();
+  private final UnsizedGangs unsized = new UnsizedGangs();
   private double evictAgainS;
 
   /**
@@ -62,7 +64,7 @@ final class PodLine {
    * tried them before this line knew of the node.
    */
   private void joinServed() {
-    for (Roll.Unserved one : List.copyOf(roll.unserved.values())) {
+    for (Unserved one : List.copyOf(roll.unserved.values())) {
       Optional<PodRequest> request = Roll.requestOf(one.pod());
       if (request.isEmpty() || roll.lack(one.pod(), request.get()).isPresent()) {
         continue;
@@ -90,11 +92,12 @@ final class PodLine {
       if (size < 1) {
         return Answer.none("the size of its gang is not known: its group object is not there");
       }
-      String uid = pod.getMetadata().getUid();
+        request.get().gang().ifPresent(gang -> unsized.add(Roll.gangName(pod, gang.name()), pod));
+      unsized.remove(uid);
       Optional<String> lack =
           roll.entries.containsKey(uid) ? Optional.empty() : roll.lack(pod, request.get());
       if (lack.isPresent()) {
-        roll.unserved.put(uid, new Roll.Unserved(pod, size));
+        roll.unserved.put(uid, new Unserved(pod, size));
         return Answer.none(lack.get());
       }
       entry = enter(pod, request, size);
@@ -127,6 +130,27 @@ final class PodLine {
 
   private Crew crew(Entry entry) {
     return requireNonNull(roll.crews.get(entry.crew), entry.crew);
+  /**
+   * {@return pods whose gangs' sizes are to be looked up again, one of each gang}
+   *
+   * @param most the number of gangs at most; those after them come next
+   */
+  synchronized List<Pod> unsized(int most) {
+    return unsized.next(most);
+  }
+
+  /** The size of a gang is known now. Its pods join the line; nobody else wakes them. */
+  synchronized void sized(Pod member, int size, double nowS) {
+    Roll.requestOf(member)
+        .flatMap(PodRequest::gang)
+        .map(gang -> Roll.gangName(member, gang.name()))
+        .map(unsized::take)
+        .orElse(List.of())
+        .forEach(pod -> roll.unserved.put(pod.getMetadata().getUid(), new Unserved(pod, size)));
+    joinServed();
+    decide(nowS);
+  }
+
   }
 
   /** {@return the pod's entry; an unknown pod joins the line} */
@@ -294,7 +318,7 @@ final class PodLine {
       entry.see(pod);
     }
     if (node != null && !node.isEmpty()) {
-      roll.unserved.remove(pod.getMetadata().getUid());
+      forget(pod.getMetadata().getUid());
     }
     if (node == null || node.isEmpty() || (entry != null && entry.isBound)) {
       return;
@@ -318,7 +342,7 @@ final class PodLine {
 
   /** A pod has ended or was deleted: its GPUs are free. */
   synchronized void gone(String uid, double nowS) {
-    roll.unserved.remove(uid);
+    forget(uid);
     Entry entry = roll.entries.remove(uid);
     if (entry == null) {
       return;
@@ -334,6 +358,12 @@ final class PodLine {
 
   private void drop(Entry entry) {
     Crew crew = roll.crews.get(entry.crew);
+  /** A pod that is not in line will not join it. */
+  private void forget(String uid) {
+    roll.unserved.remove(uid);
+    unsized.remove(uid);
+  }
+
     if (crew == null || !crew.members.contains(entry.uid())) {
       return;
     }
@@ -438,3 +468,4 @@ final class PodLine {
     decide(nowS);
   }
 }
+    unsized.clear();

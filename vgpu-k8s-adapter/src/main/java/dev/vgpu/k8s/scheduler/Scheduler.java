@@ -24,6 +24,9 @@ final class Scheduler implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Scheduler.class);
   private static final int WRITERS = 16;
 
+  /** Gangs whose group objects are looked for in each tick. */
+  private static final int LOOKUPS = 8;
+
   private final DoubleSupplier clockS;
   private final Election election;
   private final ExecutorService writers = Executors.newFixedThreadPool(WRITERS);
@@ -122,7 +125,7 @@ final class Scheduler implements AutoCloseable {
   void tick() {
     if (leads()) {
       line.tick(clockS.getAsDouble());
-      service.carryOut();
+      service.lookForSizes(LOOKUPS);
       if (claims != null) {
         claims.tick(watch.pods());
       }

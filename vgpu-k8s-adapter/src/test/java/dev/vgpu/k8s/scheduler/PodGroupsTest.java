@@ -84,4 +84,23 @@ class PodGroupsTest {
     PodGroups.create(api, "scheduling.k8s.io/v1alpha2", "ring", spec);
     assertThat(cluster.size("default", gang(NATIVE))).isEmpty();
   }
+
+  /** However many gangs wait for theirs, each is looked for in its turn. */
+  @Test
+  void gangsWithoutGroupsAreLookedForInTurns() {
+    UnsizedGangs gangs = new UnsizedGangs();
+    Pod a = Pods.whole("a", 1, Map.of());
+    Pod b = Pods.whole("b", 1, Map.of());
+    Pod c = Pods.whole("c", 1, Map.of());
+    gangs.add("first", a);
+    gangs.add("first", b);
+    gangs.add("second", c);
+    assertThat(gangs.next(1)).containsExactly(a);
+    assertThat(gangs.next(1)).containsExactly(c);
+    gangs.remove("uid-a");
+    assertThat(gangs.next(5)).containsExactly(b, c);
+    gangs.remove("uid-c");
+    assertThat(gangs.take("first")).containsExactly(b);
+    assertThat(gangs.next(5)).isEmpty();
+  }
 }
