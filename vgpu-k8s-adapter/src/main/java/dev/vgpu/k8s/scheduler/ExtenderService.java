@@ -39,6 +39,7 @@ final class ExtenderService {
 
   private final PodLine line;
   private final Cluster cluster;
+  private final Evictions evictions;
   private final Executor writers;
   private final DoubleSupplier clockS;
   private final Duration hold;
@@ -69,6 +70,7 @@ final class ExtenderService {
       ClaimFilter claims) {
     this.line = line;
     this.cluster = cluster;
+    evictions = new Evictions(cluster);
     this.writers = writers;
     this.clockS = clockS;
     this.hold = hold;
@@ -156,8 +158,6 @@ final class ExtenderService {
     }
   }
 
-  /** {@return a score for each node; the filter has left only one} */
-  JsonNode prioritize(JsonNode args) {
   /**
    * Looks for the group objects of gangs that had none. Blocks until the API server answers.
    *
@@ -177,6 +177,8 @@ final class ExtenderService {
     carryOut();
   }
 
+  /** {@return a score for each node; the filter has left only one} */
+  JsonNode prioritize(JsonNode args) {
     ArrayNode scores = JsonNodeFactory.instance.arrayNode();
     JsonNode names = args.path("NodeNames");
     names.forEach(
@@ -262,13 +264,10 @@ final class ExtenderService {
 
   private void carryOut(Action.Evict evict) {
     try {
-      cluster.evict(evict.pod());
+      evictions.evict(
+          evict.pods(), pod -> line.gone(pod.getMetadata().getUid(), clockS.getAsDouble()));
     } catch (KubernetesClientException e) {
-      if (Cluster.isGone(e)) {
-        line.gone(evict.pod().getMetadata().getUid(), clockS.getAsDouble());
-      } else {
-        line.evictionRefused(evict.crew(), String.valueOf(e.getMessage()), clockS.getAsDouble());
-      }
+      line.evictionRefused(evict.crew(), String.valueOf(e.getMessage()), clockS.getAsDouble());
     }
   }
 }

@@ -14,6 +14,7 @@ import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -34,8 +35,8 @@ final class PodLine {
   private static final double NO_EVICTION_S = 60;
 
   private final Roll roll;
-  private final List<Action> outbox = new ArrayList<>();
   private final UnsizedGangs unsized = new UnsizedGangs();
+  private final List<Action> outbox = new ArrayList<>();
   private double evictAgainS;
 
   /**
@@ -89,10 +90,11 @@ final class PodLine {
       if (request.isEmpty()) {
         return Answer.any();
       }
+      String uid = pod.getMetadata().getUid();
       if (size < 1) {
+        request.get().gang().ifPresent(gang -> unsized.add(Roll.gangName(pod, gang.name()), pod));
         return Answer.none("the size of its gang is not known: its group object is not there");
       }
-        request.get().gang().ifPresent(gang -> unsized.add(Roll.gangName(pod, gang.name()), pod));
       unsized.remove(uid);
       Optional<String> lack =
           roll.entries.containsKey(uid) ? Optional.empty() : roll.lack(pod, request.get());
@@ -128,8 +130,6 @@ final class PodLine {
     return found == null ? Answer.none(reason(crew)) : Answer.node(found.node());
   }
 
-  private Crew crew(Entry entry) {
-    return requireNonNull(roll.crews.get(entry.crew), entry.crew);
   /**
    * {@return pods whose gangs' sizes are to be looked up again, one of each gang}
    *
@@ -151,6 +151,8 @@ final class PodLine {
     decide(nowS);
   }
 
+  private Crew crew(Entry entry) {
+    return requireNonNull(roll.crews.get(entry.crew), entry.crew);
   }
 
   /** {@return the pod's entry; an unknown pod joins the line} */
@@ -356,14 +358,14 @@ final class PodLine {
     decide(nowS);
   }
 
-  private void drop(Entry entry) {
-    Crew crew = roll.crews.get(entry.crew);
   /** A pod that is not in line will not join it. */
   private void forget(String uid) {
     roll.unserved.remove(uid);
     unsized.remove(uid);
   }
 
+  private void drop(Entry entry) {
+    Crew crew = roll.crews.get(entry.crew);
     if (crew == null || !crew.members.contains(entry.uid())) {
       return;
     }
@@ -402,6 +404,7 @@ final class PodLine {
 
   /** The answer tells the pods in {@code unwritten} their place; it is written on binding. */
   private void decide(double nowS, Set<String> unwritten) {
+    Map<String, List<Pod>> victims = new LinkedHashMap<>();
     roll.view.queue().allowEviction(nowS >= evictAgainS);
     for (Decision decision : roll.view.queue().decide(nowS)) {
       Crew crew = roll.crews.get(decision.gang());
@@ -409,12 +412,15 @@ final class PodLine {
         continue;
       }
       if (decision instanceof Decision.Evict evict) {
-        evict(crew, evict.forGang());
+        victims
+            .computeIfAbsent(evict.forGang(), key -> new ArrayList<>())
+            .addAll(evict(crew, evict.forGang()));
       } else {
         crew.isPlaced = true;
         for (String uid : crew.members) {
           Entry entry = roll.entry(uid);
           Place place = roll.view.place(uid).orElseThrow();
+          entry.sinceS = nowS;
           entry.place = place;
           crew.inTheWay.addAll(leaving(place.node()));
           if (!unwritten.contains(uid)) {
@@ -423,6 +429,8 @@ final class PodLine {
         }
       }
     }
+    victims.values().removeIf(List::isEmpty);
+    victims.forEach((crew, pods) -> outbox.add(new Action.Evict(pods, crew)));
   }
 
   /**
@@ -441,16 +449,16 @@ final class PodLine {
         .toList();
   }
 
-  private void evict(Crew victim, String forCrew) {
-    if (victim.isGoing) {
-      victim.isLeaving = true;
-      victim.members.forEach(uid -> outbox.add(new Action.Evict(roll.entry(uid).pod(), forCrew)));
-      roll.view.queue().end(victim.name());
-    } else {
+  /** {@return the pods that have to be evicted: none if no pod of the victim is bound yet} */
+  private List<Pod> evict(Crew victim, String forCrew) {
+    if (!victim.isGoing) {
       victim.members.forEach(uid -> place(uid, null));
       victim.back("its place was given to " + label(forCrew));
+      return List.of();
     }
-          entry.sinceS = nowS;
+    victim.isLeaving = true;
+    roll.view.queue().end(victim.name());
+    return victim.members.stream().map(uid -> roll.entry(uid).pod()).toList();
   }
 
   /** {@return the writes decided since the last call} */
@@ -463,9 +471,9 @@ final class PodLine {
   /** Starts from the API's state; discards all earlier state. */
   synchronized void begin(Collection<Node> allNodes, Collection<Pod> pods, double nowS) {
     outbox.clear();
+    unsized.clear();
     roll.begin(allNodes, pods, nowS);
     joinServed();
     decide(nowS);
   }
 }
-    unsized.clear();

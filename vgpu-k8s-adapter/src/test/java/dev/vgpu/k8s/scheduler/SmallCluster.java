@@ -129,7 +129,7 @@ final class SmallCluster {
         line.gone(uid, nowS);
       }
     } else if (action instanceof Action.Evict evict) {
-      delete(evict.pod().getMetadata().getUid());
+      evict.pods().forEach(pod -> delete(pod.getMetadata().getUid()));
     }
     collect();
   }
