@@ -25,7 +25,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 /**
  * Handles bindings as the API server does: the pod gets its node and the binding's annotations in
  * one write, unless it is already bound or has another UID. Evicts pods, or tries to. Counts the
- * writes to pods.
+ * writes to pods, and to the status of claims.
  */
 final class BindingDispatcher extends KubernetesCrudDispatcher {
   private static final String BINDING = "/binding";
@@ -190,6 +190,18 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
       return new MockResponse().setResponseCode(500);
     }
     return updated.code() == 200 ? created() : updated;
+  }
+
+  /** A condition of a claim counts as a write. */
+  @Override
+  public MockResponse handleUpdate(RecordedRequest request) {
+    boolean isCondition =
+        request.getPath().contains("/resourceclaims/") && request.getPath().endsWith("/status");
+    if (!isCondition) {
+      return super.handleUpdate(request);
+    }
+    int write = begin();
+    return end(write, super.handleUpdate(request));
   }
 
   @Override
