@@ -5,9 +5,10 @@
 
 SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class gpu-lost node-annotation'
 SCENARIOS="$SCENARIOS accounts node-policy slots slots-refused slots-several annotations gang gang-queue pod-group"
-SCENARIOS="$SCENARIOS gang-claims eviction eviction-refused names extender-killed extender-tls api-server-away show many thousand"
-SCENARIOS="$SCENARIOS kubelet-daemon-set kubelet-claims kubelet-shares kubelet-prepare kubelet-several kubelet-killed"
-SCENARIOS="$SCENARIOS kubelet-restarted kubelet-health kubelet-slots kubelet-scheduler kubelet-gang"
+SCENARIOS="$SCENARIOS gang-claims eviction eviction-refused eviction-gang names extender-killed extender-tls"
+SCENARIOS="$SCENARIOS api-server-away show many thousand kubelet-daemon-set kubelet-claims kubelet-shares kubelet-prepare"
+SCENARIOS="$SCENARIOS kubelet-several kubelet-killed kubelet-restarted kubelet-health kubelet-slots kubelet-scheduler"
+SCENARIOS="$SCENARIOS kubelet-gang"
 
 # fail TEXT...: why the scenario fails.
 fail() {
@@ -329,8 +330,7 @@ kind: PodGroup
 metadata: {name: own}
 spec: {schedulingPolicy: {gang: {minCount: 3}}}
 EOF2
-  # The scheduler asks again when something of the cluster changes, at the latest after five minutes.
-  for i in 1 2 3; do k label pod "own-$i" any=thing >/dev/null; done
+  # kube-scheduler would ask again after five minutes.
   bound 60 own-1 own-2 own-3
 }
 
@@ -361,6 +361,15 @@ one_gone() {
   [ "$(k get pods -l kept=yes -o jsonpath='{range .items[*]}{.metadata.deletionTimestamp}.{end}')" != .... ]
 }
 
+# start_pods POD...: what a kubelet says; a budget does not count pods that have not begun.
+start_pods() {
+  local name
+  for name in "$@"; do
+    k patch pod "$name" --subresource status -p '{"status": {"phase": "Running",
+      "conditions": [{"type": "Ready", "status": "True"}]}}' >/dev/null || return 1
+  done
+}
+
 # Pods that a disruption budget keeps stay, and the one that wants their place waits.
 scenario_eviction_refused() {
   local i
@@ -373,11 +382,7 @@ EOF2
   { for i in 1 2 3 4; do
     slot "low-$i" 100 30Gi 'vgpu.dev/class: offline' | sed "s/^  annotations:/  labels: {kept: \"yes\"}\n&/"
   done; } | make && bound 60 low-1 low-2 low-3 low-4 || return 1
-  # What a kubelet says: a budget does not count pods that have not begun.
-  for i in 1 2 3 4; do
-    k patch pod "low-$i" --subresource status -p '{"status": {"phase": "Running",
-      "conditions": [{"type": "Ready", "status": "True"}]}}' >/dev/null || return 1
-  done
+  start_pods low-1 low-2 low-3 low-4 || return 1
   until_true 30 has 4 field poddisruptionbudget keep '{.status.currentHealthy}' || fail "the budget counts nobody" ||
     return 1
   slot high 100 30Gi 'vgpu.dev/class: online' | make || return 1
@@ -386,6 +391,38 @@ EOF2
   says high 'waits: no room now' || return 1
   ! one_gone || fail "an offline pod was evicted: $(waiting_text)" || return 1
   is_bound low-1 low-2 low-3 low-4
+}
+
+leaving() {
+  k get pods -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].metadata.name}'
+}
+
+# While a budget allows one of two members of an offline gang to go, none goes; once it allows both, both go.
+scenario_eviction_gang() {
+  local i
+  make <<EOF2 || return 1
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: keep}
+spec: {minAvailable: 1, selector: {matchLabels: {kept: "yes"}}}
+EOF2
+  { for i in 1 2; do
+    slot "busy-$i" 100 30Gi 'vgpu.dev/class: online'
+    slot "low-$i" 100 30Gi 'vgpu.dev/class: offline' 'vgpu.dev/gang: low' 'vgpu.dev/gang-size: "2"' |
+      sed "s/^  annotations:/  labels: {kept: \"yes\"}\n&/"
+  done; } | make && bound 60 busy-1 busy-2 low-1 low-2 || return 1
+  start_pods low-1 low-2 || return 1
+  until_true 30 has 1 field poddisruptionbudget keep '{.status.disruptionsAllowed}' ||
+    fail "the budget allows: $(field poddisruptionbudget keep '{.status}')" || return 1
+  slot urgent 100 30Gi 'vgpu.dev/class: online' | make || return 1
+  until_true 40 grep -q 'eviction for default/urgent was refused: .* allowed=1 asked=2' "$WORK/log/vgpu-scheduler" ||
+    fail "nobody was to be evicted: $(waiting_text)" || return 1
+  [ -z "$(leaving)" ] && is_bound low-1 low-2 || fail "a member went: $(leaving)" || return 1
+  k patch poddisruptionbudget keep --type merge -p '{"spec": {"minAvailable": 0}}' >/dev/null || return 1
+  # It is tried again after a minute.
+  until_true 100 has 'low-1 low-2' leaving || fail "not evicted: $(last_line vgpu-scheduler)" || return 1
+  k delete pod low-1 low-2 --force --grace-period=0 >/dev/null 2>&1
+  bound 60 urgent
 }
 
 # manifest NAME: one of the tests, without the UID, which the server gives.

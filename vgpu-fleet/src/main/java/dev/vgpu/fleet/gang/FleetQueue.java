@@ -260,6 +260,27 @@ public final class FleetQueue {
             .anyMatch(name -> before.allows(name) && !now.allows(name));
   }
 
+  /**
+   * Takes over a reservation that another queue made for a gang that waits here as well, for
+   * example before nodes were added. Has no effect if this queue has one, if the gang does not wait
+   * here with all its members, or if it would not fit on the reserved nodes even if nothing else
+   * ran there: then it gets another reservation.
+   *
+   * @param held the reservation, with this fleet's numbers of its nodes
+   */
+  public void takeOver(Reservation held) {
+    Gang gang = known.get(held.gang());
+    if (reservation != null || gang == null || running.containsKey(held.gang())) {
+      return;
+    }
+    List<Gang> bundle = bundle(gang, waiting.stream().filter(Gang::isDependent).toList());
+    if (!bundle.isEmpty()
+        && planner.mayFit(members(bundle), gang.terms(), held.nodes(), running.values())) {
+      reservation = held;
+      refused.clear();
+    }
+  }
+
   /** {@return the reservation for the first gang that does not fit} */
   public Optional<Reservation> reservation() {
     return Optional.ofNullable(reservation);

@@ -11,6 +11,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.IntPredicate;
 
 /**
  * Tries on the model what would fit once gangs have ended or are evicted. Every trial restores the
@@ -35,14 +36,14 @@ final class Planner {
     order.sort(Comparator.comparingDouble(Gang::endS));
     int low = 0;
     int high = order.size();
-    Optional<Set<Integer>> found = nodesWithout(order, high, members, terms);
+    Optional<Set<Integer>> found = nodesWithout(order, high, members, terms, FleetQueue.ANY);
     if (found.isEmpty()) {
       return Optional.empty();
     }
     // Find the smallest number of gangs that must end: it gives the earliest time.
     while (low < high) {
       int middle = (low + high) >>> 1;
-      Optional<Set<Integer>> nodes = nodesWithout(order, middle, members, terms);
+      Optional<Set<Integer>> nodes = nodesWithout(order, middle, members, terms, FleetQueue.ANY);
       if (nodes.isPresent()) {
         found = nodes;
         high = middle;
@@ -52,6 +53,12 @@ final class Planner {
     }
     double start = high == 0 ? 0 : order.get(high - 1).endS();
     return Optional.of(new Reservation(name, start, found.orElseThrow()));
+  }
+
+  /** {@return whether a gang would fit on these nodes once all running gangs have ended} */
+  boolean mayFit(List<Request> members, Terms terms, Set<Integer> nodes, Collection<Gang> running) {
+    List<Gang> order = othersThanTargets(members, running);
+    return nodesWithout(order, order.size(), members, terms, nodes::contains).isPresent();
   }
 
   /** {@return the running gangs, without those whose node a member must share} */
@@ -65,11 +72,11 @@ final class Planner {
   }
 
   private Optional<Set<Integer>> nodesWithout(
-      List<Gang> order, int ended, List<Request> members, Terms terms) {
+      List<Gang> order, int ended, List<Request> members, Terms terms, IntPredicate allowed) {
     List<Placement> taken = new ArrayList<>();
     order.subList(0, ended).forEach(gang -> taken.addAll(gang.placements()));
     taken.forEach(fleet::undo);
-    Optional<List<Placement>> placed = trial.place(members, terms.closeness(), FleetQueue.ANY);
+    Optional<List<Placement>> placed = trial.place(members, terms.closeness(), allowed);
     placed.ifPresent(trial::undo);
     restore(taken);
     return placed.map(
@@ -98,7 +105,8 @@ final class Planner {
   Optional<Eviction> evictFor(List<Request> members, Terms terms, Collection<Gang> running) {
     List<Gang> offline = othersThanTargets(members, running);
     offline.removeIf(gang -> gang.terms().preemptionClass() != PreemptionClass.OFFLINE);
-    if (offline.isEmpty() || nodesWithout(offline, offline.size(), members, terms).isEmpty()) {
+    if (offline.isEmpty()
+        || nodesWithout(offline, offline.size(), members, terms, FleetQueue.ANY).isEmpty()) {
       return Optional.empty();
     }
     // The youngest first: they have the least work to lose.
@@ -107,7 +115,7 @@ final class Planner {
     int high = offline.size();
     while (low < high) {
       int middle = (low + high) >>> 1;
-      if (nodesWithout(offline, middle, members, terms).isPresent()) {
+      if (nodesWithout(offline, middle, members, terms, FleetQueue.ANY).isPresent()) {
         high = middle;
       } else {
         low = middle + 1;

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
-import java.util.LinkedHashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -27,7 +27,10 @@ public final class Fleet {
   private final Map<String, Placement> placements = new HashMap<>();
   private final List<List<Placement>> byNode = new ArrayList<>();
   private final List<BiConsumer<StateGroup, StateGroup>> listeners = new ArrayList<>();
-  private final Map<String, Set<Integer>> spreads = new HashMap<>();
+
+  /** By group: its nodes, with the number of its members on each. */
+  private final Map<String, Map<Integer, Integer>> spreads = new HashMap<>();
+
   private final long capacityPercent;
   private long idlePercent;
   private long placedCount;
@@ -149,7 +152,7 @@ public final class Fleet {
    * @param group see {@link Request#spread()}
    */
   public Set<Integer> nodesOf(String group) {
-    return spreads.getOrDefault(group, Set.of());
+    return Collections.unmodifiableSet(spreads.getOrDefault(group, Map.of()).keySet());
   }
 
   /**
@@ -283,7 +286,10 @@ public final class Fleet {
     placedCount++;
     byNode.get(node).add(placement);
     if (!request.spread().isEmpty()) {
-      spreads.computeIfAbsent(request.spread(), key -> new LinkedHashSet<>()).add(node);
+      // Members that were running already may share a node.
+      spreads
+          .computeIfAbsent(request.spread(), key -> new LinkedHashMap<>())
+          .merge(node, 1, Integer::sum);
     }
   }
 
@@ -294,13 +300,12 @@ public final class Fleet {
     }
     byNode.get(placement.node()).remove(placement);
     change(placement, -1);
-    Set<Integer> spread = spreads.get(request.spread());
-    if (spread != null) {
-      spread.remove(placement.node());
-      if (spread.isEmpty()) {
-        spreads.remove(request.spread());
-      }
-    }
+    spreads.computeIfPresent(
+        request.spread(),
+        (group, nodes) -> {
+          nodes.computeIfPresent(placement.node(), (node, count) -> count > 1 ? count - 1 : null);
+          return nodes.isEmpty() ? null : nodes;
+        });
   }
 
   private void change(Placement placement, int sign) {

@@ -184,4 +184,50 @@ class ReportedStateTest {
     assertThat(request.shape().mebibytesOn(40 * 1024)).isEqualTo(30 * 1024);
     assertThat(request.shape().mebibytesOn(80 * 1024)).isEqualTo(40 * 1024);
   }
+
+  /** They were there before the queue, or their cluster did not keep them apart. */
+  @Test
+  void aNodeWithTwoMembersOfASpreadGroupIsKeptFromOthersUntilBothHaveEnded() {
+    for (String name : List.of("a", "b")) {
+      Request request = Request.builder(name).share(10).spread("group").build();
+      queue.adopt(
+          Terms.of(name, 1, NEARLINE, NEVER), List.of(new Placement(request, 0, List.of(0), 0)), 0);
+    }
+    assertThat(fleet.nodesOf("group")).containsExactly(0);
+    queue.end("a");
+    assertThat(fleet.nodesOf("group")).containsExactly(0);
+    queue.add(
+        Terms.of("c", 1, NEARLINE, NEVER),
+        Request.builder("c").share(10).spread("group").nodes(Set.of("node-0")).build());
+    assertThat(queue.decide(0)).isEmpty();
+    queue.end("b");
+    assertThat(fleet.nodesOf("group")).isEmpty();
+    assertThat(queue.decide(0)).hasSize(1);
+  }
+
+  private static final Set<Integer> BOTH = Set.of(0, 1);
+
+  @Test
+  void aReservationIsTakenOverForAGangThatWaits() {
+    Reservation held = new Reservation("pair", 100, Set.of(1));
+    queue.adopt(Terms.of("runs", 2, NEARLINE, NEVER), List.of(at("a", 0, 0), at("b", 1, 0)), 0);
+    queue.takeOver(held);
+    assertThat(queue.reservation()).as("it is not known").isEmpty();
+    queue.add(Terms.of("pair", 2, NEARLINE, NEVER), whole("pair-0"));
+    queue.takeOver(held);
+    assertThat(queue.reservation()).as("it is not complete").isEmpty();
+    queue.add(Terms.of("pair", 2, NEARLINE, NEVER), Request.builder("pair-1").wholeGpus(2).build());
+    queue.takeOver(held);
+    assertThat(queue.reservation()).as("it does not fit there").isEmpty();
+    queue.takeOver(new Reservation("pair", 100, BOTH));
+    assertThat(queue.decide(50)).isEmpty();
+    assertThat(queue.reservation()).hasValue(new Reservation("pair", 100, BOTH));
+    queue.takeOver(new Reservation("pair", 200, BOTH));
+    assertThat(queue.reservation().orElseThrow().startS()).as("it has one").isEqualTo(100);
+    queue.end("runs");
+    assertThat(queue.decide(60)).hasSize(1);
+    assertThat(queue.reservation()).isEmpty();
+    queue.takeOver(held);
+    assertThat(queue.reservation()).as("it runs").isEmpty();
+  }
 }

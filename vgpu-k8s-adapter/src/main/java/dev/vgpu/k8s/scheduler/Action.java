@@ -1,6 +1,7 @@
 package dev.vgpu.k8s.scheduler;
 
 import io.fabric8.kubernetes.api.model.Pod;
+import java.util.List;
 import java.util.Map;
 
 /** A write to the API that the line has decided. It is carried out without the line's lock. */
@@ -16,10 +17,15 @@ sealed interface Action {
   record Write(Pod pod, Place place, Map<String, String> annotations) implements Action {}
 
   /**
-   * Evicts a pod for another crew.
+   * Evicts pods for another crew: all of them, or none.
    *
-   * @param pod the pod
-   * @param crew the crew that gets its place
+   * @param pods the pods
+   * @param crew the crew that gets their places
    */
-  record Evict(Pod pod, String crew) implements Action {}
+  record Evict(List<Pod> pods, String crew) implements Action {
+    /** Copies the list. */
+    public Evict {
+      pods = List.copyOf(pods);
+    }
+  }
 }

@@ -14,6 +14,7 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.DoubleSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -30,6 +31,7 @@ final class ClaimWatch implements AutoCloseable {
   private final Cluster cluster;
 
   private final GangClaims gangs;
+  private final DoubleSupplier clockS;
   private final Supplier<ZonedDateTime> wall;
   private volatile @Nullable SharedIndexInformer<ResourceClaim> claims;
   private @Nullable SharedIndexInformer<ResourceSlice> slices;
@@ -40,12 +42,18 @@ final class ClaimWatch implements AutoCloseable {
    * @param client follows the claims
    * @param cluster writes to them
    * @param hold how long the claims of an incomplete gang are held
+   * @param clockS seconds of a monotonic clock
    * @param wall the time of day
    */
   ClaimWatch(
-      KubernetesClient client, Cluster cluster, Duration hold, Supplier<ZonedDateTime> wall) {
+      KubernetesClient client,
+      Cluster cluster,
+      Duration hold,
+      DoubleSupplier clockS,
+      Supplier<ZonedDateTime> wall) {
     this.client = client;
     this.cluster = cluster;
+    this.clockS = clockS;
     this.wall = wall;
     gangs =
         new GangClaims(
@@ -79,9 +87,9 @@ final class ClaimWatch implements AutoCloseable {
     Instant now = wall.get().toInstant();
     List<ResourceClaim> all = claims.getStore().list();
     try {
-      for (GangClaims.Verdict verdict : gangs.decide(all, pods, slices.getStore().list(), now)) {
-        write(verdict, now);
-      }
+      List<GangClaims.Verdict> verdicts =
+          gangs.decide(all, pods, slices.getStore().list(), now, clockS.getAsDouble());
+      verdicts.forEach(verdict -> write(verdict, now));
     } catch (KubernetesClientException e) {
       LOG.warn("gangs with claims wait, because the API server fails: {}", e.getMessage());
     }

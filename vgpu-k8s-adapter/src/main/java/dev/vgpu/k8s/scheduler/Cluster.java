@@ -3,9 +3,15 @@ package dev.vgpu.k8s.scheduler;
 import dev.vgpu.k8s.names.GangName;
 import io.fabric8.kubernetes.api.model.Binding;
 import io.fabric8.kubernetes.api.model.BindingBuilder;
+import io.fabric8.kubernetes.api.model.DeleteOptionsBuilder;
 import io.fabric8.kubernetes.api.model.GenericKubernetesResource;
+import io.fabric8.kubernetes.api.model.ObjectMeta;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.api.model.Preconditions;
+import io.fabric8.kubernetes.api.model.policy.v1.Eviction;
+import io.fabric8.kubernetes.api.model.policy.v1.EvictionBuilder;
+import io.fabric8.kubernetes.api.model.policy.v1.PodDisruptionBudget;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
@@ -13,6 +19,7 @@ import io.fabric8.kubernetes.client.dsl.base.PatchContext;
 import io.fabric8.kubernetes.client.dsl.base.PatchType;
 import io.fabric8.kubernetes.client.dsl.base.ResourceDefinitionContext;
 import java.net.HttpURLConnection;
+import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
 import java.util.function.BooleanSupplier;
@@ -22,6 +29,8 @@ import java.util.function.BooleanSupplier;
  * blocks until the API server answers.
  */
 final class Cluster {
+  private static final int TOO_MANY_REQUESTS = 429;
+
   private final KubernetesClient client;
   private final BooleanSupplier mayWrite;
 
@@ -92,19 +101,54 @@ final class Cluster {
   /**
    * Evicts a pod; disruption budgets are honoured.
    *
-   * @throws KubernetesClientException if a budget forbids it
+   * @throws KubernetesClientException if a budget forbids it, the pod is gone, or another pod has
+   *     its name
    */
   void evict(Pod pod) {
+    evict(pod, List.of());
+  }
+
+  /**
+   * Tries whether a pod may be evicted now; it stays, and no budget is used.
+   *
+   * @throws KubernetesClientException as {@link #evict}
+   */
+  void tryEvict(Pod pod) {
+    evict(pod, List.of("All"));
+  }
+
+  private void evict(Pod pod, List<String> dryRun) {
     requireLead();
-    boolean isDone =
-        client
-            .pods()
-            .inNamespace(pod.getMetadata().getNamespace())
-            .withName(pod.getMetadata().getName())
-            .evict();
-    if (!isDone) {
-      throw new KubernetesClientException("a disruption budget forbids it");
+    ObjectMeta meta = pod.getMetadata();
+    Eviction eviction =
+        new EvictionBuilder()
+            .withNewMetadata()
+            .withName(meta.getName())
+            .withNamespace(meta.getNamespace())
+            .endMetadata()
+            .withDeleteOptions(
+                new DeleteOptionsBuilder()
+                    .withDryRun(dryRun)
+                    .withPreconditions(new Preconditions(null, meta.getUid()))
+                    .build())
+            .build();
+    String path =
+        "/api/v1/namespaces/" + meta.getNamespace() + "/pods/" + meta.getName() + "/eviction";
+    try {
+      // Webhooks see the option of the query, and the deletion has that of the body.
+      String ignored = client.raw(path + (dryRun.isEmpty() ? "" : "?dryRun=All"), "POST", eviction);
+    } catch (KubernetesClientException e) {
+      if (e.getCode() == TOO_MANY_REQUESTS) {
+        throw new KubernetesClientException(
+            "a disruption budget forbids it: " + meta.getNamespace() + "/" + meta.getName());
+      }
+      throw e;
     }
+  }
+
+  /** {@return the disruption budgets of a namespace} */
+  List<PodDisruptionBudget> budgets(String namespace) {
+    return client.policy().v1().podDisruptionBudget().inNamespace(namespace).list().getItems();
   }
 
   /**

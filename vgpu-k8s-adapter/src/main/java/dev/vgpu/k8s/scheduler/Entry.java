@@ -21,6 +21,9 @@ final class Entry {
 
   boolean isBound;
 
+  /** When its expected running time began; not a number before it was counted. */
+  double sinceS = Double.NaN;
+
   Entry(Pod pod, Optional<PodRequest> request) {
     this.pod = pod;
     this.request = request;
@@ -32,6 +35,12 @@ final class Entry {
 
   void see(Pod newer) {
     pod = newer;
+  }
+
+  /** {@return when its expected running time began: now, if it is asked for the first time} */
+  double since(double nowS) {
+    sinceS = Double.isNaN(sinceS) ? nowS : sinceS;
+    return sinceS;
   }
 
   String uid() {

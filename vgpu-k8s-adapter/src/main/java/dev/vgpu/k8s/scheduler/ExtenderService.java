@@ -37,6 +37,7 @@ final class ExtenderService {
 
   private final PodLine line;
   private final Cluster cluster;
+  private final Evictions evictions;
   private final Executor writers;
   private final DoubleSupplier clockS;
   private final Duration hold;
@@ -76,6 +77,7 @@ final class ExtenderService {
       Pods pods) {
     this.line = line;
     this.cluster = cluster;
+    evictions = new Evictions(cluster);
     this.writers = writers;
     this.clockS = clockS;
     this.hold = hold;
@@ -180,6 +182,25 @@ final class ExtenderService {
     }
   }
 
+  /**
+   * Looks for the group objects of gangs that had none. Blocks until the API server answers.
+   *
+   * @param most how many are looked for at most; a later call goes on with the others
+   */
+  void lookForSizes(int most) {
+    try {
+      for (Pod pod : line.unsized(most)) {
+        int size = size(pod);
+        if (size > 0) {
+          line.sized(pod, size, clockS.getAsDouble());
+        }
+      }
+    } catch (KubernetesClientException e) {
+      LOG.warn("a gang's group object cannot be read: {}", e.getMessage());
+    }
+    carryOut();
+  }
+
   /** {@return a score for each node; the filter has left only one} */
   JsonNode prioritize(JsonNode args) {
     ArrayNode scores = JsonNodeFactory.instance.arrayNode();
@@ -267,13 +288,10 @@ final class ExtenderService {
 
   private void carryOut(Action.Evict evict) {
     try {
-      cluster.evict(evict.pod());
+      evictions.evict(
+          evict.pods(), pod -> line.gone(pod.getMetadata().getUid(), clockS.getAsDouble()));
     } catch (KubernetesClientException e) {
-      if (Cluster.isGone(e)) {
-        line.gone(evict.pod().getMetadata().getUid(), clockS.getAsDouble());
-      } else {
-        line.evictionRefused(evict.crew(), String.valueOf(e.getMessage()), clockS.getAsDouble());
-      }
+      line.evictionRefused(evict.crew(), String.valueOf(e.getMessage()), clockS.getAsDouble());
     }
   }
 }

@@ -1,6 +1,7 @@
 package dev.vgpu.k8s.scheduler;
 
 import dev.vgpu.fleet.gang.FleetQueue;
+import dev.vgpu.fleet.gang.Reservation;
 import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.fleet.model.Fit;
 import dev.vgpu.fleet.model.Fleet;
@@ -145,6 +146,25 @@ final class FleetView {
               return true;
             })
         .orElse(false);
+  }
+
+  /**
+   * Takes over the reservation of the view before this one, unless its nodes have changed so much
+   * that it is of no use. Otherwise each change of a node would begin a new wait.
+   */
+  void takeOver(FleetView before) {
+    before
+        .queue
+        .reservation()
+        .ifPresent(
+            held -> {
+              List<String> names =
+                  held.nodes().stream().map(node -> before.nodes.get(node).spec().name()).toList();
+              if (numbers.keySet().containsAll(names)) {
+                Set<Integer> here = names.stream().map(numbers::get).collect(Collectors.toSet());
+                queue.takeOver(new Reservation(held.gang(), held.startS(), here));
+              }
+            });
   }
 
   /** {@return the free processors and host memory of a node; empty if there is no such node} */

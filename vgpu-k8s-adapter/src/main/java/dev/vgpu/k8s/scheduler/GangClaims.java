@@ -1,5 +1,7 @@
 package dev.vgpu.k8s.scheduler;
 
+import static java.util.Objects.requireNonNull;
+
 import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequests;
@@ -37,20 +39,27 @@ import java.util.Set;
  * not to give younger ones devices that would delay them. Those that got such devices before give
  * them back.
  *
- * <p>The state is that of the API. Kept here are only which gang gets twice the time, and how often
- * pods that seem to fit have held others up. One thread at a time decides.
+ * <p>How long claims are held is measured with this process's monotonic clock, from when their
+ * allocation was first seen: the API's times are those of other machines' clocks, which may differ.
+ *
+ * <p>The state is that of the API. Kept here are only when allocations were first seen, which gang
+ * gets twice the time, and how often pods that seem to fit have held others up. One thread at a
+ * time decides.
  */
 final class GangClaims {
   private static final Comparator<Group> BY_AGE =
       Comparator.comparing((Group one) -> one.born).thenComparing(one -> one.name);
 
-  private final Duration hold;
+  private final double holdS;
   private final Sizes sizes;
   private final ClaimReservation reservation;
   private final SliceGpu.Reader reader = new SliceGpu.Reader();
 
+  /** When the allocations that wait were first seen. */
+  private Map<Allocation, Double> seen = Map.of();
+
   /** By gang: the beginning of the attempt that gets twice the time. */
-  private final Map<String, Instant> spared = new HashMap<>();
+  private final Map<String, Double> spared = new HashMap<>();
 
   private volatile Decided last = new Decided(KnownPods.of(List.of()), Optional.empty());
 
@@ -67,9 +76,22 @@ final class GangClaims {
    * @param sizes how many pods gangs need
    */
   GangClaims(Duration hold, Sizes sizes) {
-    this.hold = hold;
+    holdS = hold.toMillis() / 1e3;
     this.sizes = sizes;
     reservation = new ClaimReservation(hold.toSeconds());
+  }
+
+  /** An allocation of a claim. A claim that is allocated anew has another time, of any clock. */
+  private record Allocation(String claim, Optional<Instant> at) {
+    static Allocation of(ResourceClaim claim) {
+      return new Allocation(
+          claim.getMetadata().getNamespace()
+              + "/"
+              + claim.getMetadata().getName()
+              + "/"
+              + claim.getMetadata().getUid(),
+          ClaimConditions.allocated(claim));
+    }
   }
 
   /**
@@ -99,8 +121,8 @@ final class GangClaims {
     /** The UIDs of its pods that are bound, or have their claims. */
     final Set<String> holding = new HashSet<>();
 
-    /** When its first waiting claim was allocated. */
-    Instant since = Instant.MAX;
+    /** When the first of its waiting allocations was first seen. */
+    double sinceS = Double.POSITIVE_INFINITY;
 
     /** Its claims that wait. */
     final List<ResourceClaim> waiting = new ArrayList<>();
@@ -150,15 +172,18 @@ final class GangClaims {
    * @param claims all claims of the cluster
    * @param pods all pods of the cluster
    * @param slices all slices of the cluster
-   * @param now the time of day, by which the API's times are measured
+   * @param now the time of day, by which the ends of pods are estimated
+   * @param nowS the time in seconds of a monotonic clock
    */
   List<Verdict> decide(
       Collection<ResourceClaim> claims,
       Collection<Pod> pods,
       Collection<ResourceSlice> slices,
-      Instant now) {
+      Instant now,
+      double nowS) {
     List<ResourceClaim> waiting =
         claims.stream().filter(one -> ClaimConditions.of(one) == ClaimConditions.WAITING).toList();
+    see(waiting, nowS);
     KnownPods known = KnownPods.of(pods);
     List<SliceGpu> gpus = reader.read(slices);
     Optional<ClaimReservation.HeldPlace> place = place(claims, known, gpus, now);
@@ -166,9 +191,9 @@ final class GangClaims {
     if (waiting.isEmpty()) {
       spared.clear();
     } else {
-      Map<String, Group> groups = groups(waiting, known, now);
+      Map<String, Group> groups = groups(waiting, known);
       count(claims, known, groups);
-      endLate(groups.values(), now);
+      endLate(groups.values(), nowS);
       place.ifPresent(held -> endDelaying(held, known, groups, now));
       endHopeless(claims, known, groups, new ClaimTrial(gpus));
       waiting.forEach(claim -> verdict(claim, known, groups).ifPresent(verdicts::add));
@@ -177,14 +202,22 @@ final class GangClaims {
     return verdicts;
   }
 
-  private Map<String, Group> groups(List<ResourceClaim> waiting, KnownPods known, Instant now) {
+  private void see(List<ResourceClaim> waiting, double nowS) {
+    Map<Allocation, Double> before = seen;
+    seen = new HashMap<>();
+    for (ResourceClaim claim : waiting) {
+      Allocation allocation = Allocation.of(claim);
+      seen.put(allocation, before.getOrDefault(allocation, nowS));
+    }
+  }
+
+  private Map<String, Group> groups(List<ResourceClaim> waiting, KnownPods known) {
     Map<String, Group> groups = new LinkedHashMap<>();
     for (ResourceClaim claim : waiting) {
       for (Pod pod : known.consumers(claim)) {
         Group group = groups.computeIfAbsent(known.name(pod), key -> group(key, pod, known));
         group.waiting.add(claim);
-        Instant since = ClaimConditions.allocated(claim).orElse(now);
-        group.since = since.isBefore(group.since) ? since : group.since;
+        group.sinceS = Math.min(group.sinceS, requireNonNull(seen.get(Allocation.of(claim))));
       }
     }
     return groups;
@@ -223,17 +256,17 @@ final class GangClaims {
   }
 
   /** Ends gangs whose time is over. */
-  private void endLate(Collection<Group> all, Instant now) {
+  private void endLate(Collection<Group> all, double nowS) {
     List<Group> partial = all.stream().filter(one -> !one.isComplete()).toList();
-    List<Group> late = partial.stream().filter(one -> !now.isBefore(one.since.plus(hold))).toList();
+    List<Group> late = partial.stream().filter(one -> nowS - one.sinceS >= holdS).toList();
     Optional<Group> oldest = partial.stream().min(BY_AGE);
     spared.keySet().retainAll(partial.stream().map(one -> one.name).toList());
     for (Group one : late) {
       if (late.size() > 1 && one == oldest.orElse(null)) {
-        spared.putIfAbsent(one.name, one.since);
+        spared.putIfAbsent(one.name, one.sinceS);
       }
-      boolean isSpared =
-          one.since.equals(spared.get(one.name)) && now.isBefore(one.since.plus(hold).plus(hold));
+      Double sparedS = spared.get(one.name);
+      boolean isSpared = sparedS != null && one.sinceS == sparedS && nowS - one.sinceS < 2 * holdS;
       if (!isSpared) {
         one.fail("its time is over");
       }

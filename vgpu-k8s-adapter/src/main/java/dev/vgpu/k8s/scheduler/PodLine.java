@@ -9,10 +9,12 @@ import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
+import dev.vgpu.k8s.scheduler.Roll.Unserved;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -33,6 +35,7 @@ final class PodLine {
   private static final double NO_EVICTION_S = 60;
 
   private final Roll roll;
+  private final UnsizedGangs unsized = new UnsizedGangs();
   private final List<Action> outbox = new ArrayList<>();
   private double evictAgainS;
 
@@ -62,7 +65,7 @@ final class PodLine {
    * tried them before this line knew of the node.
    */
   private void joinServed() {
-    for (Roll.Unserved one : List.copyOf(roll.unserved.values())) {
+    for (Unserved one : List.copyOf(roll.unserved.values())) {
       Optional<PodRequest> request = Roll.requestOf(one.pod());
       if (request.isEmpty() || roll.lack(one.pod(), request.get()).isPresent()) {
         continue;
@@ -87,14 +90,16 @@ final class PodLine {
       if (request.isEmpty()) {
         return Answer.any();
       }
+      String uid = pod.getMetadata().getUid();
       if (size < 1) {
+        request.get().gang().ifPresent(gang -> unsized.add(Roll.gangName(pod, gang.name()), pod));
         return Answer.none("the size of its gang is not known: its group object is not there");
       }
-      String uid = pod.getMetadata().getUid();
+      unsized.remove(uid);
       Optional<String> lack =
           roll.entries.containsKey(uid) ? Optional.empty() : roll.lack(pod, request.get());
       if (lack.isPresent()) {
-        roll.unserved.put(uid, new Roll.Unserved(pod, size));
+        roll.unserved.put(uid, new Unserved(pod, size));
         return Answer.none(lack.get());
       }
       entry = enter(pod, request, size);
@@ -123,6 +128,27 @@ final class PodLine {
     decide(nowS, ownWrite);
     Place found = crew.isPlaced ? entry.place : null;
     return found == null ? Answer.none(reason(crew)) : Answer.node(found.node());
+  }
+
+  /**
+   * {@return pods whose gangs' sizes are to be looked up again, one of each gang}
+   *
+   * @param most the number of gangs at most; those after them come next
+   */
+  synchronized List<Pod> unsized(int most) {
+    return unsized.next(most);
+  }
+
+  /** The size of a gang is known now. Its pods join the line; nobody else wakes them. */
+  synchronized void sized(Pod member, int size, double nowS) {
+    Roll.requestOf(member)
+        .flatMap(PodRequest::gang)
+        .map(gang -> Roll.gangName(member, gang.name()))
+        .map(unsized::take)
+        .orElse(List.of())
+        .forEach(pod -> roll.unserved.put(pod.getMetadata().getUid(), new Unserved(pod, size)));
+    joinServed();
+    decide(nowS);
   }
 
   private Crew crew(Entry entry) {
@@ -294,7 +320,7 @@ final class PodLine {
       entry.see(pod);
     }
     if (node != null && !node.isEmpty()) {
-      roll.unserved.remove(pod.getMetadata().getUid());
+      forget(pod.getMetadata().getUid());
     }
     if (node == null || node.isEmpty() || (entry != null && entry.isBound)) {
       return;
@@ -318,7 +344,7 @@ final class PodLine {
 
   /** A pod has ended or was deleted: its GPUs are free. */
   synchronized void gone(String uid, double nowS) {
-    roll.unserved.remove(uid);
+    forget(uid);
     Entry entry = roll.entries.remove(uid);
     if (entry == null) {
       return;
@@ -330,6 +356,12 @@ final class PodLine {
       }
     }
     decide(nowS);
+  }
+
+  /** A pod that is not in line will not join it. */
+  private void forget(String uid) {
+    roll.unserved.remove(uid);
+    unsized.remove(uid);
   }
 
   private void drop(Entry entry) {
@@ -372,6 +404,7 @@ final class PodLine {
 
   /** The answer tells the pods in {@code unwritten} their place; it is written on binding. */
   private void decide(double nowS, Set<String> unwritten) {
+    Map<String, List<Pod>> victims = new LinkedHashMap<>();
     roll.view.queue().allowEviction(nowS >= evictAgainS);
     for (Decision decision : roll.view.queue().decide(nowS)) {
       Crew crew = roll.crews.get(decision.gang());
@@ -379,12 +412,15 @@ final class PodLine {
         continue;
       }
       if (decision instanceof Decision.Evict evict) {
-        evict(crew, evict.forGang());
+        victims
+            .computeIfAbsent(evict.forGang(), key -> new ArrayList<>())
+            .addAll(evict(crew, evict.forGang()));
       } else {
         crew.isPlaced = true;
         for (String uid : crew.members) {
           Entry entry = roll.entry(uid);
           Place place = roll.view.place(uid).orElseThrow();
+          entry.sinceS = nowS;
           entry.place = place;
           crew.inTheWay.addAll(leaving(place.node()));
           if (!unwritten.contains(uid)) {
@@ -393,6 +429,8 @@ final class PodLine {
         }
       }
     }
+    victims.values().removeIf(List::isEmpty);
+    victims.forEach((crew, pods) -> outbox.add(new Action.Evict(pods, crew)));
   }
 
   /**
@@ -411,15 +449,16 @@ final class PodLine {
         .toList();
   }
 
-  private void evict(Crew victim, String forCrew) {
-    if (victim.isGoing) {
-      victim.isLeaving = true;
-      victim.members.forEach(uid -> outbox.add(new Action.Evict(roll.entry(uid).pod(), forCrew)));
-      roll.view.queue().end(victim.name());
-    } else {
+  /** {@return the pods that have to be evicted: none if no pod of the victim is bound yet} */
+  private List<Pod> evict(Crew victim, String forCrew) {
+    if (!victim.isGoing) {
       victim.members.forEach(uid -> place(uid, null));
       victim.back("its place was given to " + label(forCrew));
+      return List.of();
     }
+    victim.isLeaving = true;
+    roll.view.queue().end(victim.name());
+    return victim.members.stream().map(uid -> roll.entry(uid).pod()).toList();
   }
 
   /** {@return the writes decided since the last call} */
@@ -432,6 +471,7 @@ final class PodLine {
   /** Starts from the API's state; discards all earlier state. */
   synchronized void begin(Collection<Node> allNodes, Collection<Pod> pods, double nowS) {
     outbox.clear();
+    unsized.clear();
     roll.begin(allNodes, pods, nowS);
     joinServed();
     decide(nowS);

@@ -95,10 +95,12 @@ final class Roll {
 
   /**
    * Rebuilds the fleet from the nodes and the known pods: first those that run or are being bound,
-   * then those that have a place, then the waiting ones.
+   * then those that have a place, then the waiting ones. What runs keeps its expected end, and the
+   * first gang that waits keeps its reservation.
    */
   void rebuild(double nowS) {
-    List<String> order = new ArrayList<>(view.queue().waiting());
+    FleetView before = view;
+    List<String> order = new ArrayList<>(before.queue().waiting());
     view = new FleetView(nodes.values(), policy);
     List<Crew> lost = new ArrayList<>();
     List<Crew> all = List.copyOf(crews.values());
@@ -110,6 +112,7 @@ final class Roll {
     all.stream().filter(crew -> !crew.isGoing).forEach(crew -> keep(crew, lost, nowS));
     lost.sort(Comparator.comparingInt(crew -> rank(order, crew.name())));
     lost.forEach(this::waitAgain);
+    view.takeOver(before);
   }
 
   private void keep(Crew crew, List<Crew> lost, double nowS) {
@@ -213,7 +216,9 @@ final class Roll {
     Terms was = crew.terms();
     Terms now =
         new Terms(was.name(), requests.size(), was.preemptionClass(), was.runS(), was.closeness());
-    return view.adopt(now, requests, places, nowS);
+    double sinceS =
+        crew.members.stream().mapToDouble(uid -> entry(uid).since(nowS)).max().orElse(nowS);
+    return view.adopt(now, requests, places, sinceS);
   }
 
   /** Counts a pod that runs on a node: on its own GPUs if they are known, otherwise on any. */
@@ -231,8 +236,8 @@ final class Roll {
             entry.request().map(PodRequest::runS).orElse(Double.POSITIVE_INFINITY));
     Place place = entry.place;
     boolean isThere =
-        (place != null && view.adopt(terms, List.of(request), List.of(place), nowS))
-            || view.adoptSomewhere(terms, request, node, nowS);
+        (place != null && view.adopt(terms, List.of(request), List.of(place), entry.since(nowS)))
+            || view.adoptSomewhere(terms, request, node, entry.since(nowS));
     if (!isThere) {
       if (entry.request().isPresent()) {
         LOG.warn("{} runs on {} and has no room there as far as is known", entry.fullName(), node);

@@ -27,6 +27,9 @@ final class Scheduler implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Scheduler.class);
   private static final int WRITERS = 16;
 
+  /** Gangs whose group objects are looked for in each tick. */
+  private static final int LOOKUPS = 8;
+
   private final DoubleSupplier clockS;
   private final Election election;
   private final ExecutorService writers = Executors.newFixedThreadPool(WRITERS);
@@ -63,7 +66,10 @@ final class Scheduler implements AutoCloseable {
     election = new Election(lock, reads, clockS, wall);
     line = new PodLine(options.policy());
     Cluster cluster = new Cluster(writes, election::leads);
-    claims = options.hasGangClaims() ? new ClaimWatch(reads, cluster, options.hold(), wall) : null;
+    claims =
+        options.hasGangClaims()
+            ? new ClaimWatch(reads, cluster, options.hold(), clockS, wall)
+            : null;
     ExtenderService.ClaimFilter filter =
         claims == null ? (pod, nodes) -> Map.of() : claims::refusals;
     service =
@@ -133,7 +139,7 @@ final class Scheduler implements AutoCloseable {
   void tick() {
     if (leads()) {
       line.tick(clockS.getAsDouble());
-      service.carryOut();
+      service.lookForSizes(LOOKUPS);
       if (claims != null) {
         claims.tick(watch.pods());
       }

@@ -1,7 +1,11 @@
 package dev.vgpu.k8s.scheduler;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import io.fabric8.kubernetes.api.model.Binding;
+import io.fabric8.kubernetes.api.model.DeleteOptions;
 import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.policy.v1.Eviction;
 import io.fabric8.kubernetes.client.server.mock.KubernetesCrudDispatcher;
 import io.fabric8.kubernetes.client.utils.Serialization;
 import io.fabric8.mockwebserver.dsl.HttpMethod;
@@ -10,22 +14,38 @@ import io.fabric8.mockwebserver.http.Headers;
 import io.fabric8.mockwebserver.http.MockResponse;
 import io.fabric8.mockwebserver.http.RecordedRequest;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * Handles bindings as the API server does: the pod gets its node and the binding's annotations in
- * one write, unless it is already bound or has another UID. Counts the writes to pods.
+ * one write, unless it is already bound or has another UID. Evicts pods, or tries to. Counts the
+ * writes to pods, and to the status of claims.
  */
 final class BindingDispatcher extends KubernetesCrudDispatcher {
   private static final String BINDING = "/binding";
+  private static final String EVICTION = "/eviction";
 
   final AtomicInteger writes = new AtomicInteger();
 
   /** How often each pod was bound, by its path. */
   final Map<String, Integer> bindings = new ConcurrentHashMap<>();
+
+  /** The names of pods that a disruption budget keeps. */
+  final Set<String> kept = ConcurrentHashMap.newKeySet();
+
+  /** Runs at the end of each trial of an eviction. */
+  volatile Runnable afterTrial = () -> {};
+
+  /** The names of the pods whose evictions were tried, and of those that were evicted. */
+  final List<String> tried = new CopyOnWriteArrayList<>();
+
+  final List<String> evicted = new CopyOnWriteArrayList<>();
 
   /** Whether it carries out bindings, and then fails before it answers. */
   volatile boolean losesAnswers;
@@ -94,11 +114,54 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
 
   @Override
   public MockResponse handleCreate(RecordedRequest request) {
+    int eviction = request.getPath().indexOf(EVICTION);
+    if (eviction > 0) {
+      return evict(request, request.getPath().substring(0, eviction));
+    }
     if (!request.getPath().endsWith(BINDING)) {
       return super.handleCreate(request);
     }
     int write = begin();
     return end(write, bind(request));
+  }
+
+  private MockResponse evict(RecordedRequest request, String path) {
+    String name = path.substring(path.lastIndexOf('/') + 1);
+    DeleteOptions options =
+        Serialization.unmarshal(request.getUtf8Body(), Eviction.class).getDeleteOptions();
+    boolean isTrial = options.getDryRun().contains("All");
+    assertThat(request.getPath().endsWith("?dryRun=All")).isEqualTo(isTrial);
+    MockResponse found = handleGet(path);
+    if (found.code() != 200) {
+      return found;
+    }
+    (isTrial ? tried : evicted).add(name);
+    if (kept.contains(name)) {
+      evicted.remove(name);
+      return new MockResponse().setResponseCode(429);
+    }
+    if (isTrial) {
+      afterTrial.run();
+      return created();
+    }
+    if (!options.getPreconditions().getUid().equals(pod(found).getMetadata().getUid())) {
+      return new MockResponse().setResponseCode(409);
+    }
+    int write = begin();
+    MockResponse deleted = handleDelete(path);
+    return end(write, deleted.code() == 200 ? created() : deleted);
+  }
+
+  private static Pod pod(MockResponse found) {
+    byte[] body = found.getBody().getBytes();
+    return Serialization.unmarshal(
+        body == null ? "" : new String(body, StandardCharsets.UTF_8), Pod.class);
+  }
+
+  private static MockResponse created() {
+    return new MockResponse()
+        .setResponseCode(201)
+        .setBody("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Success\"}");
   }
 
   private MockResponse bind(RecordedRequest request) {
@@ -107,12 +170,7 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
     if (found.code() != 200) {
       return found;
     }
-    Pod pod =
-        Serialization.unmarshal(
-            found.getBody().getBytes() == null
-                ? ""
-                : new String(found.getBody().getBytes(), StandardCharsets.UTF_8),
-            Pod.class);
+    Pod pod = pod(found);
     Binding binding = Serialization.unmarshal(request.getUtf8Body(), Binding.class);
     if (pod.getSpec().getNodeName() != null
         || !pod.getMetadata().getUid().equals(binding.getMetadata().getUid())) {
@@ -131,11 +189,19 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
     if (losesAnswers) {
       return new MockResponse().setResponseCode(500);
     }
-    return updated.code() == 200
-        ? new MockResponse()
-            .setResponseCode(201)
-            .setBody("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Success\"}")
-        : updated;
+    return updated.code() == 200 ? created() : updated;
+  }
+
+  /** A condition of a claim counts as a write. */
+  @Override
+  public MockResponse handleUpdate(RecordedRequest request) {
+    boolean isCondition =
+        request.getPath().contains("/resourceclaims/") && request.getPath().endsWith("/status");
+    if (!isCondition) {
+      return super.handleUpdate(request);
+    }
+    int write = begin();
+    return end(write, super.handleUpdate(request));
   }
 
   @Override

@@ -224,7 +224,8 @@ final class ClaimCluster {
   }
 
   private void decide() {
-    List<GangClaims.Verdict> verdicts = gangs.decide(claims.values(), pods.values(), slices, now());
+    List<GangClaims.Verdict> verdicts =
+        gangs.decide(claims.values(), pods.values(), slices, now(), nowS);
     for (GangClaims.Verdict verdict : verdicts) {
       String name = verdict.claim().getMetadata().getName();
       if (verdict.isComplete()) {

@@ -48,6 +48,7 @@ class ExtenderServerTest {
   private final AtomicBoolean leads = new AtomicBoolean(true);
   private final List<String> nodes = new ArrayList<>();
   private KubernetesClient client;
+  private ExtenderService service;
   private ClusterWatch watch;
   private ExtenderServer server;
 
@@ -61,7 +62,7 @@ class ExtenderServerTest {
     Pods.nodes(2, 2).forEach(node -> client.resource(node).create());
     Pods.nodes(2, 2).forEach(node -> nodes.add(node.getMetadata().getName()));
     PodLine line = new PodLine(Policies.OURS);
-    ExtenderService service =
+    service =
         new ExtenderService(
             line,
             new Cluster(client, () -> true),
@@ -215,6 +216,34 @@ class ExtenderServerTest {
     TestNode.await(
         "it is woken, with a place", () -> read(late).getMetadata().getAnnotations().size() > 2);
     assertThat(bind(late, filter(late).path("NodeNames").path(0).asText())).isEmpty();
+  }
+
+  /** Its pods have been answered by then, and nobody asks about them again. */
+  @Test
+  void aGangIsWokenWhenItsGroupObjectComes() throws Exception {
+    List<Pod> pods = new ArrayList<>();
+    for (String name : List.of("ring-0", "ring-1")) {
+      Pod pod = Pods.whole(name, 1, Map.of());
+      pod.getMetadata().setLabels(Map.of("scheduling.x-k8s.io/pod-group", "ring"));
+      pods.add(create(pod));
+      assertThat(filter(pod).path("FailedAndUnresolvableNodes").path("node-0").asText())
+          .contains("its group object is not there");
+    }
+    service.lookForSizes(1);
+    assertThat(api.writes).hasValue(0);
+    PodGroups.create(client, "scheduling.x-k8s.io/v1alpha1", "ring", "minMember: 2");
+    service.lookForSizes(1);
+    TestNode.await(
+        "they are woken, with places",
+        () -> pods.stream().allMatch(pod -> Place.of(read(pod)).isPresent()));
+    List<CompletableFuture<String>> binds = new ArrayList<>();
+    for (Pod pod : pods) {
+      String node = filter(pod).path("NodeNames").path(0).asText();
+      binds.add(CompletableFuture.supplyAsync(() -> quietBind(pod, node)));
+    }
+    for (CompletableFuture<String> one : binds) {
+      assertThat(one.get()).isEmpty();
+    }
   }
 
   private String quietBind(Pod pod, String node) {

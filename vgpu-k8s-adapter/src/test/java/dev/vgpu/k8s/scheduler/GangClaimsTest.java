@@ -22,6 +22,8 @@ import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The conditions of claims for which kube-scheduler waits. The test allocates, as it does. */
 class GangClaimsTest {
@@ -36,10 +38,19 @@ class GangClaimsTest {
   private ClaimWatch watch;
   private ZonedDateTime now = START;
 
+  /** How wrong this process's time of day is, compared with that of the API. */
+  private double clockIsWrongByS;
+
   @BeforeEach
   void open() {
     api = server.client();
-    watch = new ClaimWatch(api, new Cluster(api, () -> true), Duration.ofSeconds(60), () -> now);
+    watch =
+        new ClaimWatch(
+            api,
+            new Cluster(api, () -> true),
+            Duration.ofSeconds(60),
+            () -> Duration.between(START, now).toSeconds(),
+            () -> now.plusNanos((long) (clockIsWrongByS * 1e9)));
   }
 
   @AfterEach
@@ -138,6 +149,7 @@ class GangClaimsTest {
   @Test
   void aGangThatIsNotCompleteInTimeGivesItsDevicesBackAndStartsOver() {
     allocated("a", Pods.gang("ring", 2));
+    tick(0);
     tick(59);
     assertThat(conditions("a")).isEmpty();
     tick(60);
@@ -158,12 +170,36 @@ class GangClaimsTest {
     assertThat(conditions("b")).containsExactly(Driver.GANG_COMPLETE);
   }
 
+  /** Otherwise a clock that is ahead would fail each incomplete gang at once, again and again. */
+  @ParameterizedTest
+  @ValueSource(doubles = {-3600, -61, 0, 61, 3600})
+  void aGangIsHeldForItsTimeHoweverWrongTheClockIs(double wrongByS) {
+    clockIsWrongByS = wrongByS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+      int beganS = attempt * 100;
+      now = START.plusSeconds(beganS);
+      if (attempt == 0) {
+        allocated("a", Pods.gang("ring", 2));
+      } else {
+        allocate("a", "\"bindingConditions\":[\"vgpu.dev/gang-complete\"],", "");
+      }
+      tick(beganS + 1);
+      tick(beganS + 60);
+      assertThat(conditions("a")).isEmpty();
+      tick(beganS + 61);
+      assertThat(conditions("a")).containsExactly(Driver.GANG_FAILED);
+      deallocated("a");
+    }
+  }
+
   /** Both would give back, and each might take its half again. */
   @Test
   void ofTwoGangsThatHoldHalfTheOldestKeepsItForAsLongAgain() {
     allocated("old-0", Pods.gang("old", 2));
+    tick(0);
     now = START.plusSeconds(1);
     allocated("new-0", Pods.gang("new", 2));
+    tick(1);
     tick(61);
     assertThat(conditions("new-0")).containsExactly(Driver.GANG_FAILED);
     assertThat(conditions("old-0")).isEmpty();

@@ -117,7 +117,7 @@ class GangTrialTest {
 
   /** The claims that are to give their devices back, with the reasons. */
   private Map<String, String> failed() {
-    return gangs.decide(claims.values(), pods, slices, START.plusSeconds(20)).stream()
+    return gangs.decide(claims.values(), pods, slices, START.plusSeconds(20), 20).stream()
         .filter(verdict -> !verdict.isComplete())
         .collect(
             Collectors.toMap(

@@ -105,27 +105,6 @@ class PodLineTest {
     assertThat(bound(cluster, "more")).isZero();
   }
 
-  /** No run time is known, and small pods keep arriving. */
-  @Test
-  void aStreamOfSmallPodsDoesNotDelayALargeGang() {
-    SmallCluster cluster = new SmallCluster(Pods.nodes(4, 2));
-    for (int i = 0; i < 8; i++) {
-      cluster.create(Pods.whole("old-" + i, 1, Map.of()));
-    }
-    cluster.settle();
-    createAll(cluster, Pods.gangOfWholes("large", 8));
-    cluster.settle();
-    for (int i = 0; i < 8; i++) {
-      cluster.nowS++;
-      cluster.create(Pods.whole("small-" + i, 1, Map.of()));
-      cluster.settle();
-      cluster.delete("uid-old-" + i);
-      cluster.settle();
-    }
-    assertThat(bound(cluster, "small")).isZero();
-    assertThat(bound(cluster, "large")).isEqualTo(8);
-  }
-
   @Test
   void aGangWhoseMemberGoesBeforeItIsBoundHoldsNothing() {
     SmallCluster cluster = new SmallCluster(Pods.nodes(2, 1));
@@ -183,6 +162,52 @@ class PodLineTest {
     cluster.settle();
     assertThat(cluster.pods).doesNotContainKey("uid-batch");
     assertThat(cluster.isBound("uid-online")).isTrue();
+  }
+
+  /** So that all of them can be tried before any goes. */
+  @Test
+  void thePodsOfADecisionAreEvictedTogether() {
+    SmallCluster cluster = new SmallCluster(Pods.nodes(2, 1));
+    for (String name : List.of("batch-0", "batch-1")) {
+      Map<String, String> notes = new HashMap<>(Pods.gang("batch", 2));
+      notes.put("vgpu.dev/class", "offline");
+      cluster.create(Pods.whole(name, 1, notes));
+    }
+    cluster.settle();
+    cluster.create(Pods.whole("online", 1, Map.of("vgpu.dev/class", "online")));
+    assertThat(cluster.schedule("uid-online")).isTrue();
+    assertThat(cluster.actions)
+        .singleElement()
+        .isInstanceOfSatisfying(
+            Action.Evict.class,
+            evict -> {
+              assertThat(evict.crew()).isEqualTo("uid-online");
+              assertThat(evict.pods())
+                  .extracting(pod -> pod.getMetadata().getName())
+                  .containsExactlyInAnyOrder("batch-0", "batch-1");
+            });
+  }
+
+  @Test
+  void podsOfASpreadGroupAreOnDifferentNodes() {
+    SmallCluster cluster = new SmallCluster(Pods.nodes(3, 4));
+    for (int i = 0; i < 4; i++) {
+      cluster.create(Pods.share("web-" + i, 10, Map.of("vgpu.dev/spread", "web")));
+    }
+    cluster.create(Pods.share("other", 10, Map.of("vgpu.dev/spread", "other")));
+    cluster.settle();
+    cluster.restart();
+    cluster.settle();
+    assertThat(bound(cluster, "web")).isEqualTo(3);
+    assertThat(
+            cluster.pods.values().stream()
+                .filter(pod -> pod.getMetadata().getName().startsWith("web"))
+                .map(pod -> pod.getSpec().getNodeName()))
+        .doesNotHaveDuplicates();
+    assertThat(cluster.isBound("uid-other")).isTrue();
+    cluster.delete("uid-web-0");
+    cluster.settle();
+    assertThat(bound(cluster, "web")).isEqualTo(3);
   }
 
   @Test

@@ -7,12 +7,17 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.k8s.names.PodRequest;
+import dev.vgpu.k8s.names.PodRequests;
 import dev.vgpu.k8s.node.TestNode;
 import dev.vgpu.testing.TestSeed;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.StatusDetails;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.server.mock.KubernetesMockServer;
+import io.fabric8.kubernetes.client.utils.Serialization;
 import io.fabric8.mockwebserver.Context;
 import io.fabric8.mockwebserver.MockWebServer;
 import java.io.BufferedReader;
@@ -25,9 +30,12 @@ import java.net.http.HttpResponse;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Random;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -35,11 +43,14 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * Kills the scheduler's process with SIGKILL at the writes of filtering and binding, before or
- * after the API server carries them out. No GPU is given twice, no gang runs in part, and nothing
- * stays held.
+ * Kills the scheduler's process with SIGKILL at the writes of filtering, binding, evicting and of
+ * claims' conditions, before or after the API server carries them out. No GPU is given twice, no
+ * gang runs in part, and nothing stays held. A gang of which a pod was evicted ends, as its owner
+ * would end it.
  */
 @Timeout(value = 2, unit = TimeUnit.HOURS)
 class SchedulerDeathIT {
@@ -51,7 +62,9 @@ class SchedulerDeathIT {
   private static final int MOST_PODS = 8;
 
   /** It dies at one of so many writes. */
-  private static final int MOST_WRITES = 5;
+  private static final int MOST_WRITES = 8;
+
+  private static final List<String> CLASSES = List.of("online", "nearline", "offline");
 
   private final Random random = new Random(TestSeed.seed());
   private final BindingDispatcher api = new BindingDispatcher();
@@ -180,13 +193,34 @@ class SchedulerDeathIT {
     binds.values().forEach(CompletableFuture::join);
   }
 
+  /** A gang or a single pod with whole GPUs, or with shares, of any class. */
   private void add(String name) {
     int size = 1 + random.nextInt(3);
-    List<Pod> members =
-        size == 1 ? List.of(Pods.whole(name, 1, Map.of())) : Pods.gangOfWholes(name, size);
+    int share = random.nextBoolean() ? 0 : 20 + random.nextInt(60);
+    add(name, size, share, CLASSES.get(random.nextInt(CLASSES.size())));
+  }
+
+  private void add(String name, int size, int share, String preemptionClass) {
+    Map<String, String> notes = new HashMap<>(size == 1 ? Map.of() : Pods.gang(name, size));
+    notes.put("vgpu.dev/class", preemptionClass);
     List<Pod> created = new ArrayList<>();
-    members.forEach(pod -> created.add(user.resource(pod).create()));
+    for (int i = 0; i < size; i++) {
+      String member = name + "-" + i;
+      Pod pod = share == 0 ? Pods.whole(member, 1, notes) : Pods.share(member, share, notes);
+      created.add(user.resource(pod).create());
+    }
     groups.put(name, created);
+  }
+
+  /** Ends the gangs of which a pod was evicted, as the pods that are there tell. */
+  private void endEvicted(List<Pod> pods) {
+    Set<String> there = new HashSet<>();
+    pods.forEach(pod -> there.add(pod.getMetadata().getName()));
+    for (String name : List.copyOf(groups.keySet())) {
+      if (groups.get(name).stream().anyMatch(pod -> !there.contains(pod.getMetadata().getName()))) {
+        delete(name);
+      }
+    }
   }
 
   private void delete(String name) {
@@ -195,17 +229,34 @@ class SchedulerDeathIT {
     }
   }
 
+  /** Adds what a pod holds of its GPUs: a whole GPU of all, a share of those of its tier. */
+  private static void count(Pod pod, Map<String, Integer> given) {
+    PodRequest asked = PodRequests.of(pod).orElseThrow();
+    boolean isOffline = asked.preemptionClass() == PreemptionClass.OFFLINE;
+    int percent = asked.isWhole() ? 100 : asked.sharePercent();
+    for (String id : Place.of(pod).orElseThrow().place().ids()) {
+      if (asked.isWhole() || isOffline) {
+        given.merge("offline tenants of " + id, percent, Integer::sum);
+      }
+      if (asked.isWhole() || !isOffline) {
+        given.merge("other tenants of " + id, percent, Integer::sum);
+      }
+    }
+  }
+
   private void check() {
+    List<Pod> pods = pods();
+    endEvicted(pods);
     Map<String, Integer> given = new HashMap<>();
     Map<String, Boolean> isBound = new HashMap<>();
-    for (Pod pod : pods()) {
+    for (Pod pod : pods) {
       boolean is = pod.getSpec().getNodeName() != null;
       isBound.put(pod.getMetadata().getName(), is);
       if (is) {
-        Place.of(pod).orElseThrow().place().ids().forEach(id -> given.merge(id, 1, Integer::sum));
+        count(pod, given);
       }
     }
-    assertThat(given.values()).as("a GPU is given once").allMatch(count -> count == 1);
+    assertThat(given.values()).as("percent of a GPU").allMatch(percent -> percent <= 100);
     groups.forEach(
         (name, members) ->
             assertThat(
@@ -228,12 +279,16 @@ class SchedulerDeathIT {
     api.interruptAt(write, random.nextBoolean(), this::kill);
     scheduleAll();
     api.interruptAt(0, false, () -> {});
+    revive();
+    scheduleAll();
+    check();
+  }
+
+  private void revive() throws IOException {
     if (!process.isAlive()) {
       deaths++;
       start();
     }
-    scheduleAll();
-    check();
   }
 
   @Test
@@ -241,6 +296,7 @@ class SchedulerDeathIT {
     for (int i = 0; i < ROUNDS; i++) {
       round(i);
     }
+    endEvicted(pods());
     List.copyOf(groups.keySet()).forEach(this::delete);
     for (int i = 0; i < NODES * GPUS; i++) {
       user.resource(Pods.whole("last-" + i, 1, Map.of())).create();
@@ -253,5 +309,73 @@ class SchedulerDeathIT {
         });
     assertThat(deaths).isPositive();
     System.out.println("SchedulerDeathIT: rounds=" + ROUNDS + " deaths=" + deaths);
+  }
+
+  /** Three offline gangs of two hold all GPUs. An online pod needs one: two pods have to go. */
+  @ParameterizedTest
+  @CsvSource({"1, false", "1, true", "2, false", "2, true", "3, false", "3, true"})
+  void anOnlinePodGetsItsPlaceAfterADeathBetweenEvictions(int write, boolean isAfter)
+      throws Exception {
+    add("low", 2, 0, "offline");
+    add("lower", 2, 0, "offline");
+    add("lowest", 2, 0, "offline");
+    scheduleAll();
+    assertThat(bound()).isEqualTo(NODES * GPUS);
+    add("high", 1, 0, "online");
+    api.interruptAt(write, isAfter, this::kill);
+    scheduleAll();
+    api.interruptAt(0, false, () -> {});
+    assertThat(process.isAlive()).isFalse();
+    revive();
+    TestNode.await(
+        "the online pod runs",
+        () -> {
+          endEvicted(pods());
+          scheduleAll();
+          return groups.get("high").stream()
+              .allMatch(pod -> user.resource(pod).get().getSpec().getNodeName() != null);
+        });
+    check();
+    assertThat(api.evicted).isNotEmpty();
+  }
+
+  /** kube-scheduler has allocated devices to a gang of three, and waits for the conditions. */
+  @ParameterizedTest
+  @CsvSource({"1, false", "1, true", "2, false", "2, true", "3, false", "3, true"})
+  void aGangsClaimsGetTheirConditionAfterADeathBetweenThem(int write, boolean isAfter)
+      throws Exception {
+    for (int i = 0; i < 3; i++) {
+      String name = "ring-" + i;
+      Pod pod = user.resource(Pods.pod(name, Pods.gang("ring", 3), Map.of("cpu", "1"))).create();
+      if (i == 2) {
+        api.interruptAt(write, isAfter, this::kill);
+      }
+      user.resource(allocated(name, pod.getMetadata().getUid())).create();
+    }
+    assertThat(process.waitFor(1, TimeUnit.MINUTES)).isTrue();
+    api.interruptAt(0, false, () -> {});
+    revive();
+    TestNode.await(
+        "each claim has the condition",
+        () ->
+            user.resources(ResourceClaim.class).inNamespace("default").list().getItems().stream()
+                .allMatch(claim -> ClaimConditions.of(claim) == ClaimConditions.COMPLETE));
+  }
+
+  private static ResourceClaim allocated(String name, String uid) {
+    return Serialization.unmarshal(
+        String.format(
+            Locale.ROOT,
+            """
+            {"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim",
+             "metadata":{"name":"%s","namespace":"default"},"spec":{"devices":{"requests":[]}},
+             "status":{"reservedFor":[{"resource":"pods","name":"%s","uid":"%s"}],
+              "allocation":{"allocationTimestamp":"2026-01-01T00:00:00Z","devices":{
+               "results":[{"request":"gpu","driver":"vgpu.dev","pool":"n","device":"gpu-0",
+                "bindingConditions":["vgpu.dev/gang-complete"]}]}}}}""",
+            name,
+            name,
+            uid),
+        ResourceClaim.class);
   }
 }

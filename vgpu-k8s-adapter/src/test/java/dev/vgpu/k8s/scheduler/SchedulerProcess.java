@@ -14,7 +14,10 @@ import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** The {@code scheduler} role as a process, with a port of its choice: {@code API-URL}. */
+/**
+ * The {@code scheduler} role as a process, with a port of its choice and gangs with claims: {@code
+ * API-URL}.
+ */
 final class SchedulerProcess {
   private static final int HOLD_S = 3;
 
@@ -36,7 +39,7 @@ final class SchedulerProcess {
                 Optional.empty(),
                 Duration.ofSeconds(HOLD_S),
                 Policies.OURS,
-                false),
+                true),
             NanoClock.seconds(),
             NanoClock::wall);
     CountDownLatch never = new CountDownLatch(1);

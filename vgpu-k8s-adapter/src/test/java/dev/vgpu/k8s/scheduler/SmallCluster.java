@@ -26,7 +26,7 @@ import java.util.stream.Collectors;
  */
 final class SmallCluster {
   private List<Node> nodes;
-  private final Set<String> names;
+  private Set<String> names;
   final Map<String, Pod> pods = new LinkedHashMap<>();
   final Map<String, CompletableFuture<String>> binding = new LinkedHashMap<>();
   final List<Action> actions = new ArrayList<>();
@@ -44,13 +44,18 @@ final class SmallCluster {
     this.nodes = nodes;
     this.policy = policy;
     line = new PodLine(policy);
-    names = nodes.stream().map(one -> one.getMetadata().getName()).collect(Collectors.toSet());
+    names = names(nodes);
     line.begin(nodes, List.of(), 0);
   }
 
-  /** The nodes change; their names stay the same. */
+  private static Set<String> names(List<Node> nodes) {
+    return nodes.stream().map(one -> one.getMetadata().getName()).collect(Collectors.toSet());
+  }
+
+  /** The nodes change. */
   void nodes(List<Node> changed) {
     nodes = changed;
+    names = names(changed);
     line.nodes(nodes, nowS);
     collect();
   }
@@ -124,7 +129,7 @@ final class SmallCluster {
         line.gone(uid, nowS);
       }
     } else if (action instanceof Action.Evict evict) {
-      delete(evict.pod().getMetadata().getUid());
+      evict.pods().forEach(pod -> delete(pod.getMetadata().getUid()));
     }
     collect();
   }
