@@ -22,6 +22,7 @@ import dev.vgpu.k8s.proto.podresources.ListPodResourcesResponse;
 import dev.vgpu.k8s.proto.podresources.PodResources;
 import dev.vgpu.k8s.proto.podresources.PodResourcesListerGrpc;
 import io.grpc.ManagedChannel;
+import io.grpc.Status;
 import io.grpc.stub.StreamObserver;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -32,6 +33,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
@@ -66,6 +68,10 @@ public final class StrictDevices implements AutoCloseable {
   private final Map<String, RegisterRequest> registered = new ConcurrentHashMap<>();
 
   private final Map<String, ManagedChannel> plugins = new HashMap<>();
+
+  /** By resource. */
+  private final Map<String, List<Device>> listed = new ConcurrentHashMap<>();
+
   private UnixServer registration;
 
   StrictDevices(NodeSettings settings, UnixServer.Threads threads) throws IOException {
@@ -139,14 +145,52 @@ public final class StrictDevices implements AutoCloseable {
     if (before != null) {
       before.shutdownNow();
     }
-    ListAndWatchResponse listed =
-        DevicePluginGrpc.newBlockingStub(plugin)
-            .withDeadlineAfter(PRE_START_SECONDS, TimeUnit.SECONDS)
-            .listAndWatch(Empty.getDefaultInstance())
-            .next();
-    assertThat(listed.getSerializedSize()).isLessThan(MOST_BYTES);
-    assertThat(listed.getDevicesList()).doesNotHaveDuplicates();
-    return listed.getDevicesList();
+    CountDownLatch first = new CountDownLatch(1);
+    listed.remove(resource);
+    DevicePluginGrpc.newStub(plugin)
+        .listAndWatch(Empty.getDefaultInstance(), new Watch(resource, first));
+    try {
+      if (!first.await(PRE_START_SECONDS, TimeUnit.SECONDS) || listed(resource).isEmpty()) {
+        throw Status.UNAVAILABLE.withDescription("it lists no devices").asRuntimeException();
+      }
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+    assertThat(listed(resource)).doesNotHaveDuplicates();
+    return listed(resource);
+  }
+
+  /** The devices of a resource, as they were listed last. */
+  List<Device> listed(String resource) {
+    return listed.getOrDefault(resource, List.of());
+  }
+
+  /** The stream of a resource's devices, which the kubelet reads until it ends. */
+  private final class Watch implements StreamObserver<ListAndWatchResponse> {
+    private final String resource;
+    private final CountDownLatch first;
+
+    Watch(String resource, CountDownLatch first) {
+      this.resource = resource;
+      this.first = first;
+    }
+
+    @Override
+    public void onNext(ListAndWatchResponse answer) {
+      assertThat(answer.getSerializedSize()).isLessThan(MOST_BYTES);
+      listed.put(resource, answer.getDevicesList());
+      first.countDown();
+    }
+
+    @Override
+    public void onError(Throwable failure) {
+      first.countDown();
+    }
+
+    @Override
+    public void onCompleted() {
+      first.countDown();
+    }
   }
 
   private DevicePluginGrpc.DevicePluginBlockingStub plugin(String resource) {

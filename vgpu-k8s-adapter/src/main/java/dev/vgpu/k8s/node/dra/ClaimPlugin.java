@@ -147,13 +147,16 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
 
   /**
    * {@return whether a claim that is held is still in use} If the API server cannot tell, it counts
-   * as in use.
+   * as in use. A node that has another name by now runs no pod of its old name: the kubelet ends
+   * them. A name that the cluster does not have is a mistake, and costs no claim anything.
    */
-  static boolean isWanted(KubernetesClient api, Holding holding) {
+  static boolean isWanted(KubernetesClient api, String node, Holding holding) {
     try {
-      return read(api, holding.owner().namespace(), holding.owner().name())
-          .filter(claim -> holding.key().equals(uid(claim)))
-          .isPresent();
+      Optional<JsonNode> claim =
+          read(api, holding.owner().namespace(), holding.owner().name())
+              .filter(found -> holding.key().equals(uid(found)));
+      return claim.isPresent()
+          && (!Claims.isElsewhere(claim.get(), node) || api.raw("/api/v1/nodes/" + node) == null);
     } catch (KubernetesClientException | IOException e) {
       log.warn("whether a claim is there cannot be told, so it is kept: {}", holding.key(), e);
       return true;

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.k8s.node.MockApi;
+import dev.vgpu.k8s.node.health.GpuConditions;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import io.fabric8.kubernetes.client.KubernetesClient;
@@ -30,7 +31,7 @@ class SlicePublisherTest {
     mock = new MockApi();
     api = mock.client();
     pool = GpuPool.open(GpuPoolOptions.builder().runDirectory(directory.resolve("run")).build());
-    publisher = new SlicePublisher(api, pool, "n", false);
+    publisher = new SlicePublisher(api, pool, new GpuConditions(pool), "n", false);
   }
 
   @AfterEach
@@ -92,7 +93,7 @@ class SlicePublisherTest {
     api.resource(new NodeBuilder().withNewMetadata().withName("n").endMetadata().build()).create();
     publisher.publish();
     assertThat(slice().getSpec().getDevices().get(0).getBindingConditions()).isEmpty();
-    SlicePublisher conditional = new SlicePublisher(api, pool, "n", true);
+    SlicePublisher conditional = new SlicePublisher(api, pool, new GpuConditions(pool), "n", true);
     conditional.publish();
     ResourceSlice written = slice();
     assertThat(written.getSpec().getDevices())
@@ -112,7 +113,8 @@ class SlicePublisherTest {
       client
           .resource(new NodeBuilder().withNewMetadata().withName("n").endMetadata().build())
           .create();
-      SlicePublisher conditional = new SlicePublisher(client, pool, "n", true);
+      SlicePublisher conditional =
+          new SlicePublisher(client, pool, new GpuConditions(pool), "n", true);
       conditional.publish();
       conditional.publish();
       ResourceSlice slice = client.resources(ResourceSlice.class).withName("n-vgpu.dev").get();
