@@ -48,7 +48,7 @@ final class GpuGroups {
   }
 
   /** {@return the numbers of the GPUs at the other ends of links that are up} */
-  private static List<Integer> ends(List<GpuId> ids, Optional<List<GpuReading.NvLink>> links) {
+  private static List<Integer> ends(List<String> names, Optional<List<GpuReading.NvLink>> links) {
     List<Integer> ends = new ArrayList<>();
     for (GpuReading.NvLink link : links.orElse(List.of())) {
       String peer = link.isActive() ? link.peer().orElse("") : "";
