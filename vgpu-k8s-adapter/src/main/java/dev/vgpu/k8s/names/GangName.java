@@ -66,7 +66,9 @@ public record GangName(String name, int size, String group) {
             .toList();
     if (!groups.isEmpty()) {
       throw new PodRefusedException(
-          GROUPS + " is not read: gangs start each by itself; put all pods into one gang: " + groups);
+          GROUPS
+              + " is not read: gangs start each by itself; put all pods into one gang: "
+              + groups);
     }
   }
 

@@ -91,7 +91,8 @@ public final class NodeAgent implements AutoCloseable {
             threads,
             asking));
     ContainerMetrics metrics =
-        new ContainerMetrics(pool, holdings, new ContainersOf(api, owners), settings.node());
+        new ContainerMetrics(
+            pool, conditions, holdings, new ContainersOf(api, owners), settings.node());
     http = open(HttpEndpoint.open(settings.metricsPort(), threads.executor(), metrics::text));
   }
 

@@ -66,7 +66,11 @@ class LostGpuTest {
   }
 
   private String taints() {
-    return node.api.resources(ResourceSlice.class).withName(TestNode.NAME + "-vgpu.dev").get()
+    return node
+        .api
+        .resources(ResourceSlice.class)
+        .withName(TestNode.NAME + "-vgpu.dev")
+        .get()
         .getSpec()
         .getDevices()
         .stream()

@@ -2,6 +2,7 @@ package dev.vgpu.k8s.node;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.k8s.Driver;
 import dev.vgpu.k8s.node.socket.UnixChannel;
 import dev.vgpu.k8s.node.socket.UnixServer;
 import dev.vgpu.k8s.proto.deviceplugin.AllocateRequest;
@@ -15,8 +16,10 @@ import dev.vgpu.k8s.proto.deviceplugin.ListAndWatchResponse;
 import dev.vgpu.k8s.proto.deviceplugin.PreStartContainerRequest;
 import dev.vgpu.k8s.proto.deviceplugin.RegisterRequest;
 import dev.vgpu.k8s.proto.deviceplugin.RegistrationGrpc;
+import dev.vgpu.k8s.proto.dra.Claim;
 import dev.vgpu.k8s.proto.podresources.ContainerDevices;
 import dev.vgpu.k8s.proto.podresources.ContainerResources;
+import dev.vgpu.k8s.proto.podresources.DynamicResource;
 import dev.vgpu.k8s.proto.podresources.ListPodResourcesRequest;
 import dev.vgpu.k8s.proto.podresources.ListPodResourcesResponse;
 import dev.vgpu.k8s.proto.podresources.PodResources;
@@ -249,6 +252,39 @@ public final class StrictDevices implements AutoCloseable {
             .setNamespace("team")
             .setName(pod)
             .addContainers(resources.addDevices(of))
+            .build());
+  }
+
+  /** Lists a container that has a claim and no device of a plugin. */
+  void listClaim(
+      String pod, String container, Claim claim, List<dev.vgpu.k8s.proto.dra.Device> devices) {
+    DynamicResource.Builder resource =
+        DynamicResource.newBuilder()
+            .setClaimName(claim.getName())
+            .setClaimNamespace(claim.getNamespace());
+    for (dev.vgpu.k8s.proto.dra.Device device : devices) {
+      resource
+          .addClaimResourcesBuilder()
+          .setDriverName(Driver.NAME)
+          .setPoolName(device.getPoolName())
+          .setDeviceName(device.getDeviceName())
+          .addAllCdiDevices(
+              device.getCdiDeviceIdsList().stream()
+                  .map(
+                      id ->
+                          dev.vgpu.k8s.proto.podresources.CDIDevice.newBuilder()
+                              .setName(id)
+                              .build())
+                  .toList());
+    }
+    pods.put(
+        pod,
+        PodResources.newBuilder()
+            .setNamespace("team")
+            .setName(pod)
+            .addContainers(ContainerResources.newBuilder().setName("side"))
+            .addContainers(
+                ContainerResources.newBuilder().setName(container).addDynamicResources(resource))
             .build());
   }
 

@@ -59,11 +59,7 @@ final class NodeDevices {
   }
 
   static ObjectNode spec(
-      GpuPool pool,
-      GpuConditions conditions,
-      String node,
-      boolean isConditional,
-      Path pciDevices) {
+      GpuPool pool, GpuConditions conditions, String node, boolean isConditional, Path pciDevices) {
     ObjectNode spec = JsonNodeFactory.instance.objectNode();
     spec.put("driver", Driver.NAME).put("nodeName", node);
     spec.putObject("pool").put("name", node).put("resourceSliceCount", 1);
@@ -120,8 +116,7 @@ final class NodeDevices {
     }
     String bus = properties.getOrDefault("pci", "");
     text(attributes, "pciBusID", bus);
-    PcieRoot.of(pciDevices, bus)
-        .ifPresent(root -> text(attributes, PcieRoot.ATTRIBUTE, root));
+    PcieRoot.of(pciDevices, bus).ifPresent(root -> text(attributes, PcieRoot.ATTRIBUTE, root));
   }
 
   private static void text(ObjectNode attributes, String name, String value) {

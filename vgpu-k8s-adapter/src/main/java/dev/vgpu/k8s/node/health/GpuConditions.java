@@ -66,6 +66,12 @@ public final class GpuConditions {
     return all;
   }
 
+  /** {@return what was read last, of GPUs that do not answer too} */
+  public List<GpuReading> last() {
+    readOnce();
+    return last;
+  }
+
   /** {@return the last reading in which a GPU answered; its topology does not change} */
   public Optional<GpuReading> answer(GpuId gpu) {
     readOnce();

@@ -50,11 +50,7 @@ final class NodeNote {
   }
 
   NodeNote(
-      KubernetesClient api,
-      GpuPool pool,
-      GpuConditions conditions,
-      String node,
-      String resources) {
+      KubernetesClient api, GpuPool pool, GpuConditions conditions, String node, String resources) {
     this.api = api;
     this.pool = pool;
     this.conditions = conditions;

@@ -10,6 +10,7 @@ import dev.vgpu.k8s.node.health.GpuConditions;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.fabric8.kubernetes.client.utils.Serialization;
 import java.nio.file.Path;
 import java.util.List;
@@ -62,6 +63,25 @@ class SlicePublisherTest {
 
     first.getSpec().getDevices().remove(0); // another client changes it
     api.resource(first).update();
+    publisher.publish();
+    assertThat(slice().getSpec().getDevices()).hasSize(2);
+    assertThat(slice().getSpec().getPool().getGeneration()).isEqualTo(2);
+  }
+
+  /** Somebody else wrote it in between: the next attempt reads it anew. */
+  @Test
+  void aConflictIsTriedAgain() {
+    api.resource(new NodeBuilder().withNewMetadata().withName("n").endMetadata().build()).create();
+    mock.conflicts.set(1);
+    assertThatThrownBy(publisher::publish).isInstanceOf(KubernetesClientException.class);
+    assertThat(slice()).isNull();
+    publisher.publish();
+    ResourceSlice first = slice();
+    first.getSpec().getDevices().remove(0);
+    api.resource(first).update();
+    mock.conflicts.set(1);
+    assertThatThrownBy(publisher::publish).isInstanceOf(KubernetesClientException.class);
+    assertThat(slice().getSpec().getDevices()).hasSize(1);
     publisher.publish();
     assertThat(slice().getSpec().getDevices()).hasSize(2);
     assertThat(slice().getSpec().getPool().getGeneration()).isEqualTo(2);

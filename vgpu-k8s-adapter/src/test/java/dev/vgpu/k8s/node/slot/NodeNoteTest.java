@@ -49,8 +49,7 @@ class NodeNoteTest {
     conditions.read();
     note.publish();
     return new ObjectMapper()
-        .readTree(
-            api.nodes().withName("n").get().getMetadata().getAnnotations().get(Driver.GPUS));
+        .readTree(api.nodes().withName("n").get().getMetadata().getAnnotations().get(Driver.GPUS));
   }
 
   private static List<String> each(JsonNode list, String field) {
