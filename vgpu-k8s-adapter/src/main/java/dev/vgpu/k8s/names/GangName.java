@@ -1,6 +1,8 @@
 package dev.vgpu.k8s.names;
 
+import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /**
  * The gang that a pod belongs to. Immutable.
@@ -12,15 +14,18 @@ import java.util.Optional;
 public record GangName(String name, int size, String group) {
   private static final int MOST = 100_000;
   private static final String KOORDINATOR = "gang.scheduling.koordinator.sh/";
+  private static final String MODE = KOORDINATOR + "mode";
+  private static final String GROUPS = KOORDINATOR + "groups";
 
   /** {@return the gang that a pod names, in any supported vocabulary} */
   static Optional<GangName> of(PodView pod, Optional<String> nativeGroup) {
     Optional<GangName> ours = sized(pod, "vgpu.dev/gang", "vgpu.dev/gang-size");
     Optional<GangName> koordinator =
         sized(pod, KOORDINATOR + "name", KOORDINATOR + "min-available");
+    koordinator.ifPresent(gang -> requireOneStrictGang(pod, gang.name()));
     Optional<GangName> found = Optional.empty();
     for (Optional<GangName> one :
-        java.util.List.of(
+        List.of(
             ours,
             koordinator,
             nativeGroup.map(name -> new GangName(name, 0, "scheduling.k8s.io/v1alpha2")),
@@ -39,6 +44,32 @@ public record GangName(String name, int size, String group) {
       found = found.isPresent() ? found : one;
     }
     return found;
+  }
+
+  /** Koordinator can also bind some of a gang, or several gangs together. */
+  private static void requireOneStrictGang(PodView pod, String name) {
+    Optional<String> mode = pod.annotation(MODE).filter(text -> !text.equals("Strict"));
+    if (mode.isPresent()) {
+      throw new PodRefusedException(
+          MODE
+              + " is "
+              + mode.get()
+              + ": a gang starts as a whole; leave it out, or leave out "
+              + KOORDINATOR
+              + "name for pods that may start one by one");
+    }
+    // A JSON list of gangs, each with its namespace.
+    List<String> groups =
+        pod.annotation(GROUPS).stream()
+            .flatMap(text -> Stream.of(text.replaceAll("[\\[\\]\"\\s]", "").split(",", -1)))
+            .filter(one -> !one.isEmpty() && !one.equals(pod.namespace() + "/" + name))
+            .toList();
+    if (!groups.isEmpty()) {
+      throw new PodRefusedException(
+          GROUPS
+              + " is not read: gangs start each by itself; put all pods into one gang: "
+              + groups);
+    }
   }
 
   private static Optional<GangName> sized(PodView pod, String name, String size) {

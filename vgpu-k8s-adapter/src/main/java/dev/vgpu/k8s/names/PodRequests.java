@@ -27,6 +27,9 @@ public final class PodRequests {
   /** The annotation that names the acceptable GPU models. */
   static final String MODEL = Driver.NAME + "/model";
 
+  /** NVIDIA's device plugin gives MIG instances by the names of their profiles. */
+  private static final String MIG = "nvidia.com/mig-";
+
   private PodRequests() {}
 
   /**
@@ -46,6 +49,15 @@ public final class PodRequests {
           "the pod asks in the words of "
               + parts.stream().map(GpuPart::system).toList()
               + ": use those of one");
+    }
+    List<String> profiles = view.asked(MIG);
+    if (!parts.isEmpty() && !profiles.isEmpty()) {
+      throw new PodRefusedException(
+          profiles
+              + " are MIG profiles beside the words of "
+              + parts.get(0).system()
+              + ", and vgpu places no MIG profile: say the share and the memory instead, or leave the"
+              + " profile alone to NVIDIA's device plugin");
     }
     return parts.stream().findFirst().map(part -> request(pod, view, part));
   }

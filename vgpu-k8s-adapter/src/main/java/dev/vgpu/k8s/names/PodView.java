@@ -126,6 +126,11 @@ final class PodView {
             .toList();
   }
 
+  String namespace() {
+    String name = pod.getMetadata().getNamespace();
+    return name == null ? "default" : name;
+  }
+
   Optional<String> label(String name) {
     Map<String, String> all = pod.getMetadata().getLabels();
     return all == null ? Optional.empty() : Optional.ofNullable(all.get(name));

@@ -33,6 +33,8 @@ final class VgpuCountWords implements Vocabulary {
   private static final String PRIORITY = "nvidia.com/priority";
   private static final String TYPES = "nvidia.com/use-gputype";
   private static final String NOT_TYPES = "nvidia.com/nouse-gputype";
+  private static final String MODE = "nvidia.com/vgpu-mode";
+  private static final String HOOK = "hami-core";
   private static final String BINDING = "GPU_CORE_UTILIZATION_POLICY";
 
   private final String system;
@@ -102,6 +104,11 @@ final class VgpuCountWords implements Vocabulary {
     if (pod.annotation(NOT_TYPES).isPresent()) {
       throw new PodRefusedException(
           NOT_TYPES + " is not read: name the models that will do in " + TYPES);
+    }
+    Optional<String> mode = pod.annotation(MODE).filter(text -> !text.equals(HOOK));
+    if (mode.isPresent()) {
+      throw new PodRefusedException(
+          MODE + " is " + mode.get() + ": parts of GPUs are enforced as with " + HOOK + " only");
     }
     GpuPart part =
         pod.annotation(TYPES).map(PodRequests::list).map(asked::withModels).orElse(asked);

@@ -2,6 +2,7 @@ package dev.vgpu.k8s.node;
 
 import dev.vgpu.GpuPool;
 import dev.vgpu.k8s.node.dra.DraDriver;
+import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.holding.Holdings;
 import dev.vgpu.k8s.node.holding.Step;
@@ -60,10 +61,18 @@ public final class NodeAgent implements AutoCloseable {
     Future<?> ignored =
         timer.scheduleWithFixedDelay(this::tend, TEND_MS, TEND_MS, TimeUnit.MILLISECONDS);
     SlotOwners owners = open(new SlotOwners(settings.podResources(), threads));
+    GpuConditions conditions = new GpuConditions(pool);
     if (settings.slots() > 0) {
       SlotDriver.Parts parts =
           new SlotDriver.Parts(
-              api, pool, holdings, owners, settings.node(), settings.slots(), settings.offered());
+              api,
+              pool,
+              conditions,
+              holdings,
+              owners,
+              settings.node(),
+              settings.slots(),
+              settings.offered());
       SlotDriver.Timers timers = new SlotDriver.Timers(timer, asking);
       open(SlotDriver.open(parts, settings.devicePluginDirectory(), threads, timers));
     }
@@ -72,6 +81,7 @@ public final class NodeAgent implements AutoCloseable {
             new DraDriver.Parts(
                 api,
                 pool,
+                conditions,
                 holdings,
                 settings.node(),
                 settings.offlineFloor(),
@@ -81,7 +91,8 @@ public final class NodeAgent implements AutoCloseable {
             threads,
             asking));
     ContainerMetrics metrics =
-        new ContainerMetrics(pool, holdings, new ContainersOf(api, owners), settings.node());
+        new ContainerMetrics(
+            pool, conditions, holdings, new ContainersOf(api, owners), settings.node());
     http = open(HttpEndpoint.open(settings.metricsPort(), metrics::text));
   }
 
@@ -89,7 +100,7 @@ public final class NodeAgent implements AutoCloseable {
   private static boolean isWanted(NodeSettings settings, KubernetesClient api, Holding holding) {
     return holding.owner().podUid().isPresent()
         ? settings.offered().stream().anyMatch(one -> one.owns(holding.key()))
-        : DraDriver.isWanted(api, holding);
+        : DraDriver.isWanted(api, settings.node(), holding);
   }
 
   /**

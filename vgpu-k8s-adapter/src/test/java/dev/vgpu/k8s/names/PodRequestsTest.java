@@ -304,6 +304,26 @@ class PodRequestsTest {
     assertThat(PodRequests.of(pod(Map.of("cpu", "1"), Map.of()))).isEmpty();
   }
 
+  /** NVIDIA's device plugin may give it, on a node of its own. */
+  @Test
+  void aMigProfileAloneIsNotForVgpu() {
+    assertThat(PodRequests.of(pod(Map.of("nvidia.com/mig-1g.5gb", "1"), Map.of()))).isEmpty();
+  }
+
+  @Test
+  void aStrictGangThatIsAGroupByItselfIsAGang() {
+    String koordinator = "gang.scheduling.koordinator.sh/";
+    PodRequest asked =
+        of(
+            Map.of("aliyun.com/gpu-mem", "3"),
+            Map.of(
+                koordinator + "name", "a",
+                koordinator + "min-available", "2",
+                koordinator + "mode", "Strict",
+                koordinator + "groups", "[\"d/a\"]"));
+    assertThat(asked.gang()).contains(new GangName("a", 2, ""));
+  }
+
   @Test
   void classAndPolicyOfOursGoWithTheWordsOfOthers() {
     PodRequest asked = of(Map.of("aliyun.com/gpu-mem", "3"), Map.of("vgpu.dev/class", "offline"));
@@ -364,6 +384,15 @@ class PodRequestsTest {
         "aliyun.com/gpu-mem=3,volcano.sh/vgpu-memory=3000 | | use those of one",
         "koordinator.sh/gpu=50,koordinator.sh/gpu-core=50 | | say one form",
         "nvidia.com/gpu=1 | nvidia.com/nouse-gputype=T4 | name the models that will do",
+        "nvidia.com/gpu=1 | nvidia.com/vgpu-mode=mig | nvidia.com/vgpu-mode is mig",
+        "nvidia.com/gpu=1,nvidia.com/mig-1g.5gb=1 | | [nvidia.com/mig-1g.5gb] are MIG profiles",
+        "vgpu.dev/slot=1,vgpu.dev/memory=8Gi,nvidia.com/mig-2g.10gb=1 | | places no MIG profile",
+        "vgpu.dev/memory=8Gi | gang.scheduling.koordinator.sh/name=a,"
+            + "gang.scheduling.koordinator.sh/min-available=2,"
+            + "gang.scheduling.koordinator.sh/mode=NonStrict | mode is NonStrict",
+        "vgpu.dev/memory=8Gi | gang.scheduling.koordinator.sh/name=a,"
+            + "gang.scheduling.koordinator.sh/min-available=2,"
+            + "gang.scheduling.koordinator.sh/groups=[\"d/b\"] | [d/b]",
         "nvidia.com/gpu=1 | nvidia.com/use-gputype=A100,vgpu.dev/model=V100 | leave out one",
         "nvidia.com/gpu=1,nvidia.com/priority=2 | | 0 for high or 1 for low",
         "koordinator.sh/gpu=150 | | 100 or 200 would fit",

@@ -16,6 +16,7 @@ import java.net.InetAddress;
 import java.net.Socket;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -251,6 +252,58 @@ class ClaimsOfPodsTest {
     Claim before = now.toBuilder().setUid("0f8b8a4e-6f3c-4a53-9d1d-3c1b2a7c0001").build();
     assertThat(node.kubelet.askToPrepare(before).getError()).contains("uid=" + now.getUid());
     assertThat(leases()).isEmpty();
+  }
+
+  /** A pod with several claims: the kubelet sends all of them at once. */
+  @Test
+  void claimsOfOneCallAreAnsweredEachForItself() throws Exception {
+    Claim one = node.create(ClaimJson.allocated("one", node.device(0), 30, "1Gi"));
+    Claim bad = node.create(ClaimJson.allocated("bad", "no-such-device", 30, "1Gi"));
+    Claim large = node.create(ClaimJson.allocated("large", node.device(0), 80, "1Gi"));
+    Claim two = node.create(ClaimJson.allocated("two", node.device(1), 30, "1Gi"));
+    Map<String, NodePrepareResourceResponse> answers =
+        node.kubelet.askToPrepareAll(List.of(one, bad, large, two));
+    assertThat(answers.get(one.getUid()).getDevicesList()).hasSize(1);
+    assertThat(answers.get(bad.getUid()).getError()).contains("team/bad", "no-such-device");
+    assertThat(answers.get(large.getUid()).getError()).contains("team/large", "110 percent");
+    assertThat(answers.get(two.getUid()).getDevicesList()).hasSize(1);
+    assertThat(leases()).hasSize(2);
+    node.kubelet.unprepareAll(List.of(one, bad, large, two));
+    assertThat(leases()).isEmpty();
+    assertThat(node.files("cdi")).isEmpty();
+  }
+
+  @Test
+  void unprepareBeforePrepareChangesNothing() throws Exception {
+    Claim claim = node.create(ClaimJson.allocated("gpu-of-a", node.device(0), 30, "1Gi"));
+    node.kubelet.unprepare(claim);
+    assertThat(node.kubelet.prepare(claim)).hasSize(1);
+    assertThat(leases()).hasSize(1);
+  }
+
+  /**
+   * The API server is away: the kubelet gives up, and unprepares a claim that is being prepared.
+   */
+  @Test
+  void aClaimThatIsUnpreparedWhileItIsPreparedIsNotHeld() throws Exception {
+    Claim held = node.create(ClaimJson.allocated("held", node.device(0), 30, "1Gi"));
+    Claim slow = node.create(ClaimJson.allocated("slow", node.device(1), 30, "1Gi"));
+    List<Device> before = node.kubelet.prepare(held);
+    assertThat(before).hasSize(1);
+    node.mock.goAway();
+    ExecutorService caller = Executors.newSingleThreadExecutor();
+    Future<NodePrepareResourceResponse> answer =
+        caller.submit(() -> node.kubelet.askToPrepare(slow));
+    TestNode.await("the claim is read in vain", () -> node.mock.isAsked("/resourceclaims/slow"));
+    node.kubelet.unprepare(slow);
+    node.kubelet.unprepare(held);
+    assertThat(leases()).as("giving back needs no API server").isEmpty();
+    node.mock.comeBack();
+    assertThat(answer.get().getError()).contains("team/slow", "unprepared it meanwhile");
+    caller.shutdownNow();
+    assertThat(leases()).isEmpty();
+    assertThat(agent.holdings().all()).isEmpty();
+    assertThat(node.kubelet.prepare(slow)).hasSize(1);
   }
 
   @Test

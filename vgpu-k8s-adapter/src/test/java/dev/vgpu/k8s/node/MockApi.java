@@ -11,6 +11,8 @@ import io.fabric8.mockwebserver.http.Buffer;
 import io.fabric8.mockwebserver.http.MockResponse;
 import io.fabric8.mockwebserver.http.RecordedRequest;
 import java.util.HashMap;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
@@ -30,16 +32,32 @@ public final class MockApi implements AutoCloseable {
   /** How many requests were not answered at once. */
   final AtomicInteger unserved = new AtomicInteger();
 
+  private final Queue<String> waiting = new ConcurrentLinkedQueue<>();
+
+  /** So many requests that change something are answered with a conflict. */
+  public final AtomicInteger conflicts = new AtomicInteger();
+
+  /** Whether a request for a path that ends so was not answered at once. */
+  boolean isAsked(String path) {
+    return waiting.stream().anyMatch(one -> one.endsWith(path));
+  }
+
   private final class Dispatcher extends KubernetesCrudDispatcher {
     @Override
     public MockResponse dispatch(RecordedRequest request) {
       if (back.getCount() > 0) {
         unserved.incrementAndGet();
+        waiting.add(request.getPath());
         try {
           back.await();
         } catch (InterruptedException e) {
           return new MockResponse().setResponseCode(503);
         }
+      }
+      if (conflicts.get() > 0
+          && !request.method().toString().equals("GET")
+          && conflicts.getAndDecrement() > 0) {
+        return new MockResponse().setResponseCode(409);
       }
       if (bodies == UNCHANGED) {
         return super.dispatch(request);

@@ -62,7 +62,7 @@ class SlotsOfPodsTest {
         .contains(
             "vgpu_gpu_time_seconds_total{gpu=\"0\",UUID=\""
                 + node.pool.gpus().get(0).id()
-                + "\",modelName=\""
+                + "\",pci_bus_id=\"00000000:01:00.0\",device=\"nvidia0\",modelName=\""
                 + node.pool.gpus().get(0).model()
                 + "\",Hostname=\"node-1\",namespace=\"team\",pod=\"a\",container=\"main\","
                 + "pod_uid=\""

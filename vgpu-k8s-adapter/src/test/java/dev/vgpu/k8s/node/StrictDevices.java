@@ -2,6 +2,7 @@ package dev.vgpu.k8s.node;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.k8s.Driver;
 import dev.vgpu.k8s.node.socket.UnixChannel;
 import dev.vgpu.k8s.node.socket.UnixServer;
 import dev.vgpu.k8s.proto.deviceplugin.AllocateRequest;
@@ -15,13 +16,16 @@ import dev.vgpu.k8s.proto.deviceplugin.ListAndWatchResponse;
 import dev.vgpu.k8s.proto.deviceplugin.PreStartContainerRequest;
 import dev.vgpu.k8s.proto.deviceplugin.RegisterRequest;
 import dev.vgpu.k8s.proto.deviceplugin.RegistrationGrpc;
+import dev.vgpu.k8s.proto.dra.Claim;
 import dev.vgpu.k8s.proto.podresources.ContainerDevices;
 import dev.vgpu.k8s.proto.podresources.ContainerResources;
+import dev.vgpu.k8s.proto.podresources.DynamicResource;
 import dev.vgpu.k8s.proto.podresources.ListPodResourcesRequest;
 import dev.vgpu.k8s.proto.podresources.ListPodResourcesResponse;
 import dev.vgpu.k8s.proto.podresources.PodResources;
 import dev.vgpu.k8s.proto.podresources.PodResourcesListerGrpc;
 import io.grpc.ManagedChannel;
+import io.grpc.Status;
 import io.grpc.stub.StreamObserver;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -32,6 +36,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
@@ -66,6 +71,10 @@ public final class StrictDevices implements AutoCloseable {
   private final Map<String, RegisterRequest> registered = new ConcurrentHashMap<>();
 
   private final Map<String, ManagedChannel> plugins = new HashMap<>();
+
+  /** By resource. */
+  private final Map<String, List<Device>> listed = new ConcurrentHashMap<>();
+
   private UnixServer registration;
 
   StrictDevices(NodeSettings settings, UnixServer.Threads threads) throws IOException {
@@ -139,14 +148,52 @@ public final class StrictDevices implements AutoCloseable {
     if (before != null) {
       before.shutdownNow();
     }
-    ListAndWatchResponse listed =
-        DevicePluginGrpc.newBlockingStub(plugin)
-            .withDeadlineAfter(PRE_START_SECONDS, TimeUnit.SECONDS)
-            .listAndWatch(Empty.getDefaultInstance())
-            .next();
-    assertThat(listed.getSerializedSize()).isLessThan(MOST_BYTES);
-    assertThat(listed.getDevicesList()).doesNotHaveDuplicates();
-    return listed.getDevicesList();
+    CountDownLatch first = new CountDownLatch(1);
+    listed.remove(resource);
+    DevicePluginGrpc.newStub(plugin)
+        .listAndWatch(Empty.getDefaultInstance(), new Watch(resource, first));
+    try {
+      if (!first.await(PRE_START_SECONDS, TimeUnit.SECONDS) || listed(resource).isEmpty()) {
+        throw Status.UNAVAILABLE.withDescription("it lists no devices").asRuntimeException();
+      }
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+    assertThat(listed(resource)).doesNotHaveDuplicates();
+    return listed(resource);
+  }
+
+  /** The devices of a resource, as they were listed last. */
+  List<Device> listed(String resource) {
+    return listed.getOrDefault(resource, List.of());
+  }
+
+  /** The stream of a resource's devices, which the kubelet reads until it ends. */
+  private final class Watch implements StreamObserver<ListAndWatchResponse> {
+    private final String resource;
+    private final CountDownLatch first;
+
+    Watch(String resource, CountDownLatch first) {
+      this.resource = resource;
+      this.first = first;
+    }
+
+    @Override
+    public void onNext(ListAndWatchResponse answer) {
+      assertThat(answer.getSerializedSize()).isLessThan(MOST_BYTES);
+      listed.put(resource, answer.getDevicesList());
+      first.countDown();
+    }
+
+    @Override
+    public void onError(Throwable failure) {
+      first.countDown();
+    }
+
+    @Override
+    public void onCompleted() {
+      first.countDown();
+    }
   }
 
   private DevicePluginGrpc.DevicePluginBlockingStub plugin(String resource) {
@@ -205,6 +252,39 @@ public final class StrictDevices implements AutoCloseable {
             .setNamespace("team")
             .setName(pod)
             .addContainers(resources.addDevices(of))
+            .build());
+  }
+
+  /** Lists a container that has a claim and no device of a plugin. */
+  void listClaim(
+      String pod, String container, Claim claim, List<dev.vgpu.k8s.proto.dra.Device> devices) {
+    DynamicResource.Builder resource =
+        DynamicResource.newBuilder()
+            .setClaimName(claim.getName())
+            .setClaimNamespace(claim.getNamespace());
+    for (dev.vgpu.k8s.proto.dra.Device device : devices) {
+      resource
+          .addClaimResourcesBuilder()
+          .setDriverName(Driver.NAME)
+          .setPoolName(device.getPoolName())
+          .setDeviceName(device.getDeviceName())
+          .addAllCdiDevices(
+              device.getCdiDeviceIdsList().stream()
+                  .map(
+                      id ->
+                          dev.vgpu.k8s.proto.podresources.CDIDevice.newBuilder()
+                              .setName(id)
+                              .build())
+                  .toList());
+    }
+    pods.put(
+        pod,
+        PodResources.newBuilder()
+            .setNamespace("team")
+            .setName(pod)
+            .addContainers(ContainerResources.newBuilder().setName("side"))
+            .addContainers(
+                ContainerResources.newBuilder().setName(container).addDynamicResources(resource))
             .build());
   }
 

@@ -107,6 +107,29 @@ public final class StrictKubelet implements AutoCloseable {
     return one;
   }
 
+  /** Sends one request for several claims, and returns the answers by UID. */
+  Map<String, NodePrepareResourceResponse> askToPrepareAll(List<Claim> claims) {
+    NodePrepareResourcesResponse answer =
+        plugin()
+            .nodePrepareResources(
+                NodePrepareResourcesRequest.newBuilder().addAllClaims(claims).build());
+    assertThat(answer.getClaimsMap())
+        .containsOnlyKeys(claims.stream().map(Claim::getUid).toArray(String[]::new));
+    return answer.getClaimsMap();
+  }
+
+  /** Sends one request that unprepares several claims. */
+  void unprepareAll(List<Claim> claims) {
+    NodeUnprepareResourcesResponse answer =
+        plugin()
+            .nodeUnprepareResources(
+                NodeUnprepareResourcesRequest.newBuilder().addAllClaims(claims).build());
+    assertThat(answer.getClaimsMap())
+        .containsOnlyKeys(claims.stream().map(Claim::getUid).toArray(String[]::new));
+    answer.getClaimsMap().values().forEach(one -> assertThat(one.getError()).isEmpty());
+    claims.forEach(claim -> prepared.remove(claim.getUid()));
+  }
+
   /** Prepares a claim, and checks what the kubelet and the container runtime rely on. */
   List<Device> prepare(Claim claim) throws IOException {
     NodePrepareResourceResponse answer = askToPrepare(claim);

@@ -19,6 +19,7 @@ import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.utils.Serialization;
 import java.io.File;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -62,8 +63,13 @@ public final class TestNode implements AutoCloseable {
   }
 
   private static NodeSettings settings(Path directory, List<KubeletResource> resources) {
+    return settings(NAME, directory, resources);
+  }
+
+  private static NodeSettings settings(
+      String name, Path directory, List<KubeletResource> resources) {
     return new NodeSettings(
-        NAME,
+        name,
         directory.resolve("plugins"),
         directory.resolve("plugins_registry"),
         directory.resolve("dp"),
@@ -79,6 +85,11 @@ public final class TestNode implements AutoCloseable {
   /** The role, in this process. */
   NodeAgent agent(Step.Listener steps) throws IOException {
     return NodeAgent.open(settings(directory), api, pool, steps);
+  }
+
+  /** The role, whose node has another name. */
+  NodeAgent agent(String name) throws IOException {
+    return NodeAgent.open(settings(name, directory, List.of()), api, pool, step -> {});
   }
 
   /** The role, whose device plugin offers these resources beside its own. */
@@ -174,6 +185,15 @@ public final class TestNode implements AutoCloseable {
     }
     try (Stream<Path> files = Files.list(path)) {
       return files.toList();
+    }
+  }
+
+  /** Whether one of its directories has no files. */
+  boolean isEmpty(String name) {
+    try {
+      return files(name).isEmpty();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
   }
 

@@ -20,7 +20,10 @@ import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.grpc.stub.StreamObserver;
 import java.io.IOException;
+import java.util.HashSet;
 import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -38,6 +41,10 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
   private final Holdings holdings;
   private final Supplier<Claims> claims;
   private final String nodePool;
+  private final ReentrantLock acting = new ReentrantLock();
+
+  /** The preparations under way, without those whose claim was unprepared meanwhile. */
+  private final Set<Preparation> preparing = new HashSet<>();
 
   ClaimPlugin(KubernetesClient api, Holdings holdings, Supplier<Claims> claims, String nodePool) {
     this.api = api;
@@ -69,9 +76,11 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
 
   private NodePrepareResourceResponse prepare(Claim claim) {
     NodePrepareResourceResponse.Builder answer = NodePrepareResourceResponse.newBuilder();
+    Preparation preparation = new Preparation(claim.getUid());
+    begin(preparation);
     try {
       Holding wanted = claims.get().read(allocated(claim));
-      holdings.take(wanted).parts().forEach(part -> add(answer, part));
+      take(preparation, wanted).parts().forEach(part -> add(answer, part));
     } catch (KubernetesClientException
         | VgpuException
         | IllegalArgumentException
@@ -79,8 +88,63 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
         | IOException e) {
       log.warn("a claim is not served: {}", words(claim), e);
       return NodePrepareResourceResponse.newBuilder().setError(words(claim, e)).build();
+    } finally {
+      end(preparation);
     }
     return answer.build();
+  }
+
+  private void begin(Preparation preparation) {
+    acting.lock();
+    try {
+      preparing.add(preparation);
+    } finally {
+      acting.unlock();
+    }
+  }
+
+  private boolean end(Preparation preparation) {
+    acting.lock();
+    try {
+      return preparing.remove(preparation);
+    } finally {
+      acting.unlock();
+    }
+  }
+
+  /**
+   * Takes what is wanted, unless the kubelet has unprepared the claim meanwhile: it does so when
+   * its call took too long, and then nobody would give back what is taken.
+   */
+  private Holding take(Preparation preparation, Holding wanted) throws IOException {
+    acting.lock();
+    try {
+      if (!end(preparation)) {
+        throw new IllegalStateException("the kubelet has unprepared it meanwhile");
+      }
+      return holdings.take(wanted);
+    } finally {
+      acting.unlock();
+    }
+  }
+
+  private void giveBack(String uid) throws IOException {
+    acting.lock();
+    try {
+      preparing.removeIf(one -> one.uid.equals(uid));
+      holdings.giveBack(uid);
+    } finally {
+      acting.unlock();
+    }
+  }
+
+  /** One call that prepares a claim. Two of them are never equal. */
+  private static final class Preparation {
+    private final String uid;
+
+    Preparation(String uid) {
+      this.uid = uid;
+    }
   }
 
   /** Only its first device names the CDI device: a container gets it once. */
@@ -134,7 +198,7 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
     for (Claim claim : request.getClaimsList()) {
       NodeUnprepareResourceResponse.Builder one = NodeUnprepareResourceResponse.newBuilder();
       try {
-        holdings.giveBack(claim.getUid());
+        giveBack(claim.getUid());
       } catch (IOException | IllegalStateException e) {
         log.warn("a claim is not given back: {}", words(claim), e);
         one.setError(words(claim, e));
@@ -147,13 +211,16 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
 
   /**
    * {@return whether a claim that is held is still in use} If the API server cannot tell, it counts
-   * as in use.
+   * as in use. A node that has another name by now runs no pod of its old name: the kubelet ends
+   * them. A name that the cluster does not have is a mistake, and costs no claim anything.
    */
-  static boolean isWanted(KubernetesClient api, Holding holding) {
+  static boolean isWanted(KubernetesClient api, String node, Holding holding) {
     try {
-      return read(api, holding.owner().namespace(), holding.owner().name())
-          .filter(claim -> holding.key().equals(uid(claim)))
-          .isPresent();
+      Optional<JsonNode> claim =
+          read(api, holding.owner().namespace(), holding.owner().name())
+              .filter(found -> holding.key().equals(uid(found)));
+      return claim.isPresent()
+          && (!Claims.isElsewhere(claim.get(), node) || api.raw("/api/v1/nodes/" + node) == null);
     } catch (KubernetesClientException | IOException e) {
       log.warn("whether a claim is there cannot be told, so it is kept: {}", holding.key(), e);
       return true;

@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.Set;
+import java.util.TreeSet;
 
 /** Reads what an allocated claim requests of this node. Immutable. */
 final class Claims {
@@ -54,9 +55,10 @@ final class Claims {
       throw new IllegalArgumentException("the claim is not allocated");
     }
     Map<String, List<JsonNode>> requests = new LinkedHashMap<>();
-    for (JsonNode result : allocation.path("results")) {
-      if (result.path("driver").asText().equals(Driver.NAME)
-          && result.path("pool").asText().equals(nodePool)) {
+    Set<String> pools = new TreeSet<>();
+    for (JsonNode result : results(claim)) {
+      pools.add(result.path("pool").asText());
+      if (result.path("pool").asText().equals(nodePool)) {
         requests
             .computeIfAbsent(result.path("request").asText(), name -> new ArrayList<>())
             .add(result);
@@ -67,7 +69,11 @@ final class Claims {
         (request, results) -> parts.add(part(claim, results, request, allocation.path("config"))));
     if (parts.isEmpty()) {
       throw new IllegalArgumentException(
-          "nothing of the claim is allocated from " + Driver.NAME + " pool " + nodePool);
+          "nothing of the claim is allocated from "
+              + Driver.NAME
+              + " pool "
+              + nodePool
+              + (pools.isEmpty() ? "" : ", but from " + pools + ": has the node a new name?"));
     }
     JsonNode metadata = claim.path("metadata");
     return new Holding(
@@ -79,6 +85,24 @@ final class Claims {
             Optional.empty(),
             Optional.empty()),
         parts);
+  }
+
+  /** {@return the devices of this driver that a claim is allocated} */
+  private static List<JsonNode> results(JsonNode claim) {
+    List<JsonNode> results = new ArrayList<>();
+    for (JsonNode result : claim.at("/status/allocation/devices/results")) {
+      if (result.path("driver").asText().equals(Driver.NAME)) {
+        results.add(result);
+      }
+    }
+    return results;
+  }
+
+  /** {@return whether a claim has devices, and none of them from this pool} */
+  static boolean isElsewhere(JsonNode claim, String pool) {
+    List<JsonNode> results = results(claim);
+    return !results.isEmpty()
+        && results.stream().noneMatch(result -> result.path("pool").asText().equals(pool));
   }
 
   /** One virtual GPU, on as many GPUs as the request has devices. */

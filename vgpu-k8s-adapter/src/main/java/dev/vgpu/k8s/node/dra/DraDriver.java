@@ -4,6 +4,7 @@ import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
 import dev.vgpu.VgpuException;
 import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.holding.Holdings;
 import dev.vgpu.k8s.node.socket.UnixServer;
@@ -38,6 +39,7 @@ public final class DraDriver implements AutoCloseable {
    *
    * @param api the API server
    * @param pool the node's GPUs
+   * @param conditions their conditions
    * @param holdings what is held
    * @param node the node's name
    * @param offlineFloor the pool's offline floor, in percent
@@ -46,6 +48,7 @@ public final class DraDriver implements AutoCloseable {
   public record Parts(
       KubernetesClient api,
       GpuPool pool,
+      GpuConditions conditions,
       Holdings holdings,
       String node,
       int offlineFloor,
@@ -69,7 +72,8 @@ public final class DraDriver implements AutoCloseable {
       ScheduledExecutorService timer)
       throws IOException {
     SlicePublisher slices =
-        new SlicePublisher(parts.api(), parts.pool(), parts.node(), parts.isConditional());
+        new SlicePublisher(
+            parts.api(), parts.pool(), parts.conditions(), parts.node(), parts.isConditional());
     Path endpoint = pluginDirectory.resolve("dra.sock");
     ClaimPlugin claims =
         new ClaimPlugin(
@@ -77,7 +81,8 @@ public final class DraDriver implements AutoCloseable {
             parts.holdings(),
             () -> new Claims(parts.node(), NodeDevices.names(parts.pool()), parts.offlineFloor()),
             parts.node());
-    HealthWatch health = new HealthWatch(parts.pool(), parts.node(), NanoClock::wall);
+    HealthWatch health =
+        new HealthWatch(parts.pool(), parts.conditions(), parts.node(), NanoClock::wall);
     UnixServer plugin = UnixServer.open(endpoint, threads, claims, health);
     UnixServer registration;
     try {
@@ -117,10 +122,11 @@ public final class DraDriver implements AutoCloseable {
    * {@return whether a claim that is held is still in use, as far as can be told}
    *
    * @param api the API server
+   * @param node the node's name
    * @param holding what is held
    */
-  public static boolean isWanted(KubernetesClient api, Holding holding) {
-    return ClaimPlugin.isWanted(api, holding);
+  public static boolean isWanted(KubernetesClient api, String node, Holding holding) {
+    return ClaimPlugin.isWanted(api, node, holding);
   }
 
   @Override

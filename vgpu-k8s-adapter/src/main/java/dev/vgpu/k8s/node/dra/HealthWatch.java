@@ -1,8 +1,9 @@
 package dev.vgpu.k8s.node.dra;
 
-import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
+import dev.vgpu.k8s.node.health.Condition;
+import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.proto.drahealth.DRAResourceHealthGrpc;
 import dev.vgpu.k8s.proto.drahealth.DeviceIdentifier;
 import dev.vgpu.k8s.proto.drahealth.HealthStatus;
@@ -26,6 +27,7 @@ final class HealthWatch extends DRAResourceHealthGrpc.DRAResourceHealthImplBase 
   private static final int MOST_WATCHERS = 8;
 
   private final GpuPool pool;
+  private final GpuConditions conditions;
   private final String node;
   private final Supplier<ZonedDateTime> wall;
 
@@ -36,8 +38,9 @@ final class HealthWatch extends DRAResourceHealthGrpc.DRAResourceHealthImplBase 
   /** What was told last. */
   private @Nullable NodeWatchResourcesResponse last;
 
-  HealthWatch(GpuPool pool, String node, Supplier<ZonedDateTime> wall) {
+  HealthWatch(GpuPool pool, GpuConditions conditions, String node, Supplier<ZonedDateTime> wall) {
     this.pool = pool;
+    this.conditions = conditions;
     this.node = node;
     this.wall = wall;
   }
@@ -67,6 +70,7 @@ final class HealthWatch extends DRAResourceHealthGrpc.DRAResourceHealthImplBase 
    * that.
    */
   void tell() {
+    conditions.read();
     tell(health());
   }
 
@@ -81,19 +85,18 @@ final class HealthWatch extends DRAResourceHealthGrpc.DRAResourceHealthImplBase 
   }
 
   private NodeWatchResourcesResponse health() {
-    long now = wall.get().toEpochSecond();
-    Map<GpuId, NodeDevices.Health> healths = NodeDevices.healths(pool.states(), pool.readings());
+    long time = wall.get().toEpochSecond();
+    Map<GpuId, Condition> now = conditions.now();
     NodeWatchResourcesResponse.Builder all = NodeWatchResourcesResponse.newBuilder();
     NodeDevices.names(pool)
         .forEach(
             (name, gpu) -> {
-              NodeDevices.Health health = healths.getOrDefault(gpu, NodeDevices.Health.GOOD);
-              boolean isGood = health.health() == GpuHealth.HEALTHY;
+              Condition condition = now.getOrDefault(gpu, Condition.GOOD);
               all.addDevicesBuilder()
                   .setDevice(DeviceIdentifier.newBuilder().setPoolName(node).setDeviceName(name))
-                  .setHealth(isGood ? HealthStatus.HEALTHY : HealthStatus.UNHEALTHY)
-                  .setLastUpdatedTime(now)
-                  .setMessage(health.reason());
+                  .setHealth(condition.isGood() ? HealthStatus.HEALTHY : HealthStatus.UNHEALTHY)
+                  .setLastUpdatedTime(time)
+                  .setMessage(condition.reason());
             });
     return all.build();
   }

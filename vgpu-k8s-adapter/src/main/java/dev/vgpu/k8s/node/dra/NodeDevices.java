@@ -2,16 +2,14 @@ package dev.vgpu.k8s.node.dra;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuReading;
-import dev.vgpu.GpuState;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.k8s.Driver;
-import java.util.HashMap;
+import dev.vgpu.k8s.node.health.Condition;
+import dev.vgpu.k8s.node.health.GpuConditions;
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.regex.Matcher;
@@ -19,7 +17,7 @@ import java.util.regex.Pattern;
 
 /** The GPUs of a node as DRA devices. */
 final class NodeDevices {
-  /** The taint of an unreliable GPU; its value is {@code lost} or {@code degraded}. */
+  /** The taint of an unreliable GPU; its value is {@code lost}, {@code mig} or {@code degraded}. */
   static final String TAINT = Driver.NAME + "/health";
 
   /** The conditions of a device for which kube-scheduler waits before it binds a pod. */
@@ -51,19 +49,25 @@ final class NodeDevices {
    * {@return the spec of the node's slice, without the generation}
    *
    * @param pool the node's GPUs
+   * @param conditions their conditions
    * @param node the node's name
    * @param isConditional whether pods are bound only when their gangs are complete
    */
-  static ObjectNode spec(GpuPool pool, String node, boolean isConditional) {
+  static ObjectNode spec(
+      GpuPool pool, GpuConditions conditions, String node, boolean isConditional) {
+    return spec(pool, conditions, node, isConditional, PcieRoot.DEVICES);
+  }
+
+  static ObjectNode spec(
+      GpuPool pool, GpuConditions conditions, String node, boolean isConditional, Path pciDevices) {
     ObjectNode spec = JsonNodeFactory.instance.objectNode();
     spec.put("driver", Driver.NAME).put("nodeName", node);
     spec.putObject("pool").put("name", node).put("resourceSliceCount", 1);
     spec.putArray("devices");
-    List<GpuReading> readings = pool.readings();
-    Map<GpuId, Health> healths = healths(pool.states(), readings);
+    Map<GpuId, Condition> now = conditions.now();
     for (PhysicalGpu gpu : pool.gpus()) {
       if (gpu.unusableAsWhole().isPresent()) {
-        continue; // its MIG mode is on
+        continue; // its MIG mode was on when it was found
       }
       ObjectNode device = spec.withArray("devices").addObject();
       device.put("name", name(gpu)).put("allowMultipleAllocations", true);
@@ -71,43 +75,20 @@ final class NodeDevices {
       text(attributes, "uuid", gpu.id().value());
       text(attributes, "model", gpu.model());
       text(attributes, "provider", gpu.provider());
-      readings.stream()
-          .filter(reading -> reading.gpu().equals(gpu.id()))
-          .forEach(reading -> attributes(attributes, reading.properties()));
+      conditions
+          .answer(gpu.id())
+          .ifPresent(reading -> attributes(attributes, reading.properties(), pciDevices));
       capacity(device.putObject("capacity"), gpu);
       if (isConditional) {
         device.putArray(CONDITIONS).add(Driver.GANG_COMPLETE);
         device.putArray("bindingFailureConditions").add(Driver.GANG_FAILED);
       }
-      Health health = healths.getOrDefault(gpu.id(), Health.GOOD);
-      if (health.health() != GpuHealth.HEALTHY) {
-        taint(device, health.health());
+      Condition condition = now.getOrDefault(gpu.id(), Condition.GOOD);
+      if (!condition.isGood()) {
+        taint(device, condition);
       }
     }
     return spec;
-  }
-
-  /**
-   * Whether a GPU can be relied on.
-   *
-   * @param health the worst that is known
-   * @param reason why, in words; empty if it is healthy
-   */
-  record Health(GpuHealth health, String reason) {
-    static final Health GOOD = new Health(GpuHealth.HEALTHY, "");
-
-    private Health or(Health other) {
-      return health.compareTo(other.health) >= 0 ? this : other;
-    }
-  }
-
-  /** {@return the health of GPUs, by what the seat has been told and by what can be read} */
-  static Map<GpuId, Health> healths(List<GpuState> states, List<GpuReading> readings) {
-    Map<GpuId, Health> healths = new HashMap<>();
-    states.forEach(one -> healths.put(one.gpu(), new Health(one.health(), one.healthReason())));
-    readings.forEach(
-        one -> healths.merge(one.gpu(), new Health(one.health(), one.healthReason()), Health::or));
-    return healths;
   }
 
   private static void capacity(ObjectNode capacity, PhysicalGpu gpu) {
@@ -123,7 +104,8 @@ final class NodeDevices {
     policy.putObject("validRange").put("min", min).put("max", max).put("step", step);
   }
 
-  private static void attributes(ObjectNode attributes, Map<String, String> properties) {
+  private static void attributes(
+      ObjectNode attributes, Map<String, String> properties, Path pciDevices) {
     text(attributes, "architecture", properties.getOrDefault("architecture", ""));
     version(attributes, "driverVersion", properties.getOrDefault("driver_version", ""));
     version(attributes, "cudaVersion", properties.getOrDefault("cuda_version", ""));
@@ -132,7 +114,9 @@ final class NodeDevices {
     if (numa.matches("\\d{1,4}")) {
       attributes.putObject("numaNode").put("int", Integer.parseInt(numa));
     }
-    text(attributes, "pciBusID", properties.getOrDefault("pci", ""));
+    String bus = properties.getOrDefault("pci", "");
+    text(attributes, "pciBusID", bus);
+    PcieRoot.of(pciDevices, bus).ifPresent(root -> text(attributes, PcieRoot.ATTRIBUTE, root));
   }
 
   private static void text(ObjectNode attributes, String name, String value) {
@@ -155,12 +139,12 @@ final class NodeDevices {
     }
   }
 
-  private static void taint(ObjectNode device, GpuHealth health) {
+  private static void taint(ObjectNode device, Condition condition) {
     device
         .withArray("taints")
         .addObject()
         .put("key", TAINT)
-        .put("value", health.name().toLowerCase(Locale.ROOT))
-        .put("effect", health == GpuHealth.LOST ? "NoExecute" : "NoSchedule");
+        .put("value", condition.kind().name().toLowerCase(Locale.ROOT))
+        .put("effect", condition.isUsable() ? "NoSchedule" : "NoExecute");
   }
 }

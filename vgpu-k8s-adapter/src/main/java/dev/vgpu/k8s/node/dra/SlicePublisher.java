@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.fasterxml.jackson.databind.node.TextNode;
 import dev.vgpu.GpuPool;
 import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.node.health.GpuConditions;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.ObjectMetaBuilder;
 import io.fabric8.kubernetes.api.model.OwnerReferenceBuilder;
@@ -27,14 +28,21 @@ final class SlicePublisher {
 
   private final KubernetesClient api;
   private final GpuPool pool;
+  private final GpuConditions conditions;
   private final String node;
 
   /** Whether the devices have conditions for gangs; not if the API server drops them. */
   private boolean isConditional;
 
-  SlicePublisher(KubernetesClient api, GpuPool pool, String node, boolean isConditional) {
+  SlicePublisher(
+      KubernetesClient api,
+      GpuPool pool,
+      GpuConditions conditions,
+      String node,
+      boolean isConditional) {
     this.api = api;
     this.pool = pool;
+    this.conditions = conditions;
     this.node = node;
     this.isConditional = isConditional;
   }
@@ -47,7 +55,7 @@ final class SlicePublisher {
    * @throws IllegalStateException if the cluster has no such node
    */
   void publish() {
-    ObjectNode wanted = NodeDevices.spec(pool, node, isConditional);
+    ObjectNode wanted = NodeDevices.spec(pool, conditions, node, isConditional);
     Resource<ResourceSlice> place = api.resources(ResourceSlice.class).withName(name());
     ResourceSlice present = place.get();
     if (present == null) {

@@ -4,9 +4,12 @@ import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
+import dev.vgpu.GpuReading;
 import dev.vgpu.GpuUsage;
+import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.UsageRecord;
+import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.holding.Holding.Part;
 import dev.vgpu.k8s.node.holding.Holdings;
@@ -15,9 +18,13 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
  * The usage of each container, in Prometheus' text format
@@ -26,7 +33,11 @@ import java.util.function.ToDoubleFunction;
  * threads.
  */
 public final class ContainerMetrics {
+  /** The end of the name of a MIG instance, such as NVIDIA A100-SXM4-40GB MIG 1g.5gb. */
+  private static final Pattern PROFILE = Pattern.compile(" MIG (\\S+)$");
+
   private final GpuPool pool;
+  private final GpuConditions conditions;
   private final Holdings holdings;
   private final Function<Holding, List<Target>> targets;
   private final String node;
@@ -35,13 +46,19 @@ public final class ContainerMetrics {
    * Creates the metrics of one node.
    *
    * @param pool its GPUs
+   * @param conditions what was read of them; a scrape does not wait for their driver
    * @param holdings what is held for which owner
    * @param targets finds the containers of a holding
    * @param node the node's name
    */
   public ContainerMetrics(
-      GpuPool pool, Holdings holdings, Function<Holding, List<Target>> targets, String node) {
+      GpuPool pool,
+      GpuConditions conditions,
+      Holdings holdings,
+      Function<Holding, List<Target>> targets,
+      String node) {
     this.pool = pool;
+    this.conditions = conditions;
     this.holdings = holdings;
     this.targets = targets;
     this.node = node;
@@ -167,17 +184,34 @@ public final class ContainerMetrics {
     return name + "=\"" + escaped + "\"";
   }
 
+  /** DCGM's labels, as far as they are known. */
   private String gpuLabels(GpuId id) {
     List<PhysicalGpu> gpus = pool.gpus();
+    List<String> labels = new ArrayList<>();
+    int whole = 0;
     for (int i = 0; i < gpus.size(); i++) {
+      Map<String, String> known =
+          conditions.answer(gpus.get(i).id()).map(GpuReading::properties).orElse(Map.of());
+      boolean isInstance = known.containsKey("parent");
       if (gpus.get(i).id().equals(id)) {
-        return String.join(
-            ",",
-            label("gpu", Integer.toString(i)),
-            label("UUID", id.value()),
-            label("modelName", gpus.get(i).model()),
-            label("Hostname", node));
+        labels.add(label("gpu", Integer.toString(i)));
+        labels.add(label("UUID", id.value()));
+        String bus = known.getOrDefault("pci", "");
+        if (!bus.isEmpty()) {
+          labels.add(label("pci_bus_id", bus.toUpperCase(Locale.ROOT)));
+        }
+        if (!bus.isEmpty() && !isInstance) {
+          labels.add(label("device", "nvidia" + whole));
+        }
+        labels.add(label("modelName", gpus.get(i).model()));
+        labels.add(label("Hostname", node));
+        Matcher profile = PROFILE.matcher(gpus.get(i).model());
+        if (isInstance && profile.find()) {
+          labels.add(label("GPU_I_PROFILE", profile.group(1)));
+        }
+        return String.join(",", labels);
       }
+      whole += isInstance ? 0 : 1;
     }
     return String.join(",", label("UUID", id.value()), label("Hostname", node));
   }
@@ -197,6 +231,16 @@ public final class ContainerMetrics {
         "Time during which work of all tenants ran, of those that ended too.");
     pool.gpus()
         .forEach(gpu -> line(text, name, gpuLabels(gpu.id()), seconds.getOrDefault(gpu.id(), 0.0)));
+    memory(
+        text,
+        "vgpu_device_memory_used_bytes",
+        "GPU memory in use, as the driver last reported it.",
+        GpuReading::memoryUsed);
+    memory(
+        text,
+        "vgpu_device_memory_total_bytes",
+        "GPU memory, as the driver last reported it.",
+        GpuReading::memoryTotal);
     String health = "vgpu_device_health";
     head(text, health, "gauge", "1 if the GPU can be relied on, else 0.");
     pool.states()
@@ -207,6 +251,19 @@ public final class ContainerMetrics {
                     health,
                     gpuLabels(state.gpu()),
                     state.health() == GpuHealth.HEALTHY ? 1 : 0));
+  }
+
+  private void memory(
+      StringBuilder text,
+      String name,
+      String help,
+      Function<GpuReading, Optional<MemorySize>> value) {
+    head(text, name, "gauge", help);
+    for (GpuReading reading : conditions.last()) {
+      value
+          .apply(reading)
+          .ifPresent(size -> line(text, name, gpuLabels(reading.gpu()), (double) size.bytes()));
+    }
   }
 
   private static void head(StringBuilder text, String name, String type, String help) {

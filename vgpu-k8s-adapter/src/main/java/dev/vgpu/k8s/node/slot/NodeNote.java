@@ -3,19 +3,18 @@ package dev.vgpu.k8s.node.slot;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuState;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.k8s.Driver;
 import dev.vgpu.k8s.names.KubeletResource;
+import dev.vgpu.k8s.node.health.Condition;
+import dev.vgpu.k8s.node.health.GpuConditions;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.dsl.base.PatchContext;
 import io.fabric8.kubernetes.client.dsl.base.PatchType;
 import java.util.Map;
-import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
@@ -32,36 +31,46 @@ final class NodeNote {
 
   private final KubernetesClient api;
   private final GpuPool pool;
+  private final GpuConditions conditions;
   private final String node;
   private final String resources;
   private Map<String, String> written = Map.of();
   private int calls;
 
   NodeNote(SlotDriver.Parts parts) {
-    this.api = parts.api();
-    this.pool = parts.pool();
-    this.node = parts.node();
-    this.resources =
+    this(
+        parts.api(),
+        parts.pool(),
+        parts.conditions(),
+        parts.node(),
         parts.offered().stream()
             .filter(one -> one != KubeletResource.SLOT)
             .map(KubeletResource::resource)
-            .collect(Collectors.joining(","));
+            .collect(Collectors.joining(",")));
   }
 
-  /** Lost GPUs are left out: nothing can be reserved on them. */
+  NodeNote(
+      KubernetesClient api, GpuPool pool, GpuConditions conditions, String node, String resources) {
+    this.api = api;
+    this.pool = pool;
+    this.conditions = conditions;
+    this.node = node;
+    this.resources = resources;
+  }
+
+  /** GPUs that are lost or cut are left out: nothing can be reserved on them. */
   private String text() {
-    Set<GpuId> lost =
-        pool.states().stream()
-            .filter(state -> state.health() == GpuHealth.LOST)
-            .map(GpuState::gpu)
-            .collect(Collectors.toSet());
+    Map<GpuId, Condition> now = conditions.now();
+    GpuGroups groups = new GpuGroups(pool.gpus(), conditions);
     ArrayNode list = JsonNodeFactory.instance.arrayNode();
     for (PhysicalGpu gpu : pool.gpus()) {
-      if (!lost.contains(gpu.id()) && gpu.unusableAsWhole().isEmpty()) {
-        list.addObject()
-            .put("uuid", gpu.id().value())
+      if (now.getOrDefault(gpu.id(), Condition.GOOD).isUsable()
+          && gpu.unusableAsWhole().isEmpty()) {
+        ObjectNode one = list.addObject();
+        one.put("uuid", gpu.id().value())
             .put("model", gpu.model())
             .put("memory", gpu.usableMemory().bytes() / MIB + "Mi");
+        groups.of(gpu.id()).ifPresent(group -> one.put("group", group));
       }
     }
     return list.toString();

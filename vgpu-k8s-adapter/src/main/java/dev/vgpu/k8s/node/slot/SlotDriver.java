@@ -3,7 +3,9 @@ package dev.vgpu.k8s.node.slot;
 import static java.util.concurrent.TimeUnit.SECONDS;
 
 import dev.vgpu.GpuPool;
+import dev.vgpu.VgpuException;
 import dev.vgpu.k8s.names.KubeletResource;
+import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.node.holding.Holdings;
 import dev.vgpu.k8s.node.socket.UnixServer;
 import io.fabric8.kubernetes.client.KubernetesClient;
@@ -52,6 +54,7 @@ public final class SlotDriver implements AutoCloseable {
    *
    * @param api the API server
    * @param pool the node's GPUs
+   * @param conditions their conditions
    * @param holdings what is held
    * @param owners which container has which slot
    * @param node the node's name
@@ -61,6 +64,7 @@ public final class SlotDriver implements AutoCloseable {
   public record Parts(
       KubernetesClient api,
       GpuPool pool,
+      GpuConditions conditions,
       Holdings holdings,
       SlotOwners owners,
       String node,
@@ -92,6 +96,7 @@ public final class SlotDriver implements AutoCloseable {
   }
 
   private void ask() {
+    attempt("the GPUs' driver", () -> services.forEach(SlotService::tell));
     attempt("the API server", note::publish);
     services.forEach(service -> attempt("the kubelet or the API server", service::reconcile));
   }
@@ -106,6 +111,7 @@ public final class SlotDriver implements AutoCloseable {
     } catch (IOException
         | StatusRuntimeException
         | KubernetesClientException
+        | VgpuException
         | IllegalStateException e) {
       log.warn("{} cannot be asked, and will be again: {}", asked, e.getMessage());
       log.debug("why", e);

@@ -6,6 +6,8 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.k8s.names.KubeletResource;
+import dev.vgpu.k8s.node.health.Condition;
+import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.holding.Holding.Part;
 import dev.vgpu.k8s.node.holding.Holding.PoolDevice;
@@ -17,7 +19,6 @@ import dev.vgpu.k8s.proto.deviceplugin.AllocateResponse;
 import dev.vgpu.k8s.proto.deviceplugin.CDIDevice;
 import dev.vgpu.k8s.proto.deviceplugin.ContainerAllocateRequest;
 import dev.vgpu.k8s.proto.deviceplugin.ContainerAllocateResponse;
-import dev.vgpu.k8s.proto.deviceplugin.Device;
 import dev.vgpu.k8s.proto.deviceplugin.DevicePluginGrpc;
 import dev.vgpu.k8s.proto.deviceplugin.DevicePluginOptions;
 import dev.vgpu.k8s.proto.deviceplugin.Empty;
@@ -30,6 +31,7 @@ import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
+import io.grpc.stub.ServerCallStreamObserver;
 import io.grpc.stub.StreamObserver;
 import java.io.IOException;
 import java.math.BigDecimal;
@@ -37,9 +39,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.Queue;
 import java.util.Set;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -59,6 +59,7 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
 
   private final KubernetesClient api;
   private final GpuPool pool;
+  private final GpuConditions conditions;
   private final Holdings holdings;
   private final SlotOwners owners;
   private final String node;
@@ -66,8 +67,7 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
   private final KubeletResource resource;
   private final int count;
 
-  private final Queue<StreamObserver<ListAndWatchResponse>> watching =
-      new ConcurrentLinkedQueue<>();
+  private final SlotList slots;
 
   /** Slots without an owner at the last look. Confined to the timer's thread. */
   private Set<String> idle = Set.of();
@@ -75,6 +75,7 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
   SlotPlugin(SlotDriver.Parts parts, KubeletResource resource) {
     this.api = parts.api();
     this.pool = parts.pool();
+    this.conditions = parts.conditions();
     this.holdings = parts.holdings();
     this.owners = parts.owners();
     this.node = parts.node();
@@ -83,6 +84,7 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
     this.count =
         resource.devices(
             parts.slots(), pool.gpus().stream().map(PhysicalGpu::usableMemory).toList());
+    this.slots = new SlotList(resource, count);
   }
 
   @Override
@@ -95,25 +97,24 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
     return DevicePluginOptions.newBuilder().setPreStartRequired(true).build();
   }
 
-  /** The slots never change: the scheduler, which reserves the GPU, looks after its health. */
   @Override
   public void listAndWatch(Empty request, StreamObserver<ListAndWatchResponse> answers) {
-    ListAndWatchResponse.Builder all = ListAndWatchResponse.newBuilder();
-    IntStream.range(0, count)
-        .forEach(
-            number ->
-                all.addDevices(
-                    Device.newBuilder().setID(resource.prefix() + number).setHealth("Healthy")));
-    answers.onNext(all.build());
-    // The stream stays open: the kubelet takes its end for the end of the plugin.
-    watching.add(answers);
+    slots.watch((ServerCallStreamObserver<ListAndWatchResponse>) answers);
+  }
+
+  /** Tells the kubelet the health of the slots, if it has changed. */
+  void tell() {
+    Map<GpuId, Condition> now = conditions.now();
+    boolean isServed =
+        pool.gpus().stream()
+            .filter(gpu -> gpu.unusableAsWhole().isEmpty())
+            .anyMatch(gpu -> now.getOrDefault(gpu.id(), Condition.GOOD).isUsable());
+    slots.tell(isServed, holdings.all(), now);
   }
 
   /** Ends the streams, for which the server would wait otherwise. */
   void end() {
-    for (StreamObserver<?> each = watching.poll(); each != null; each = watching.poll()) {
-      each.onCompleted();
-    }
+    slots.end();
   }
 
   @Override
@@ -261,11 +262,13 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
   /**
    * {@return whether a container has ended, according to the API server} The kubelet's list alone
    * does not say so: from the kubelet's start until the API server has told it its pods, the list
-   * is empty.
+   * is empty. A pod of another node is one of the time before this node got its name.
    */
   private boolean hasEnded(Holding.Owner owner) {
     Pod pod = api.pods().inNamespace(owner.namespace()).withName(owner.name()).get();
-    if (pod == null || !owner.podUid().equals(Optional.of(pod.getMetadata().getUid()))) {
+    if (pod == null
+        || !owner.podUid().equals(Optional.of(pod.getMetadata().getUid()))
+        || !node.equals(pod.getSpec().getNodeName())) {
       return true;
     }
     PodStatus status = pod.getStatus();

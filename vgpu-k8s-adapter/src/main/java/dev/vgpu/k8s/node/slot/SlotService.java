@@ -19,7 +19,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The socket of one resource, and its registration with the kubelet. Confined to the timer's local
- * thread, except {@link #close} and {@link #reconcile}.
+ * thread, except {@link #close}, {@link #tell} and {@link #reconcile}.
  */
 final class SlotService implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SlotService.class);
@@ -38,6 +38,13 @@ final class SlotService implements AutoCloseable {
     this.threads = threads;
     this.resource = resource;
     this.plugin = plugin;
+  }
+
+  /**
+   * Tells the kubelet the health of the slots, if it has changed. Blocks as the GPUs' driver does.
+   */
+  void tell() {
+    plugin.tell();
   }
 
   /** Gives back what no container has any more. On the thread that asks the API server. */

@@ -10,6 +10,7 @@ import dev.vgpu.GpuPool;
 import dev.vgpu.GpuReading;
 import dev.vgpu.GpuState;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.node.socket.UnixChannel;
 import dev.vgpu.k8s.node.socket.UnixServer;
 import dev.vgpu.k8s.proto.drahealth.DRAResourceHealthGrpc;
@@ -24,6 +25,7 @@ import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
@@ -40,7 +42,8 @@ class HealthWatchTest {
   private final GpuPool pool = mock(GpuPool.class);
   private final GpuState state = mock(GpuState.class);
   private final GpuReading reading = mock(GpuReading.class);
-  private final HealthWatch watch = new HealthWatch(pool, "n", () -> NOW.atZone(ZoneOffset.UTC));
+  private final HealthWatch watch =
+      new HealthWatch(pool, new GpuConditions(pool), "n", () -> NOW.atZone(ZoneOffset.UTC));
   private UnixServer.Threads threads;
   private UnixServer server;
   private ManagedChannel channel;
@@ -112,6 +115,21 @@ class HealthWatchTest {
     DeviceHealth third = only(told.next());
     assertThat(third.getHealth()).isEqualTo(HealthStatus.UNHEALTHY);
     assertThat(third.getMessage()).contains("a row of the memory");
+  }
+
+  /** Claims on it are told, too: somebody else has switched it. */
+  @Test
+  void aGpuWhoseMigModeIsSwitchedOnIsUnhealthy() {
+    Iterator<NodeWatchResourcesResponse> told = watcher();
+    assertThat(only(told.next()).getHealth()).isEqualTo(HealthStatus.HEALTHY);
+    when(reading.properties()).thenReturn(Map.of("mig_mode", "on"));
+    watch.tell();
+    DeviceHealth cut = only(told.next());
+    assertThat(cut.getHealth()).isEqualTo(HealthStatus.UNHEALTHY);
+    assertThat(cut.getMessage()).contains("MIG mode was switched on");
+    when(reading.properties()).thenReturn(Map.of("mig_mode", "off"));
+    watch.tell();
+    assertThat(only(told.next()).getHealth()).isEqualTo(HealthStatus.HEALTHY);
   }
 
   /** A client that connects without end does not make the role hold a stream for each. */

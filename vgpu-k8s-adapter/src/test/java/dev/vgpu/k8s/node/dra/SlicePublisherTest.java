@@ -6,9 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.k8s.node.MockApi;
+import dev.vgpu.k8s.node.health.GpuConditions;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.fabric8.kubernetes.client.utils.Serialization;
 import java.nio.file.Path;
 import java.util.List;
@@ -30,7 +32,7 @@ class SlicePublisherTest {
     mock = new MockApi();
     api = mock.client();
     pool = GpuPool.open(GpuPoolOptions.builder().runDirectory(directory.resolve("run")).build());
-    publisher = new SlicePublisher(api, pool, "n", false);
+    publisher = new SlicePublisher(api, pool, new GpuConditions(pool), "n", false);
   }
 
   @AfterEach
@@ -66,6 +68,25 @@ class SlicePublisherTest {
     assertThat(slice().getSpec().getPool().getGeneration()).isEqualTo(2);
   }
 
+  /** Somebody else wrote it in between: the next attempt reads it anew. */
+  @Test
+  void aConflictIsTriedAgain() {
+    api.resource(new NodeBuilder().withNewMetadata().withName("n").endMetadata().build()).create();
+    mock.conflicts.set(1);
+    assertThatThrownBy(publisher::publish).isInstanceOf(KubernetesClientException.class);
+    assertThat(slice()).isNull();
+    publisher.publish();
+    ResourceSlice first = slice();
+    first.getSpec().getDevices().remove(0);
+    api.resource(first).update();
+    mock.conflicts.set(1);
+    assertThatThrownBy(publisher::publish).isInstanceOf(KubernetesClientException.class);
+    assertThat(slice().getSpec().getDevices()).hasSize(1);
+    publisher.publish();
+    assertThat(slice().getSpec().getDevices()).hasSize(2);
+    assertThat(slice().getSpec().getPool().getGeneration()).isEqualTo(2);
+  }
+
   /** An API server normalises quantities. */
   @Test
   void amountsInAnotherFormAreNoChange() {
@@ -92,7 +113,7 @@ class SlicePublisherTest {
     api.resource(new NodeBuilder().withNewMetadata().withName("n").endMetadata().build()).create();
     publisher.publish();
     assertThat(slice().getSpec().getDevices().get(0).getBindingConditions()).isEmpty();
-    SlicePublisher conditional = new SlicePublisher(api, pool, "n", true);
+    SlicePublisher conditional = new SlicePublisher(api, pool, new GpuConditions(pool), "n", true);
     conditional.publish();
     ResourceSlice written = slice();
     assertThat(written.getSpec().getDevices())
@@ -112,7 +133,8 @@ class SlicePublisherTest {
       client
           .resource(new NodeBuilder().withNewMetadata().withName("n").endMetadata().build())
           .create();
-      SlicePublisher conditional = new SlicePublisher(client, pool, "n", true);
+      SlicePublisher conditional =
+          new SlicePublisher(client, pool, new GpuConditions(pool), "n", true);
       conditional.publish();
       conditional.publish();
       ResourceSlice slice = client.resources(ResourceSlice.class).withName("n-vgpu.dev").get();

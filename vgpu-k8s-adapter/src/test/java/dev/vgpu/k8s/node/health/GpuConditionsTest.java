@@ -1,0 +1,55 @@
+package dev.vgpu.k8s.node.health;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.GpuHealth;
+import dev.vgpu.GpuId;
+import dev.vgpu.k8s.node.health.Condition.Kind;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+/** What counts of what the seat was told and of what is read. */
+class GpuConditionsTest {
+  private static final GpuId GPU = new GpuId("GPU-1");
+
+  private final MockedGpus gpus = new MockedGpus("GPU-1", "MIG-2");
+  private final GpuConditions conditions = new GpuConditions(gpus.pool);
+
+  private Kind kind() {
+    return conditions.now().getOrDefault(GPU, Condition.GOOD).kind();
+  }
+
+  @Test
+  void theWorstCounts() {
+    assertThat(kind()).isEqualTo(Kind.GOOD);
+    gpus.is("GPU-1", GpuHealth.DEGRADED);
+    assertThat(kind()).as("the seat tells at once").isEqualTo(Kind.DEGRADED);
+    gpus.reads("GPU-1", Map.of("mig_mode", "on"));
+    conditions.read();
+    assertThat(kind()).isEqualTo(Kind.MIG);
+    gpus.is("GPU-1", GpuHealth.LOST);
+    assertThat(kind()).isEqualTo(Kind.LOST);
+    gpus.is("GPU-1", GpuHealth.HEALTHY);
+    gpus.reads("GPU-1", Map.of("mig_mode", "off"));
+    conditions.read();
+    assertThat(kind()).isEqualTo(Kind.GOOD);
+  }
+
+  /** An instance is usable, whatever its driver says of the mode of its GPU. */
+  @Test
+  void anInstanceIsNotCut() {
+    gpus.reads("MIG-2", Map.of("mig_mode", "on", "parent", "GPU-3"));
+    conditions.read();
+    assertThat(conditions.now().get(new GpuId("MIG-2")).isGood()).isTrue();
+  }
+
+  @Test
+  void whatALostGpuLastSaidIsKept() {
+    gpus.reads("GPU-1", Map.of("numa_node", "1"));
+    conditions.read();
+    gpus.reads("GPU-1", GpuHealth.LOST, Map.of());
+    conditions.read();
+    assertThat(kind()).isEqualTo(Kind.LOST);
+    assertThat(conditions.answer(GPU).orElseThrow().properties()).containsEntry("numa_node", "1");
+  }
+}

@@ -1,0 +1,69 @@
+package dev.vgpu.k8s.scheduler;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.node.MockApi;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.utils.Serialization;
+import java.time.Duration;
+import java.time.ZoneOffset;
+import java.time.ZonedDateTime;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+
+/** Somebody else writes a claim between its being read and its status being written. */
+class ClaimConflictTest {
+  private static final ZonedDateTime NOW =
+      ZonedDateTime.of(2026, 1, 1, 0, 0, 0, 0, ZoneOffset.UTC);
+
+  private static Pod podWithClaim(KubernetesClient api, String name) {
+    ResourceClaim claim =
+        Serialization.unmarshal(
+            """
+            {"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim",
+             "metadata":{"name":"NAME","namespace":"default"},
+             "spec":{"devices":{"requests":[]}},
+             "status":{"reservedFor":[{"resource":"pods","name":"NAME","uid":"uid-NAME"}],
+              "allocation":{"allocationTimestamp":"2026-01-01T00:00:00Z","devices":{
+               "results":[{"request":"gpu","driver":"vgpu.dev","pool":"n","device":"gpu-0",
+                "bindingConditions":["vgpu.dev/gang-complete"],
+                "shareID":"a671734a-e8e5-11e4-8fde-42010af09327"}]}}}}"""
+                .replace("NAME", name),
+            ResourceClaim.class);
+    api.resource(claim).create();
+    Pod pod = Pods.pod(name, Pods.gang("ring", 2), Map.of("cpu", "1"));
+    pod.getMetadata().setCreationTimestamp("2026-01-01T00:00:00Z");
+    return pod;
+  }
+
+  private static long complete(KubernetesClient api) {
+    return api.resources(ResourceClaim.class).inNamespace("default").list().getItems().stream()
+        .filter(claim -> Serialization.asJson(claim.getStatus()).contains("\"reason\""))
+        .filter(claim -> Serialization.asJson(claim).contains("\"" + Driver.GANG_COMPLETE + "\""))
+        .count();
+  }
+
+  @Test
+  void theOtherClaimsAreWrittenAndThisOneAtTheNextLook() {
+    try (MockApi server = new MockApi();
+        KubernetesClient api = server.client();
+        ClaimWatch watch =
+            new ClaimWatch(
+                api, new Cluster(api, () -> true), Duration.ofSeconds(60), () -> NOW)) {
+      List<Pod> pods = Stream.of("a", "b").map(name -> podWithClaim(api, name)).toList();
+      server.conflicts.set(1);
+      watch.begin();
+      watch.tick(pods);
+      assertThat(server.conflicts.get()).isZero();
+      assertThat(complete(api)).isEqualTo(1);
+      watch.begin();
+      watch.tick(pods);
+      assertThat(complete(api)).isEqualTo(2);
+    }
+  }
+}
