@@ -18,8 +18,7 @@ import org.junit.jupiter.api.Test;
 
 /** Somebody else writes a claim between its being read and its status being written. */
 class ClaimConflictTest {
-  private static final ZonedDateTime NOW =
-      ZonedDateTime.of(2026, 1, 1, 0, 0, 0, 0, ZoneOffset.UTC);
+  private static final ZonedDateTime NOW = ZonedDateTime.of(2026, 1, 1, 0, 0, 0, 0, ZoneOffset.UTC);
 
   private static Pod podWithClaim(KubernetesClient api, String name) {
     ResourceClaim claim =
@@ -53,8 +52,7 @@ class ClaimConflictTest {
     try (MockApi server = new MockApi();
         KubernetesClient api = server.client();
         ClaimWatch watch =
-            new ClaimWatch(
-                api, new Cluster(api, () -> true), Duration.ofSeconds(60), () -> NOW)) {
+            new ClaimWatch(api, new Cluster(api, () -> true), Duration.ofSeconds(60), () -> NOW)) {
       List<Pod> pods = Stream.of("a", "b").map(name -> podWithClaim(api, name)).toList();
       server.conflicts.set(1);
       watch.begin();
