@@ -255,7 +255,7 @@ class GroupSeatIT {
     run(ALICE, "a", "--memory", "1GiB");
     String gpu = node.leases().path(0).path("gpu").asText();
     long pid = serve.pid();
-    String start = Files.readString(Path.of("/proc/" + pid + "/stat")).split(" ")[21];
+    String start = Files.readString(Path.of("/proc/" + pid + "/stat")).split(" ", -1)[21];
     List<String> names = java("dev.vgpu.cli.GreedyMember", "pid", "" + pid, start, gpu);
     assertThat(as(BOB, BOB, true, names).succeeds().out())
         .contains("the client names another user's process: pid=" + pid)

@@ -156,6 +156,7 @@ class HostileProcessesTest {
       attach("hostile", pid).close();
     }
     while (!lease.processes().isEmpty()) {
+      assertThat(Thread.currentThread().isInterrupted()).as("%s", lease.processes()).isFalse();
       Thread.onSpinWait();
     }
     assertThat(lease.visibleProcesses()).isEmpty();
