@@ -152,7 +152,8 @@ public interface GpuPool extends AutoCloseable {
    * VirtualGpu#suspend(Duration)}.
    *
    * @param virtualGpu its {@link GpuLease#id()}
-   * @param timeout how long the suspension may take; above 0
+   * @param timeout how long the suspension may take; above 0, and at most five minutes: a longer
+   *     one counts as that
    * @throws GpuSuspendException if one of its processes cannot be suspended, or not in time
    * @throws IllegalStateException if there is no such virtual GPU, or the pool is closed
    */
@@ -163,7 +164,8 @@ public interface GpuPool extends AutoCloseable {
    * VirtualGpu#resume(Duration)}.
    *
    * @param virtualGpu its {@link GpuLease#id()}
-   * @param timeout how long the resumption may take; above 0
+   * @param timeout how long the resumption may take; above 0, and at most five minutes: a longer
+   *     one counts as that
    * @throws GpuSuspendException if there is no room for its memory, or not in time
    * @throws IllegalStateException if there is no such virtual GPU, or the pool is closed
    */

@@ -315,8 +315,8 @@ public interface VirtualGpu extends AutoCloseable {
    * <p>The driver cannot suspend processes that use managed memory, share memory with other
    * processes (IPC), or run under MPS.
    *
-   * @param timeout how long the suspension may take; above 0. Undoing a failed suspension takes
-   *     additional time
+   * @param timeout how long the suspension may take; above 0, and at most five minutes: a longer
+   *     one counts as that. Undoing a failed suspension takes additional time
    * @throws GpuSuspendException if one of its processes cannot be suspended, or not in time. All
    *     processes run on as before, unless the message names one that does not
    * @throws IllegalStateException if the virtual GPU is closed
@@ -337,7 +337,8 @@ public interface VirtualGpu extends AutoCloseable {
    * Resumes all work that {@link #suspend} or memory reclaim suspended, or none of it. Does nothing
    * if it is not suspended. Blocks until the resumption is done.
    *
-   * @param timeout how long the resumption may take; above 0
+   * @param timeout how long the resumption may take; above 0, and at most five minutes: a longer
+   *     one counts as that
    * @throws GpuSuspendException if there is no room for its memory, or not in time; it stays
    *     suspended
    * @throws IllegalStateException if the virtual GPU is closed

@@ -15,7 +15,9 @@ import java.util.concurrent.CountDownLatch;
 
 /**
  * A member that wants more than is its own. It claims the lease that its arguments name, with its
- * GPU. Without arguments, it takes all connections and leases that it gets, until it is killed.
+ * GPU. If a process is named instead, it says that it is that one, and then acquires a lease and
+ * says that the process is a program under it. Without arguments, it takes all connections and
+ * leases that it gets, until it is killed.
  */
 final class GreedyMember {
   private static final String[] HELLO = {
@@ -28,6 +30,10 @@ final class GreedyMember {
 
   public static void main(String[] arguments) throws Exception {
     Path socket = Path.of(System.getenv("VGPU_RUN_DIR"), "seat.sock");
+    if (arguments.length > 0 && arguments[0].equals("pid")) {
+      pin(socket, arguments[1], arguments[2], arguments[3]);
+      return;
+    }
     if (arguments.length > 0) {
       try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket))) {
         String welcome = ask(channel, Frames.of(HELLO));
@@ -60,6 +66,23 @@ final class GreedyMember {
     }
     System.out.println("done");
     new CountDownLatch(1).await();
+  }
+
+  private static void pin(Path socket, String pid, String start, String gpu) throws IOException {
+    String[] named = HELLO.clone();
+    named[7] = pid;
+    named[9] = start;
+    try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket))) {
+      System.out.println("hello: " + ask(channel, Frames.of(named)));
+    }
+    try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket))) {
+      String welcome = ask(channel, Frames.of(HELLO));
+      String granted = ask(channel, Frames.wanting("acquire", 2, "", gpu));
+      String id = granted.replaceAll("(?s).*?(any-[0-9-]+).*", "$1");
+      channel.write(Frames.of("type", "started", "lease", id, "pid", pid, "start", start));
+      String listed = ask(channel, Frames.of("type", "leases", "number", "3"));
+      System.out.println("acquired: " + id + " " + listed.contains(id) + welcome.isEmpty());
+    }
   }
 
   private static void close(Object each) {

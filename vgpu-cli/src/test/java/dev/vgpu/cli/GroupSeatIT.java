@@ -249,6 +249,24 @@ class GroupSeatIT {
     assertThat(as(BOB, "usage", "--json").succeeds().out()).doesNotContain(id);
   }
 
+  /** What it says would hold its virtual GPU until the machine restarts. */
+  @Test
+  void aMemberNamesNoProcessOfAnotherUser() throws Exception {
+    run(ALICE, "a", "--memory", "1GiB");
+    String gpu = node.leases().path(0).path("gpu").asText();
+    long pid = serve.pid();
+    String start = Files.readString(Path.of("/proc/" + pid + "/stat")).split(" ", -1)[21];
+    List<String> names = java("dev.vgpu.cli.GreedyMember", "pid", "" + pid, start, gpu);
+    assertThat(as(BOB, BOB, true, names).succeeds().out())
+        .contains("the client names another user's process: pid=" + pid)
+        .containsPattern("acquired: any-[0-9-]+ true");
+    int left = 2;
+    for (int i = 0; i < 20 && left > 1; i++) {
+      left = node.leases().size();
+    }
+    assertThat(left).isEqualTo(1);
+  }
+
   /** A group that several users have as their own may read the grant, and so the secret in it. */
   @Test
   void theSecretOfALeaseIsOfNoUseToAnotherUser() throws Exception {

@@ -66,8 +66,14 @@ class HostileProcessesTest {
     seat.close();
   }
 
-  /** A live process. */
+  /** A live process of the seat's own pid namespace. */
   private Path process(long pid, String state) throws IOException {
+    Path process = proc.resolve(Long.toString(pid));
+    if (Files.notExists(process)) {
+      Path namespace = Files.createDirectories(process.resolve("ns")).resolve("pid");
+      Files.createSymbolicLink(namespace, Files.readSymbolicLink(Path.of("/proc/self/ns/pid")));
+      Files.createSymbolicLink(process.resolve("exe"), Path.of("/bin/program"));
+    }
     Path directory = Files.createDirectories(proc.resolve(Long.toString(pid)).resolve("task"));
     Files.writeString(directory.resolveSibling("stat"), stat(pid, state));
     return directory.resolveSibling("maps");
@@ -127,6 +133,33 @@ class HostileProcessesTest {
       Thread.onSpinWait();
     }
     assertThat(lease.processes()).containsExactly(PID + 1, PID + 2);
+  }
+
+  /** A container's process can name any process of the node, in the node's own pid namespace. */
+  @Test
+  void processThatNamesAnotherOneOfTheNodePinsNoSlot() throws Exception {
+    Path kernelThread = process(PID, "S");
+    Files.createFile(kernelThread); // it has no memory
+    Files.delete(kernelThread.resolveSibling("exe"));
+    Path othersInNamespace = process(PID + 1, "S");
+    Path namespace = othersInNamespace.resolveSibling("ns").resolve("pid");
+    Files.delete(namespace);
+    Files.createSymbolicLink(namespace, Path.of("pid:[1]"));
+    Path ofAnotherUser = process(PID + 2, "S"); // neither its mappings nor its links can be read
+    Files.delete(ofAnotherUser.resolveSibling("exe"));
+    Files.delete(ofAnotherUser.resolveSibling("ns").resolve("pid"));
+    long seatsOwn = ProcessHandle.current().pid();
+    Path maps = process(seatsOwn, "S");
+    Files.writeString(maps, "1-2 rw-s 0 08:02 1 /run/leases/hostile/report\n");
+    Files.writeString(maps.resolveSibling("stat"), Files.readString(Path.of("/proc/self/stat")));
+    for (long pid : new long[] {PID, PID + 1, PID + 2, seatsOwn}) {
+      attach("hostile", pid).close();
+    }
+    while (!lease.processes().isEmpty()) {
+      assertThat(Thread.currentThread().isInterrupted()).as("%s", lease.processes()).isFalse();
+      Thread.onSpinWait();
+    }
+    assertThat(lease.visibleProcesses()).isEmpty();
   }
 
   @Test

@@ -15,9 +15,11 @@ import dev.vgpu.core.turn.TenantGate;
 import dev.vgpu.core.wire.LeaseSnapshot;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.MemoryMover;
-import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
@@ -31,6 +33,7 @@ public final class Booking {
   public static final String BY_OWNER = "owner";
 
   private static final int LEAST_PERMILLE = 10;
+  private static final int MOST_SUSPENDERS = 4;
 
   /** Its id on the node. */
   public final String id;
@@ -57,7 +60,7 @@ public final class Booking {
   final LeaseAccount account;
 
   /** Programs started under it that may not have attached yet. */
-  final List<ProcessIdentity> programs = new ArrayList<>();
+  final Set<ProcessIdentity> programs = new LinkedHashSet<>();
 
   /** Whether the owner has closed it or is dead, and its last call has left. */
   volatile boolean ended;
@@ -73,6 +76,9 @@ public final class Booking {
 
   /** Held while suspending or resuming it; taken before the table's lock. */
   public final ReentrantLock suspending = new ReentrantLock();
+
+  /** A permit for each that may hold {@link #suspending} or wait for it. */
+  public final Semaphore suspenders = new Semaphore(MOST_SUSPENDERS);
 
   /** Whether it is booked out. */
   public volatile boolean released;
@@ -185,14 +191,31 @@ public final class Booking {
     return suspension.filter(BY_OWNER::equals).isPresent();
   }
 
-  /** Whether processes are under it, or may still attach. */
+  /** Whether processes are under it, or may still attach; {@link #forgetEnded} before it. */
   boolean hasProcesses() {
     EnforcedLease lease = enforced;
     if (lease != null && keepsProcesses(lease)) {
       return true;
     }
-    programs.removeIf(program -> !program.isAlive());
     return !programs.isEmpty();
+  }
+
+  /** Forgets programs that have ended. Call it without the table's lock: it looks for each. */
+  void forgetEnded(Lock table) {
+    List<ProcessIdentity> known;
+    table.lock();
+    try {
+      known = List.copyOf(programs);
+    } finally {
+      table.unlock();
+    }
+    List<ProcessIdentity> dead = known.stream().filter(each -> !each.isAlive()).toList();
+    table.lock();
+    try {
+      dead.forEach(programs::remove);
+    } finally {
+      table.unlock();
+    }
   }
 
   /**
@@ -200,6 +223,7 @@ public final class Booking {
    * more. May scan all processes of the node; call it without the table's lock.
    */
   boolean isInUse(Lock table) {
+    forgetEnded(table);
     table.lock();
     try {
       if (hasProcesses()) {

@@ -55,7 +55,11 @@ public final class LeaseEnds {
     GpuUsage usage;
     lock.lock();
     try {
-      if (!booking.ended || booking.released || booking.hasProcesses()) {
+      if (!booking.ended || booking.released) {
+        return;
+      }
+      if (booking.hasProcesses()) {
+        whenKept.run(); // a program was named or has attached in the meantime
         return;
       }
       booking.released = true;

@@ -396,11 +396,12 @@ public final class LeaseTable {
 
   /** Keeps a virtual GPU for as long as this program lives. */
   public void started(Booking booking, ProcessIdentity program) {
+    booking.forgetEnded(lock);
     lock.lock();
     try {
-      booking.programs.removeIf(other -> !other.isAlive());
-      if (!booking.released && booking.programs.size() < LeaseRecord.MOST_PROGRAMS) {
-        booking.programs.add(program);
+      if (!booking.released
+          && booking.programs.size() < LeaseRecord.MOST_PROGRAMS
+          && booking.programs.add(program)) {
         rewrite(booking);
       }
     } finally {

@@ -40,7 +40,7 @@ public record LeaseRecord(
       Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}-[1-9][0-9]{0,17}");
 
   /** The most programs that are tracked. */
-  public static final int MOST_PROGRAMS = 1_000;
+  public static final int MOST_PROGRAMS = 256;
 
   /**
    * Creates a record of a lease that is not suspended, has no chosen backend, and cannot be claimed
@@ -137,9 +137,9 @@ public record LeaseRecord(
 
   private static List<ProcessIdentity> programs(String text) {
     List<ProcessIdentity> programs = new ArrayList<>();
-    for (String program : text.split(" ", MOST_PROGRAMS)) {
+    for (String program : text.split(" ", MOST_PROGRAMS + 1)) {
       int colon = program.indexOf(':');
-      if (colon > 0) {
+      if (colon > 0 && programs.size() < MOST_PROGRAMS) {
         programs.add(
             new ProcessIdentity(
                 Long.parseLong(program.substring(0, colon)),

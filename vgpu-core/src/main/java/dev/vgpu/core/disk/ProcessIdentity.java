@@ -7,6 +7,8 @@ import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.attribute.UserPrincipal;
+import java.nio.file.attribute.UserPrincipalLookupService;
 import java.util.Optional;
 import java.util.stream.Stream;
 
@@ -20,7 +22,6 @@ import java.util.stream.Stream;
 public record ProcessIdentity(long pid, long start) {
   private static final Path PROC = Path.of("/proc");
   private static final Path CGROUPS = Path.of("/sys/fs/cgroup");
-  private static final String NUMBERS = "\nNSpid:";
 
   /** The state of a process. */
   public enum State {
@@ -53,17 +54,21 @@ public record ProcessIdentity(long pid, long start) {
   }
 
   static Optional<Long> parseOwnPid(String status) {
-    int begin = status.indexOf(NUMBERS);
-    int end = begin < 0 ? -1 : status.indexOf('\n', begin + 1);
-    if (end < 0) {
-      return Optional.empty(); // an old kernel, or not a real /proc
-    }
-    String numbers = status.substring(begin + NUMBERS.length(), end).trim();
     try {
-      return Optional.of(Long.parseLong(numbers.substring(numbers.lastIndexOf('\t') + 1)));
+      return numbers(status, "NSpid").map(all -> Long.parseLong(all[all.length - 1]));
     } catch (NumberFormatException e) {
       return Optional.empty();
     }
+  }
+
+  /** A line of numbers; empty on an old kernel, or if it is not a real {@code /proc}. */
+  private static Optional<String[]> numbers(String status, String name) {
+    String field = "\n" + name + ":";
+    int begin = status.indexOf(field);
+    int end = begin < 0 ? -1 : status.indexOf('\n', begin + 1);
+    return end < 0
+        ? Optional.empty()
+        : Optional.of(status.substring(begin + field.length(), end).trim().split("\t", -1));
   }
 
   /**
@@ -165,6 +170,28 @@ public record ProcessIdentity(long pid, long start) {
   /** {@return whether it has not ended} */
   public boolean isAlive() {
     return seen() != State.DEAD;
+  }
+
+  /**
+   * {@return whether it is alive and was started by a user} That is its real user, which stays the
+   * same if the program's file is of another one (setuid). True where there is no {@code /proc}.
+   * May have to ask a service for the user.
+   *
+   * @param user the user
+   */
+  public boolean isOf(UserPrincipal user) {
+    if (!Files.isDirectory(PROC.resolve("self"))) {
+      return true;
+    }
+    try {
+      Path file = PROC.resolve(Long.toString(pid)).resolve("status");
+      Optional<String[]> ids = numbers(Files.readString(file, ISO_8859_1), "Uid");
+      UserPrincipalLookupService users = file.getFileSystem().getUserPrincipalLookupService();
+      // Alive after reading: the pid was not reused in between.
+      return ids.isPresent() && users.lookupPrincipalByName(ids.get()[0]).equals(user) && isAlive();
+    } catch (IOException e) {
+      return false;
+    }
   }
 
   record Stat(char state, long start) {}

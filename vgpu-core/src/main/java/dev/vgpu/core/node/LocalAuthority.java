@@ -152,7 +152,7 @@ public final class LocalAuthority implements Authority {
     Booking booking = booking(id);
     EnforcedLease enforced = booking.enforced();
     MemorySize used = enforced == null ? MemorySize.ZERO : enforced.memoryUsed();
-    if (suspensions.suspend(booking, Booking.BY_OWNER, Suspensions.ALL, timeoutNs)) {
+    if (suspensions.suspend(booking, Booking.BY_OWNER, Suspensions.ALL, capped(timeoutNs))) {
       MemorySize held =
           enforced == null ? used : enforced.mover().map(MemoryMover::moved).orElse(used);
       log.info("suspended on request: id={}", id);
@@ -162,10 +162,15 @@ public final class LocalAuthority implements Authority {
 
   @Override
   public void resume(String id, long timeoutNs) {
-    if (suspensions.resume(booking(id), Booking.BY_OWNER, timeoutNs)) {
+    if (suspensions.resume(booking(id), Booking.BY_OWNER, capped(timeoutNs))) {
       log.info("resumed on request: id={}", id);
       publish(at -> new GpuEvent.Resumed(at, id, "it was asked for"));
     }
+  }
+
+  /** A client can send any number. */
+  private static long capped(long timeoutNs) {
+    return Math.max(1, Math.min(timeoutNs, Suspensions.LONGEST.toNanos()));
   }
 
   private Booking booking(String id) {

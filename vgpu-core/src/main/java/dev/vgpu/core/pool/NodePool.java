@@ -21,6 +21,7 @@ import dev.vgpu.core.node.Lease;
 import dev.vgpu.core.node.LeaseOwner;
 import dev.vgpu.core.node.LocalClaim;
 import dev.vgpu.core.node.Node;
+import dev.vgpu.core.reclaim.Suspensions;
 import dev.vgpu.spi.EnforcementBackend;
 import java.time.Duration;
 import java.time.Instant;
@@ -200,12 +201,12 @@ final class NodePool implements GpuPool, LeaseOwner {
             });
   }
 
-  /** Caps timeouts of suspending and resuming at one day. */
+  /** Caps timeouts of suspending and resuming. */
   private static long shortNanos(Duration timeout) {
     if (timeout.isNegative() || timeout.isZero()) {
       throw new IllegalArgumentException("a timeout is not above 0: timeout=" + timeout);
     }
-    Duration longest = Duration.ofDays(1);
+    Duration longest = Suspensions.LONGEST;
     return (timeout.compareTo(longest) < 0 ? timeout : longest).toNanos();
   }
 

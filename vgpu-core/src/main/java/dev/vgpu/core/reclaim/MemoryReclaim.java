@@ -338,6 +338,7 @@ public final class MemoryReclaim implements AutoCloseable {
   @Override
   public void close() {
     stop();
+    suspensions.close();
     for (Booking booking : table.bookings()) {
       if (booking.suspended) {
         try {

@@ -8,6 +8,7 @@ import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.discovery.Installed;
+import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.MemoryMover;
 import dev.vgpu.spi.ProcessSuspender;
@@ -19,6 +20,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
@@ -38,6 +40,9 @@ public final class Suspensions {
   /** As much memory as can be moved. */
   public static final MemorySize ALL = MemorySize.ofBytes(Long.MAX_VALUE);
 
+  /** The longest timeout; longer ones count as this one. */
+  public static final Duration LONGEST = Duration.ofMinutes(5);
+
   private static final Logger log = LoggerFactory.getLogger(Suspensions.class);
   private static final long LOOK_NS = 500_000;
   private static final long UNDO_NS = 30_000_000_000L;
@@ -48,6 +53,7 @@ public final class Suspensions {
   private final Supplier<List<ProcessSuspender>> find;
   private final ReentrantLock lock = new ReentrantLock();
   private @Nullable List<ProcessSuspender> suspenders;
+  private volatile boolean closed;
 
   /**
    * Creates an instance. Without a run directory there are no processes; only calls are held back.
@@ -127,8 +133,9 @@ public final class Suspensions {
    */
   public boolean suspend(Booking booking, String by, MemorySize wanted, long timeoutNs) {
     long untilNs = clock.nanoTime() + timeoutNs;
-    booking.suspending.lock();
+    begin(booking, timeoutNs);
     try {
+      checkOpen();
       if (booking.released) {
         throw new IllegalStateException("the virtual GPU is closed: id=" + booking.id);
       }
@@ -146,7 +153,63 @@ public final class Suspensions {
       suspendMarked(booking, wanted, untilNs, timeoutNs);
       return true;
     } finally {
-      booking.suspending.unlock();
+      end(booking);
+    }
+  }
+
+  /**
+   * Waits until no other suspends or resumes this virtual GPU. Few may wait: each takes a thread
+   * that others need.
+   *
+   * @throws GpuSuspendException if too many wait already, or the time is over
+   */
+  private void begin(Booking booking, long timeoutNs) {
+    boolean waits = booking.suspenders.tryAcquire();
+    boolean begun = false;
+    try {
+      begun = waits && lock(booking, clock.nanoTime() + timeoutNs);
+    } finally {
+      if (waits && !begun) {
+        booking.suspenders.release();
+      }
+    }
+    if (!begun) {
+      throw new GpuSuspendException(
+          "others suspend or resume it, or wait to do so: id=" + booking.id);
+    }
+  }
+
+  private static void end(Booking booking) {
+    booking.suspending.unlock();
+    booking.suspenders.release();
+  }
+
+  /** Ignores interrupts, except that they are noted. */
+  private boolean lock(Booking booking, long untilNs) {
+    boolean interrupted = false;
+    try {
+      while (true) {
+        try {
+          return booking.suspending.tryLock(untilNs - clock.nanoTime(), TimeUnit.NANOSECONDS);
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  /** Ends the waiting for work to end, and begins no more suspensions. */
+  void close() {
+    closed = true;
+  }
+
+  private void checkOpen() {
+    if (closed) {
+      throw SeatLostException.givenUp(); // the request goes to the next holder
     }
   }
 
@@ -178,6 +241,7 @@ public final class Suspensions {
 
   private void awaitQuiet(Booking booking, long untilNs, long timeoutNs) {
     while (!booking.gate.isQuiet()) {
+      checkOpen();
       if (clock.nanoTime() - untilNs >= 0) {
         throw new GpuSuspendException(
             "its work on the GPU has not ended within "
@@ -253,7 +317,7 @@ public final class Suspensions {
    * @throws GpuSuspendException if a process cannot be resumed
    */
   public boolean resume(Booking booking, String by, long timeoutNs) {
-    booking.suspending.lock();
+    begin(booking, timeoutNs);
     try {
       if (by.equals(BY_RECLAIM) && booking.isSuspendedByOwner()) {
         return false;
@@ -272,7 +336,7 @@ public final class Suspensions {
       goOn(booking);
       return true;
     } finally {
-      booking.suspending.unlock();
+      end(booking);
     }
   }
 

@@ -71,7 +71,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   ClientSession(SeatServer server) {
     this.server = server;
     this.lines = new ClientLines(server.desks());
-    this.user = new ClientUser(server.users(), Optional.empty());
+    this.user = new ClientUser(server.users(), Optional.empty(), Optional.empty());
   }
 
   /** Whether closing it loses nothing. */
@@ -274,12 +274,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
                   message.number(TURN), message.flag("waits"), LeaseValues.usage(message, USAGE));
       case Protocol.REPORT -> lease(message).gate.reported(LeaseValues.usage(message, USAGE));
       case Protocol.CLOSE -> closeLease(message);
-      case Protocol.STARTED ->
-          server
-              .table()
-              .started(
-                  lease(message).booking(),
-                  new ProcessIdentity(message.number("pid"), message.number("start")));
+      case Protocol.STARTED -> started(lease(message).booking(), process(message));
       case Protocol.RECLAIMABLE -> lease(message).hasReclaimHandler = true;
       case Protocol.RECLAIMED -> lease(message).reclaimed();
       case Protocol.ATTACHED -> {
@@ -290,6 +285,16 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
       case Protocol.CLAIMED -> server.claimed(this, leases.keySet());
       default -> cancel(message.number("of"));
     }
+  }
+
+  private void started(Booking booking, ProcessIdentity program) {
+    if (user.mayName(program)) {
+      server.table().started(booking, program);
+    }
+  }
+
+  private static ProcessIdentity process(Message message) {
+    return new ProcessIdentity(message.number("pid"), message.number("start"));
   }
 
   private RemoteLease lease(Message message) {
@@ -340,9 +345,11 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     if (closed) {
       return;
     }
-    Optional<Member> member = server.users().member(from.channel());
+    ClientUser runsAs = server.users().user(from.channel());
+    Optional<Member> member = runsAs.member();
     String key = OwnerSecret.key(message.text("secret"));
-    ProcessIdentity says = new ProcessIdentity(message.number("pid"), message.number("start"));
+    ProcessIdentity says = process(message);
+    runsAs.checkMayBe(says);
     reply.with("pid", server.node().self().pid()).with("start", server.node().self().start());
     Protocol.settings(reply, server.node().settings());
     LeaseValues.putGpus(reply, server.node().gpus());
@@ -356,7 +363,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
                 from.close(tooMany);
                 return;
               }
-              user = new ClientUser(server.users(), member);
+              user = runsAs;
               ownerKey = key;
               process = says;
               from.peer(LinkLoop.Peer.CLIENT);

@@ -7,6 +7,8 @@ import dev.vgpu.GpuLease;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.disk.Member;
+import dev.vgpu.core.disk.ProcessIdentity;
+import java.nio.file.attribute.UserPrincipal;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -17,9 +19,28 @@ import java.util.function.Function;
  * A member of the seat's group sees and changes only its own virtual GPUs. Immutable.
  *
  * @param users those that the seat serves
+ * @param account as the kernel names it; empty: not known, or the kernel does not tell
  * @param member empty: the seat's user or root
  */
-record ClientUser(SeatUsers users, Optional<Member> member) {
+record ClientUser(SeatUsers users, Optional<UserPrincipal> account, Optional<Member> member) {
+  /**
+   * {@return whether a process is alive and may be one of this user's} A client names itself and
+   * the programs that it starts; what it holds stays held for as long as they live.
+   */
+  boolean mayName(ProcessIdentity process) {
+    return account.map(user -> users.isRoot(user) || process.isOf(user)).orElse(true);
+  }
+
+  /**
+   * Throws if a process is another user's. A client in another pid namespace names a process that
+   * the seat does not see.
+   */
+  void checkMayBe(ProcessIdentity client) {
+    if (!mayName(client) && client.isAlive()) {
+      throw new IllegalStateException("the client names another user's process: " + client);
+    }
+  }
+
   /** {@return whether a virtual GPU may be this user's to change} */
   boolean owns(Booking booking) {
     return member.isEmpty() || booking.member.filter(member.get()::isSameUser).isPresent();

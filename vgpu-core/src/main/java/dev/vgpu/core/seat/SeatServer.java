@@ -66,8 +66,6 @@ final class SeatServer implements AutoCloseable {
   /** If the last look was longer ago, this process was stopped and could not receive messages. */
   private static final long MOST_BETWEEN_LOOKS_NS = 100 * MILLI_NS;
 
-  private static final long KEPT_EVERY_NS = 100 * MILLI_NS;
-
   private final Node node;
   private final LocalAuthority authority;
   private final LinkLoop loop;
@@ -92,18 +90,17 @@ final class SeatServer implements AutoCloseable {
   private final Set<RemoteLease> awaited = ConcurrentHashMap.newKeySet();
 
   private final SeatUsers users;
+  private final KeptLeases kept;
   private @Nullable ServerSocketChannel server;
-  private long keptDueNs;
   private long lookedForAwaitedNs;
   private boolean looksForAwaited;
-  private volatile boolean keepsEnded;
 
   SeatServer(Node node, LocalAuthority authority, LinkLoop loop) {
     this.node = node;
     this.authority = authority;
     this.loop = loop;
     this.users = new SeatUsers(authority.table());
-    this.keptDueNs = node.clock().nanoTime();
+    this.kept = new KeptLeases(own, () -> table().releaseUnused(), node.clock().nanoTime());
     authority.table().ends().whenKept(this::lookAgain);
   }
 
@@ -458,21 +455,12 @@ final class SeatServer implements AutoCloseable {
       lookedForAwaitedNs = nowNs;
       nextNs = nowNs + AWAITED_EVERY_NS;
     }
-    if (keepsEnded) {
-      if (nowNs - keptDueNs >= 0) {
-        keptDueNs = nowNs + KEPT_EVERY_NS;
-        keepsEnded = false; // before looking: a lease that ends in the meantime sets it again
-        LeaseTable table = table();
-        own.add(table::releaseUnused);
-      }
-      nextNs = Math.min(nextNs, keptDueNs);
-    }
-    return nextNs;
+    return Math.min(nextNs, kept.tick(nowNs));
   }
 
   /** A lease has ended and is kept for its programs. On any thread. */
   private void lookAgain() {
-    keepsEnded = true;
+    kept.lookAgain();
     loop.wakeup();
   }
 

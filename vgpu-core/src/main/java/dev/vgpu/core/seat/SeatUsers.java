@@ -19,6 +19,7 @@ import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
 import jdk.net.ExtendedSocketOptions;
 import jdk.net.UnixDomainPrincipal;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The users that a seat serves: its own user, root, and the members of the run directory's group if
@@ -43,6 +44,7 @@ final class SeatUsers {
       };
 
   private volatile Set<UserPrincipal> trusted = Set.of();
+  private volatile @Nullable UserPrincipal root;
   private volatile boolean servesGroup;
 
   SeatUsers(LeaseTable table) {
@@ -51,9 +53,10 @@ final class SeatUsers {
 
   /** Lets the users connect to a socket of this process. */
   void letIn(Path socket) throws IOException {
-    UserPrincipal root =
+    UserPrincipal mightiest =
         socket.getFileSystem().getUserPrincipalLookupService().lookupPrincipalByName(ROOT);
-    trusted = Set.copyOf(List.of(Files.getOwner(socket), root));
+    root = mightiest;
+    trusted = Set.copyOf(List.of(Files.getOwner(socket), mightiest));
     Path directory = Objects.requireNonNull(socket.toAbsolutePath().getParent(), "a directory");
     servesGroup = FileAccess.isForGroup(directory);
     if (servesGroup) {
@@ -62,28 +65,34 @@ final class SeatUsers {
   }
 
   /**
-   * {@return the member that the process at the other end of a connection runs as, according to the
-   * kernel; empty if it runs as the seat's user or root} May have to ask a service for the user's
-   * name.
+   * {@return the user that the process at the other end of a connection runs as, according to the
+   * kernel} May have to ask a service for the user's name.
    *
    * @throws IllegalStateException if the seat does not serve this user
    */
-  Optional<Member> member(SocketChannel channel) {
+  ClientUser user(SocketChannel channel) {
     try {
       if (!channel.supportedOptions().contains(ExtendedSocketOptions.SO_PEERCRED)) {
-        return Optional.empty();
+        return new ClientUser(this, Optional.empty(), Optional.empty());
       }
       UnixDomainPrincipal peer = channel.getOption(ExtendedSocketOptions.SO_PEERCRED);
+      Optional<UserPrincipal> account = Optional.of(peer.user());
       if (trusted.contains(peer.user())) {
-        return Optional.empty();
+        return new ClientUser(this, account, Optional.empty());
       }
       if (!servesGroup) {
         throw new IllegalStateException("the seat serves " + trusted + ", not " + peer.user());
       }
-      return Optional.of(new Member(peer.user().getName(), peer.group().getName()));
+      Member member = new Member(peer.user().getName(), peer.group().getName());
+      return new ClientUser(this, account, Optional.of(member));
     } catch (IOException e) {
       throw new IllegalStateException("the peer's user cannot be determined", e);
     }
+  }
+
+  /** {@return whether this is root, who may name any process as its own} */
+  boolean isRoot(UserPrincipal user) {
+    return user.equals(root);
   }
 
   /** Remembers whose a virtual GPU is, also after its end. */

@@ -7,6 +7,7 @@ import java.io.FileInputStream;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.UserPrincipal;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -26,6 +27,21 @@ class ProcessIdentityTest {
   void anotherProcessOfTheSameNumberIsNotThisOne() {
     ProcessIdentity self = ProcessIdentity.current();
     assertThat(new ProcessIdentity(self.pid(), self.start() + 1).isAlive()).isFalse();
+  }
+
+  @Test
+  void processIsOfTheUserWhoStartedItAndNoOther() throws Exception {
+    ProcessIdentity self = ProcessIdentity.current();
+    UserPrincipal user = Files.getOwner(Path.of("/proc/self"));
+    UserPrincipal other =
+        Path.of("/proc")
+            .getFileSystem()
+            .getUserPrincipalLookupService()
+            .lookupPrincipalByName("61234");
+    assertThat(self.isOf(user)).isTrue();
+    assertThat(self.isOf(other)).isFalse();
+    assertThat(new ProcessIdentity(self.pid(), self.start() + 1).isOf(user)).isFalse();
+    assertThat(new ProcessIdentity(0, 0).isOf(user)).isFalse();
   }
 
   @Test

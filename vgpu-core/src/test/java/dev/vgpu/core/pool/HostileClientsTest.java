@@ -28,6 +28,7 @@ import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -40,6 +41,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class HostileClientsTest extends TwoPools {
   private static final int MOST_THREADS = 64;
+  private static final String NEARLY_FOREVER = "" + (1L << 62);
 
   /** The most heap that all clients together may make the seat hold. */
   private static final long MOST_HEAP_BYTES = 64 << 20;
@@ -113,7 +115,7 @@ class HostileClientsTest extends TwoPools {
                 "lease",
                 busy.id(),
                 "timeoutNs",
-                "20000000000"));
+                NEARLY_FOREVER));
       }
     }
     double worstMs = worstAnswerMs();
@@ -127,8 +129,43 @@ class HostileClientsTest extends TwoPools {
             + quietMs);
     assertThat(more).isLessThan(MOST_THREADS);
     VirtualGpu other = client.acquire(Pools.request(NEARLINE).build());
+    other.suspend(Duration.ofSeconds(20));
+    assertThat(isSuspended(other)).isTrue();
+    other.resume(Duration.ofSeconds(20));
     assertThat(other.environment()).isNotEmpty();
     turn.close();
+  }
+
+  @Test
+  void suspendsThatWaitForLongDoNotKeepTheSeatFromItsEnd() throws Exception {
+    VirtualGpu busy = holder.acquire(Pools.request(NEARLINE).build());
+    GpuTurn ignored = busy.enter(); // keeps it from being suspended
+    for (int i = 0; i < 4; i++) {
+      SocketChannel channel = connect();
+      for (int j = 0; j < 4; j++) {
+        write(
+            channel,
+            Frames.of(
+                "type",
+                "suspend",
+                "number",
+                "" + (j + 2),
+                "lease",
+                busy.id(),
+                "timeoutNs",
+                NEARLY_FOREVER));
+      }
+    }
+    Pools.await(() -> isSuspended(busy)); // is being suspended
+    client.close();
+    closeChannels();
+    holder.close();
+    assertThat(busy.isClosed()).isTrue();
+  }
+
+  private boolean isSuspended(VirtualGpu gpu) {
+    return holder.leases().stream()
+        .anyMatch(lease -> lease.id().equals(gpu.id()) && lease.isSuspended());
   }
 
   private static long heapBytes() {
@@ -368,6 +405,26 @@ class HostileClientsTest extends TwoPools {
       answer = Frames.read(channel);
     }
     return answer;
+  }
+
+  @Test
+  void programThatIsNamedAThousandTimesIsKeptOnce() throws Exception {
+    SocketChannel channel = connect();
+    write(channel, Frames.wanting("acquire", 2, "", gpus.get(0).id().value()));
+    assertThat(Frames.read(channel)).contains("reply");
+    String id = client.leases().get(0).id();
+    ProcessIdentity self = ProcessIdentity.current();
+    for (int i = 0; i < 1_000; i++) {
+      write(
+          channel,
+          Frames.of(
+              "type", "started", "lease", id, "pid", "" + self.pid(), "start", "" + self.start()));
+    }
+    write(channel, Frames.of("type", "leases", "number", "3"));
+    assertThat(Frames.read(channel)).contains(id);
+    Path record = directory.resolve("leases").resolve(id).resolve("lease.properties");
+    assertThat(Files.readAllLines(record))
+        .contains("programs=" + self.pid() + "\\:" + self.start());
   }
 
   @Test

@@ -86,11 +86,29 @@ final class HookConnection {
     String reason = null;
     while (reason == null && input.remaining() >= Message.BYTES) {
       messages++;
-      reason = messages > MOST_MESSAGES ? "it floods the seat" : receive(HookMessage.read(input));
+      HookMessage message = HookMessage.read(input);
       input.position(input.position() + Message.BYTES);
+      if (messages > MOST_MESSAGES) {
+        reason = "it floods the seat";
+      } else if (!isOutdated(message)) {
+        reason = receive(message);
+      }
     }
     input.compact();
     return reason;
+  }
+
+  /** Whether it says that the process has work, or none, and the next message says it anew. */
+  private boolean isOutdated(HookMessage message) {
+    return lease != null
+        && tellsWork(message)
+        && input.remaining() >= Message.BYTES
+        && tellsWork(HookMessage.read(input));
+  }
+
+  private static boolean tellsWork(HookMessage message) {
+    return message.version() == MESSAGE_VERSION
+        && (message.type() == MESSAGE_WANT || message.type() == MESSAGE_IDLE);
   }
 
   private @Nullable String receive(HookMessage message) throws IOException {

@@ -305,6 +305,7 @@ final class HookServer implements AutoCloseable {
         accept();
       } else if (key.attachment() instanceof HookConnection connection) {
         read(connection);
+        tick(clock.nanoTime()); // here too: many that send without a pause must not delay it
       }
     } catch (CancelledKeyException e) {
       log.debug("a connection was closed while it was ready");

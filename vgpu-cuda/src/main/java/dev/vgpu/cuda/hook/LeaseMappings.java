@@ -18,6 +18,8 @@ final class LeaseMappings {
   /** The least pause between two readings of a process without a socket. */
   private static final long PAUSE_NS = 20_000_000;
 
+  private static final long SELF = ProcessHandle.current().pid();
+
   private final String reportEnd;
   private final ProcessLife life;
   private final NanoClock clock;
@@ -32,6 +34,9 @@ final class LeaseMappings {
 
   /** {@return whether a process was seen without the page since it lost its socket} Never waits. */
   boolean isSeenWithout(SeatSlot slot, long nowNs) {
+    if (slot.visible && slot.pid == SELF) {
+      return slot.isOverdue(nowNs); // this process maps the page in any case
+    }
     return slot.mapping.since(slot.disconnectedNs, nowNs, PAUSE_NS, reader, () -> read(slot))
         == Mapping.NOT_MAPPED;
   }

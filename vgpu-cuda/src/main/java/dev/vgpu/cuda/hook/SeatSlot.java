@@ -27,7 +27,9 @@ final class SeatSlot {
   /** If the seat itself has not looked for this long, it cannot judge. */
   private static final long BLIND_NS = 20_000_000;
 
-  /** How long a process of another namespace may take to reconnect after a takeover of the seat. */
+  /**
+   * How long a process whose mappings tell nothing may take to reconnect, after a take-over too.
+   */
   private static final long RETURN_NS = 2_000_000_000;
 
   /** If the seat itself has not looked for this long, it was stopped. */

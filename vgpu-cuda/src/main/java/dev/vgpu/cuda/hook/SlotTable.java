@@ -93,16 +93,19 @@ final class SlotTable {
     for (SeatSlot slot : List.copyOf(attached)) {
       int state = readings.intAt(slot.number, Slot.STATE);
       boolean here = slot.pidNamespace == life.pidNamespace();
-      if (state != SLOT_ATTACHED || (here && !slot.visible)) {
+      boolean dead = here && life.state(slot.pid, slot.startTime) == ProcessLife.State.DEAD;
+      if (state != SLOT_ATTACHED || dead) {
         recover(slot, nowNs);
       }
     }
   }
 
   private SeatSlot slot(int number, long pid, long startTime, long namespace, long nowNs) {
+    // A process in a container can say that it is any process of the seat's own namespace.
     boolean visible =
         namespace == life.pidNamespace()
             && namespace != 0
+            && life.isHere(pid)
             && life.state(pid, startTime) != ProcessLife.State.DEAD;
     return new SeatSlot(readings, number, pid, startTime, namespace, visible, nowNs);
   }

@@ -79,6 +79,17 @@ public final class ProcFiles implements ProcessLife {
   }
 
   @Override
+  public boolean isHere(long pid) {
+    Path process = proc.resolve(Long.toString(pid));
+    try {
+      Path ignored = Files.readSymbolicLink(process.resolve("exe")); // a kernel thread has none
+    } catch (IOException e) {
+      return false;
+    }
+    return readNamespace(process.resolve("ns/pid")) == pidNamespace;
+  }
+
+  @Override
   public OptionalLong pidHere(long pid, long startTime) {
     return find(
         process -> isInside(process, pid) && state(number(process), startTime) != State.DEAD);

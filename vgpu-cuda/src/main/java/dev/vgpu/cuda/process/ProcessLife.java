@@ -37,6 +37,14 @@ public interface ProcessLife {
   State state(long pid, long startTime);
 
   /**
+   * {@return whether a process is seen to run a program in this process's own pid namespace} False
+   * for threads of the kernel, and if the kernel does not let this process look.
+   *
+   * @param pid its id in this process's namespace
+   */
+  boolean isHere(long pid);
+
+  /**
    * {@return the pid, in this process's namespace, of a process in another one; empty if no such
    * process is seen alive} Scans all processes of the node.
    *

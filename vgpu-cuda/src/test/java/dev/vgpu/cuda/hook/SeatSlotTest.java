@@ -46,6 +46,11 @@ class SeatSlotTest {
     }
 
     @Override
+    public boolean isHere(long pid) {
+      return true;
+    }
+
+    @Override
     public Mapping mapping(long pid, String pathEnd) {
       return Mapping.MAPPED;
     }
