@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../main/c/region/region.h"
 #include "../../main/shm/shm.h"
 #include "cuda_calls.h"
 #include "fake_seat.h"
@@ -295,6 +296,53 @@ void role_calls(const char *unused) {
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
   check_calls_of_streams(function);
   check_small_copies(stream);
+}
+
+/* Work in a stream is measured, whatever number of streams had work before. */
+void role_many_streams(const char *unused) {
+  (void)unused;
+  enum { MANY = 1100 };
+  CUstream streams[MANY];
+  work_begin();
+  CUfunction small = work_kernel("2000"), large = work_kernel("1000000");
+  for (int i = 0; i < MANY; i++) {
+    CHECK(cuStreamCreate(&streams[i], 0) == ABI_SUCCESS, "stream");
+    run(small, streams[i], 1, 1);
+  }
+  struct account before = counted();
+  run(large, streams[MANY - 1], 10, 0);
+  CHECK(cuStreamSynchronize(streams[MANY - 1]) == ABI_SUCCESS, "sync");
+  compare("the last of many streams", before, 50e6);
+  before = counted();
+  run(large, streams[0], 10, 0);
+  CHECK(cuStreamSynchronize(streams[0]) == ABI_SUCCESS, "sync");
+  compare("the first of them again", before, 50e6);
+  for (int i = 0; i < MANY; i++) CHECK(cuStreamDestroy_v2(streams[i]) == ABI_SUCCESS, "destroy");
+}
+
+/* There are as many contexts as the hook can measure and charge, and no more. */
+void role_many_contexts(const char *unused) {
+  (void)unused;
+  enum { MANY = 1024 };
+  static CUcontext contexts[MANY];
+  CUcontext current = NULL;
+  int made = 0;
+  abi_result result = ABI_SUCCESS;
+  work_begin();
+  CUfunction large = work_kernel("1000000");
+  while (made < MANY && (result = cuCtxCreate_v2(&contexts[made], 0, 0)) == ABI_SUCCESS) {
+    CHECK(cuCtxPopCurrent_v2(&current) == ABI_SUCCESS && current == contexts[made], "pop");
+    made++;
+  }
+  CHECK(made == (int)VGPU_CONTEXTS - 1 && result == ABI_OUT_OF_MEMORY, "%d contexts, then %d", made, result);
+  CHECK(cuCtxPushCurrent_v2(contexts[made - 1]) == ABI_SUCCESS, "push");
+  struct account before = counted();
+  run(large, NULL, 10, 0);
+  CHECK(cuStreamSynchronize(NULL) == ABI_SUCCESS, "sync");
+  compare("in the last of many contexts", before, 50e6);
+  CHECK(cuCtxDestroy_v2(contexts[made - 1]) == ABI_SUCCESS, "destroy");
+  CHECK(cuCtxCreate_v2(&contexts[made - 1], 0, 0) == ABI_SUCCESS, "one more, instead of one that is gone");
+  for (int i = 0; i < made; i++) CHECK(cuCtxDestroy_v2(contexts[i]) == ABI_SUCCESS, "destroy");
 }
 
 /* The part of what is charged meanwhile that is told as launch-bound. */

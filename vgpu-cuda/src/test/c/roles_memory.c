@@ -46,6 +46,30 @@ void role_plain(void) {
   EXACT("gone with its context");
 }
 
+/* Contexts that end by a detach, and calls for contexts that are not there. */
+void role_detached(void) {
+  static char nobody[600];
+  CUdeviceptr a = 0;
+  CUcontext second = NULL, same = NULL;
+  begin();
+  for (size_t i = 0; i < sizeof nobody; i++) CHECK(CU(cuCtxDestroy_v2, (CUcontext)(void *)&nobody[i]) != ABI_SUCCESS, "nobody's");
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuMemAlloc_v2, &a, (size_t)(10 * MIB)) == ABI_SUCCESS, "in a second context");
+  CHECK(CU(cuCtxDetach, context) != ABI_SUCCESS, "not the current one");
+  CHECK(CU(cuCtxAttach, &same, 0) == ABI_SUCCESS && same == second, "attach");
+  EXACT("attached");
+  CHECK(CU(cuCtxDetach, second) == ABI_SUCCESS && CU(cuMemFree_v2, a) == ABI_SUCCESS, "detached, and alive");
+  CHECK(CU(cuMemAlloc_v2, &a, (size_t)(20 * MIB)) == ABI_SUCCESS, "again");
+  EXACT("detached once");
+  CHECK(CU(cuCtxDetach, second) == ABI_SUCCESS, "detached by its creator too");
+  EXACT("detached at last");
+  CHECK(CU(cuCtxDetach, second) != ABI_SUCCESS, "once too often");
+  CU(cuCtxSetCurrent, context);
+  CHECK(CU(cuMemFree_v2, a) == ABI_INVALID_VALUE, "gone with its context");
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuCtxAttach, &same, 0) == ABI_SUCCESS, "attached");
+  CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS, "destroyed while attached");
+  EXACT("destroyed while attached");
+}
+
 void role_graphs(void) {
   struct abi_mem_alloc_node params = {.pool = {1, 0, ABI_LOCATION_DEVICE, 0}, .bytes = 5 * MIB};
   void *graph = NULL, *node = NULL;

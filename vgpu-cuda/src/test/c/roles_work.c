@@ -468,6 +468,8 @@ static const struct {
     {"lazy", role_lazy},
     {"calls", role_calls},
     {"rounds", role_rounds},
+    {"many-streams", role_many_streams},
+    {"many-contexts", role_many_contexts},
 };
 
 struct shm_slot *work_slot(void) { return own_slot(); }

@@ -111,6 +111,7 @@ static const struct {
   const char *variable; /* NAME=VALUE in the program's environment */
 } roles[] = {
     {"plain", role_plain, NULL},
+    {"detached", role_detached, NULL},
     {"pools", role_pools, NULL},
     {"pools-later", role_pools_later, NULL},
     {"graphs", role_graphs, NULL},

@@ -112,6 +112,15 @@ void test_charged(void) {
 
 void test_rounds(void) { one_role("rounds", (uint32_t)SHM_GRANT_OPEN); }
 
+void test_many_streams(void) { one_role("many-streams", (uint32_t)SHM_GRANT_OPEN); }
+
+void test_many_contexts(void) {
+  SEATED(1024u << 20, 1 << 20);
+  play_role(&seat, "many-contexts", "");
+  await_empty(&seat, "after many contexts");
+  seat_close(&seat);
+}
+
 void test_measuring_calls(void) { one_role("calls", (uint32_t)SHM_GRANT_OPEN); }
 
 void test_thread_pid(void) {

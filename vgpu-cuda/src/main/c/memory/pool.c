@@ -35,6 +35,8 @@ struct pool {
   unsigned freers_used;
 };
 
+_Static_assert((int)VGPU_CONTEXTS < (int)FIRST_TAG, "a record tells a pool from a context");
+
 static struct pool pools[POOLS];
 static struct vgpu_lock pools_lock; /* guards handles and states */
 static uint32_t pools_used;
