@@ -30,7 +30,16 @@ SAME(ABI_CAPTURE_NONE, CU_STREAM_CAPTURE_STATUS_NONE);
 SAME(ABI_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
 SAME(ABI_PROC_PER_THREAD_STREAM, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 SAME(ABI_PROC_FOUND, CU_GET_PROC_ADDRESS_SUCCESS);
+SAME(ABI_LOCATION_NONE, CU_MEM_LOCATION_TYPE_INVALID);
 SAME(ABI_LOCATION_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
+#if CUDA_VERSION >= 12030
+SAME(ABI_LOCATION_HOST, CU_MEM_LOCATION_TYPE_HOST);
+SAME(ABI_LOCATION_HOST_NUMA, CU_MEM_LOCATION_TYPE_HOST_NUMA);
+SAME(ABI_LOCATION_HOST_NUMA_CURRENT, CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
+#endif
+#if CUDA_VERSION >= 13000
+SAME(ABI_ALLOCATION_MANAGED, CU_MEM_ALLOCATION_TYPE_MANAGED);
+#endif
 SAME(ABI_ARRAY3D_LAYERED, CUDA_ARRAY3D_LAYERED);
 SAME(ABI_ARRAY3D_SPARSE, CUDA_ARRAY3D_SPARSE);
 SAME(ABI_ARRAY3D_DEFERRED, CUDA_ARRAY3D_DEFERRED_MAPPING);
@@ -51,11 +60,11 @@ AT(abi_array3d, channels, CUDA_ARRAY3D_DESCRIPTOR, NumChannels);
 AT(abi_array3d, flags, CUDA_ARRAY3D_DESCRIPTOR, Flags);
 AT(abi_mem_prop, type, CUmemAllocationProp, type);
 AT(abi_mem_prop, handle_types, CUmemAllocationProp, requestedHandleTypes);
-AT(abi_mem_prop, location_type, CUmemAllocationProp, location.type);
-AT(abi_mem_prop, location_id, CUmemAllocationProp, location.id);
+AT(abi_location, type, CUmemLocation, type);
+AT(abi_location, id, CUmemLocation, id);
+AT(abi_mem_prop, location, CUmemAllocationProp, location);
 AT(abi_pool_props, type, CUmemPoolProps, allocType);
-AT(abi_pool_props, location_type, CUmemPoolProps, location.type);
-AT(abi_pool_props, location_id, CUmemPoolProps, location.id);
+AT(abi_pool_props, location, CUmemPoolProps, location);
 AT(abi_mem_alloc_node, access, CUDA_MEM_ALLOC_NODE_PARAMS, accessDescs);
 AT(abi_mem_alloc_node, bytes, CUDA_MEM_ALLOC_NODE_PARAMS, bytesize);
 AT(abi_mem_alloc_node, address, CUDA_MEM_ALLOC_NODE_PARAMS, dptr);

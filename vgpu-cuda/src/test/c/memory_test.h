@@ -48,7 +48,9 @@ void role_killed_other(void);
 
 /* roles_pools.c */
 void role_pools(void);
+enum { A_DOMAIN = 6 /* a type of location that the hook does not know */ };
 void role_pools_later(void);
+void role_pools_elsewhere(void);
 void role_graphs_newer(void);
 
 /* roles_measured.c */
@@ -74,6 +76,7 @@ int exec_apart(const char *program, const char *role); /* in its own pid namespa
 /* roles_gang.c */
 void role_gang(void);
 void role_gang_kinds(void);
+void role_gang_newer(void);
 void role_gang_killed(void);
 void role_gang_other(void);
 void role_measured_gang(void);

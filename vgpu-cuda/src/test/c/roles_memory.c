@@ -71,7 +71,7 @@ void role_detached(void) {
 }
 
 void role_graphs(void) {
-  struct abi_mem_alloc_node params = {.pool = {1, 0, ABI_LOCATION_DEVICE, 0}, .bytes = 5 * MIB};
+  struct abi_mem_alloc_node params = {.pool = {1, 0, {ABI_LOCATION_DEVICE, 0}}, .bytes = 5 * MIB};
   void *graph = NULL, *node = NULL;
   CUgraphExec exec = NULL, large = NULL;
   CUdeviceptr p = 0, big = 0;
@@ -110,7 +110,7 @@ void role_graphs(void) {
 struct prop { struct abi_mem_prop known; char rest[32]; };
 
 void role_physical(void) {
-  struct prop device = {{1, 1, ABI_LOCATION_DEVICE, 0}, ""}, host = {{1, 0, 2, 0}, ""};
+  struct prop device = {{1, 1, {ABI_LOCATION_DEVICE, 0}}, ""}, host = {{1, 0, {2, 0}}, ""};
   uint64_t h = 0, again = 0, imported = 0;
   CUdeviceptr at = 0;
   int fd = -1;
@@ -219,9 +219,9 @@ void role_shared(void) {
 
 /* Calls fail as VGPU_EMULATOR_FAIL says. Whatever fails, the ledger must equal the driver's account. */
 static void fail_at_random(unsigned seed) {
-  struct prop device = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
+  struct prop device = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
   struct abi_array flat = {1000, 100, 0x20, 4};
-  struct abi_mem_alloc_node params = {.pool = {1, 0, ABI_LOCATION_DEVICE, 0}, .bytes = MIB};
+  struct abi_mem_alloc_node params = {.pool = {1, 0, {ABI_LOCATION_DEVICE, 0}}, .bytes = MIB};
   CUcontext second = NULL;
   unsigned failed = 0;
   begin();
@@ -327,7 +327,7 @@ void role_killed(void) {
 
 void role_killed_physical(void) {
   uint64_t handle = 0;
-  struct prop device = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
+  struct prop device = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
   kill_another();
   CHECK(CU(cuMemCreate, &handle, (size_t)(300 * MIB), &device, 0ull) == ABI_SUCCESS, "the memory of the killed");
   EXACT("the memory of the killed");

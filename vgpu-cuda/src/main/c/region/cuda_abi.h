@@ -41,7 +41,12 @@ enum {
   ABI_CAPTURE_MODE_RELAXED = 2,
   ABI_PROC_PER_THREAD_STREAM = 2,
   ABI_PROC_FOUND = 0,
+  ABI_LOCATION_NONE = 0,
   ABI_LOCATION_DEVICE = 1,
+  ABI_LOCATION_HOST = 2,
+  ABI_LOCATION_HOST_NUMA = 3,
+  ABI_LOCATION_HOST_NUMA_CURRENT = 4,
+  ABI_ALLOCATION_MANAGED = 2,
   ABI_ARRAY3D_LAYERED = 0x01,
   ABI_ARRAY3D_SPARSE = 0x40,
   ABI_ARRAY3D_DEFERRED = 0x80,
@@ -74,16 +79,30 @@ struct abi_array3d {
   unsigned channels, flags;
 };
 
+struct abi_location {
+  int type, id;
+};
+
+/* Any other type, also one that is newer than this list, is taken for memory of a GPU. */
+static inline int abi_is_on_host(const struct abi_location *location) {
+  return location->type >= ABI_LOCATION_HOST && location->type <= ABI_LOCATION_HOST_NUMA_CURRENT;
+}
+
+/* The GPU. For a locality domain (CUDA 13.4), the first byte of the identifier names it. */
+static inline CUdevice abi_device_of(const struct abi_location *location) {
+  return location->type == ABI_LOCATION_DEVICE ? location->id : location->id & 0xff;
+}
+
 /* CUmemAllocationProp, up to the last field that we read. */
 struct abi_mem_prop {
   int type, handle_types;
-  int location_type, location_id;
+  struct abi_location location;
 };
 
 /* CUmemPoolProps, up to the last field that we read. */
 struct abi_pool_props {
   int type, handle_types;
-  int location_type, location_id;
+  struct abi_location location;
 };
 
 /* CUDA_MEM_ALLOC_NODE_PARAMS. */
