@@ -60,6 +60,15 @@ AT(abi_array3d, channels, CUDA_ARRAY3D_DESCRIPTOR, NumChannels);
 AT(abi_array3d, flags, CUDA_ARRAY3D_DESCRIPTOR, Flags);
 AT(abi_mem_prop, type, CUmemAllocationProp, type);
 AT(abi_mem_prop, handle_types, CUmemAllocationProp, requestedHandleTypes);
+#if CUDA_VERSION >= 12000
+SAME(ABI_INSTANTIATE_UPLOAD, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD);
+SAME(ABI_INSTANTIATE_ERROR, CUDA_GRAPH_INSTANTIATE_ERROR);
+SAME(sizeof(struct abi_instantiate), sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS));
+AT(abi_instantiate, flags, CUDA_GRAPH_INSTANTIATE_PARAMS, flags);
+AT(abi_instantiate, stream, CUDA_GRAPH_INSTANTIATE_PARAMS, hUploadStream);
+AT(abi_instantiate, error_node, CUDA_GRAPH_INSTANTIATE_PARAMS, hErrNode_out);
+AT(abi_instantiate, result, CUDA_GRAPH_INSTANTIATE_PARAMS, result_out);
+#endif
 AT(abi_location, type, CUmemLocation, type);
 AT(abi_location, id, CUmemLocation, id);
 AT(abi_mem_prop, location, CUmemAllocationProp, location);

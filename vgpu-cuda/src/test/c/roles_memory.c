@@ -107,6 +107,34 @@ void role_graphs(void) {
   EXACT("trimmed at last");
 }
 
+/* Graphs that are uploaded when they are instantiated, and by a call of its own. */
+void role_uploads(void) {
+  struct abi_mem_alloc_node params = {.pool = {1, 0, {ABI_LOCATION_DEVICE, 0}}, .bytes = 100 * MIB};
+  struct abi_instantiate how = {.flags = ABI_INSTANTIATE_UPLOAD, .result = 7};
+  void *graph = NULL, *node = NULL;
+  CUgraphExec exec = NULL, other = NULL;
+  CUdeviceptr big = 0;
+  begin();
+  CHECK(CU(cuGraphCreate, &graph, 0) == ABI_SUCCESS, "graph");
+  CHECK(CU(cuGraphAddMemAllocNode, &node, graph, NULL, (size_t)0, &params) == ABI_SUCCESS, "node");
+  uint64_t before = real_bytes();
+  CHECK(CU(cuGraphInstantiateWithParams, &exec, graph, &how) == ABI_SUCCESS && how.result == 0, "instantiate: %d", how.result);
+  CHECK(real_bytes() >= before + 100 * MIB && how.flags == ABI_INSTANTIATE_UPLOAD, "an upload takes the memory");
+  EXACT("uploaded");
+  CHECK(CU(cuGraphLaunch, exec, NULL) == ABI_SUCCESS && CU(cuMemFreeAsync, params.address, NULL) == ABI_SUCCESS, "launch");
+  EXACT("launched");
+  CHECK(CU(cuDeviceGraphMemTrim, 0) == ABI_SUCCESS && CU(cuGraphUpload, exec, NULL) == ABI_SUCCESS, "upload");
+  EXACT("uploaded again");
+  CHECK(CU(cuDeviceGraphMemTrim, 0) == ABI_SUCCESS, "trim");
+  CHECK(CU(cuMemAlloc_v2, &big, (size_t)(QUOTA - CONTEXT - 50 * MIB)) == ABI_SUCCESS, "50 MiB are left");
+  CHECK(CU(cuGraphInstantiateWithParams, &other, graph, &how) == ABI_OUT_OF_MEMORY && how.result == ABI_INSTANTIATE_ERROR, "no room");
+  CHECK(other == NULL && how.flags == ABI_INSTANTIATE_UPLOAD, "no graph");
+  EXACT("refused");
+  CHECK(CU(cuMemFree_v2, big) == ABI_SUCCESS, "free");
+  CHECK(CU(cuGraphInstantiateWithParams_ptsz, &other, graph, &how) == ABI_SUCCESS && how.result == 0, "room again");
+  EXACT("room again");
+}
+
 struct prop { struct abi_mem_prop known; char rest[32]; };
 
 void role_physical(void) {

@@ -52,6 +52,9 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 
 enum { RELEASE_THRESHOLD = 4, RESERVED = 5, USED = 7, GRAPH_USED = 0, GRAPH_RESERVED = 2 };
 
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream);
+CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params);
+CUresult cuGraphExecGetFlags(CUgraphExec exec, uint64_t *flags);
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool);
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type);
 CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type);
@@ -223,7 +226,20 @@ static void graphsTakeMemoryWhenTheyAreLaunched(void) {
     CHECK_OK(cuMemFree_v2(params.address));
     CHECK_OK(cuDeviceGraphMemTrim(0));
     CHECK_EQUAL(used_bytes(), before);
+    CHECK_OK(cuGraphUpload(exec, NULL));
+    CHECK_EQUAL(used_bytes() - before, 6 * MIB);
+    CHECK_EQUAL(graph_figure(GRAPH_USED), 0);
     CHECK_OK(cuGraphExecDestroy(exec));
+    CHECK_OK(cuDeviceGraphMemTrim(0));
+    CUDA_GRAPH_INSTANTIATE_PARAMS uploaded = {.flags = 2};
+    uint64_t flags = 7;
+    CHECK_OK(cuGraphInstantiateWithParams(&exec, graph, &uploaded));
+    CHECK_EQUAL(used_bytes() - before, 6 * MIB);
+    CHECK_OK(cuGraphExecGetFlags(exec, &flags));
+    CHECK_EQUAL(flags, 0);
+    CHECK_OK(cuGraphExecDestroy(exec));
+    CHECK_OK(cuDeviceGraphMemTrim(0));
+    CHECK_EQUAL(used_bytes(), before);
     CHECK_OK(cuGraphAddMemFreeNode(&nodes[1], graph, &nodes[0], 1, params.address));
     CHECK_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
     for (int i = 0; i < 3; i++) {

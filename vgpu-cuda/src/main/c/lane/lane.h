@@ -163,6 +163,8 @@ struct vgpu_tenant *vgpu__stream_tenant(CUstream stream); /* of a stream that th
 void vgpu__stream_gone(CUstream stream);
 /* after a graph was instantiated in the current scope */
 abi_result vgpu__graph_made(abi_result result, const CUgraphExec *graph);
+/* cuGraphInstantiateWithParams, whose memory for an upload is not charged */
+abi_result vgpu__graph_instantiate(CUgraphExec *graph, void *of, struct abi_instantiate *params, int thread);
 void vgpu__graph_gone(CUgraphExec graph);                                   /* before it is destroyed */
 /* Whether a graph's owner differs from the tenant whose work enters the stream. */
 int vgpu__is_foreign(const struct vgpu_tenant *owner, CUstream named);

@@ -121,6 +121,15 @@ struct abi_launch_config {
   CUstream stream;
 };
 
+/* CUDA_GRAPH_INSTANTIATE_PARAMS. */
+enum { ABI_INSTANTIATE_UPLOAD = 2, ABI_INSTANTIATE_ERROR = 1 };
+struct abi_instantiate {
+  uint64_t flags;
+  CUstream stream; /* to upload into */
+  void *error_node;
+  int result;
+};
+
 /* CUmemcpy3DOperand, up to the last field that we read. */
 enum { ABI_OPERAND_POINTER = 1 };
 struct abi_operand {
