@@ -3,6 +3,7 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -296,6 +297,34 @@ void role_calls(const char *unused) {
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
   check_calls_of_streams(function);
   check_small_copies(stream);
+}
+
+static CUcontext shared;
+
+static void *launch_cancelled(void *function) {
+  CHECK(cuCtxSetCurrent(shared) == ABI_SUCCESS, "set current");
+  pthread_cancel(pthread_self());
+  CHECK(launch(function, NULL) == ABI_SUCCESS, "a launch of a thread that is being cancelled");
+  pthread_testcancel();
+  return NULL;
+}
+
+/* A thread that is cancelled in the middle of a launch leaves the hook first. The launch tells the seat that work begins. */
+void role_cancelled(const char *unused) {
+  (void)unused;
+  shared = work_begin();
+  CUfunction function = work_kernel("1000");
+  pthread_t thread;
+  void *end = NULL;
+  alarm(20); /* ends a launch that waits for ever */
+  for (int i = 0; i < 3; i++) {
+    run(function, NULL, 1, 1);
+    for (int waits = 0; GET(work_slot()->busy) != 0 && waits < 5000; waits++) usleep(1000);
+    usleep(10000);
+    CHECK(pthread_create(&thread, NULL, launch_cancelled, function) == 0 && pthread_join(thread, &end) == 0, "thread");
+    CHECK(end == PTHREAD_CANCELED, "it is cancelled");
+  }
+  run(function, NULL, 100, 10);
 }
 
 /* Work in a stream is measured, whatever number of streams had work before. */

@@ -468,6 +468,7 @@ static const struct {
     {"lazy", role_lazy},
     {"calls", role_calls},
     {"rounds", role_rounds},
+    {"cancelled", role_cancelled},
     {"many-streams", role_many_streams},
     {"many-contexts", role_many_contexts},
 };

@@ -112,6 +112,16 @@ void test_charged(void) {
 
 void test_rounds(void) { one_role("rounds", (uint32_t)SHM_GRANT_OPEN); }
 
+void test_cancelled(void) {
+  struct fake_seat seat;
+  seat_open(&seat, 64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
+  seat_start(&seat);
+  play_role(&seat, "cancelled", "");
+  CHECK(GET(seat.wants) >= 3, "it told that work begins %u times", GET(seat.wants));
+  seat_close(&seat);
+}
+
 void test_many_streams(void) { one_role("many-streams", (uint32_t)SHM_GRANT_OPEN); }
 
 void test_many_contexts(void) {
