@@ -299,6 +299,33 @@ void role_calls(const char *unused) {
   check_small_copies(stream);
 }
 
+static abi_result begin_capture(CUstream stream, int how) {
+  if (how == 0) return cuStreamBeginCapture_v2(stream, 0);
+  return how == 1 ? cuStreamBeginCaptureToCig(stream, NULL) : cuStreamBeginRecaptureToGraph(stream, 0, NULL, NULL, NULL);
+}
+
+/* Whatever begins a capture closes the stream's open batch. Several tries: the monitor may have closed it before. */
+void role_captures_close(const char *unused) {
+  (void)unused;
+  enum { TRIES = 100 };
+  CUstream stream = NULL;
+  void *graph = NULL;
+  work_begin();
+  CUfunction function = work_kernel("20000");
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  for (int how = 0; how < 3; how++) {
+    int closed = 0;
+    for (int i = 0; i < TRIES && !closed; i++) {
+      run(function, stream, 5, 0);
+      uint64_t before = own_calls()->records;
+      CHECK(begin_capture(stream, how) == ABI_SUCCESS, "begin");
+      closed = own_calls()->records > before;
+      CHECK(cuStreamEndCapture(stream, &graph) == ABI_SUCCESS && cuStreamSynchronize(stream) == ABI_SUCCESS, "end");
+    }
+    CHECK(closed, "capture %d leaves the batch open", how);
+  }
+}
+
 static CUcontext shared;
 
 static void *launch_cancelled(void *function) {

@@ -99,6 +99,8 @@ void test_launch_bound(void) { one_role("launch-bound", (uint32_t)SHM_GRANT_OPEN
 
 void test_capture_new(void) { one_role("capture-new", (uint32_t)SHM_GRANT_OPEN); }
 
+void test_captures_close(void) { one_role("captures-close", (uint32_t)SHM_GRANT_OPEN); }
+
 void test_capture_other(void) { one_role("capture-other", (uint32_t)SHM_GRANT_OPEN); }
 
 void test_held_up(void) { one_role("held-up", (uint32_t)SHM_GRANT_OPEN); }
