@@ -16,6 +16,7 @@ abi_result cuProfilerStart(void);
 abi_result cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end);
 abi_result cuStreamEndCapture(CUstream stream, void **graph);
 abi_result cuStreamBeginCaptureToCig(CUstream stream, void *params);
+abi_result cuStreamBeginRecaptureToGraph(CUstream stream, int mode, void *graph, void *callback, void *data);
 abi_result cuStreamEndCaptureToCig(CUstream stream);
 
 static inline abi_result launch(CUfunction function, CUstream stream) {

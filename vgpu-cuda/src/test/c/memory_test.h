@@ -32,7 +32,9 @@ void begin_inexact(void); /* with a context that is charged the set size */
 
 /* roles_memory.c */
 void role_plain(void);
+void role_detached(void);
 void role_graphs(void);
+void role_uploads(void);
 void role_physical(void);
 void role_arrays(void);
 void role_managed(void);
@@ -47,7 +49,9 @@ void role_killed_other(void);
 
 /* roles_pools.c */
 void role_pools(void);
+enum { A_DOMAIN = 6 /* a type of location that the hook does not know */ };
 void role_pools_later(void);
+void role_pools_elsewhere(void);
 void role_graphs_newer(void);
 
 /* roles_measured.c */
@@ -73,6 +77,7 @@ int exec_apart(const char *program, const char *role); /* in its own pid namespa
 /* roles_gang.c */
 void role_gang(void);
 void role_gang_kinds(void);
+void role_gang_newer(void);
 void role_gang_killed(void);
 void role_gang_other(void);
 void role_measured_gang(void);

@@ -99,7 +99,7 @@ static void role_memory(const char *unused) {
   CHECK(cuMemFree_v2(a) == ABI_SUCCESS && room() == 63u << 20, "pitch back");
   CHECK(cuMemAllocPitch_v2(&a, &pitch, 600, 63 * 1024 + 512, 4) == ABI_OUT_OF_MEMORY && room() == 63u << 20, "pitch too wide");
 
-  struct abi_mem_prop property = {1, 0, ABI_LOCATION_DEVICE, 0};
+  struct abi_mem_prop property = {1, 0, {ABI_LOCATION_DEVICE, 0}};
   uint64_t handle = 0;
   CHECK(cuMemCreate(&handle, 32u << 20, &property, 0) == ABI_SUCCESS && room() == 31u << 20, "handle");
   CHECK(cuMemMap(0x10000000, 16u << 20, 0, handle, 0) == ABI_SUCCESS, "map");

@@ -3,11 +3,13 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../../main/c/region/region.h"
 #include "../../main/shm/shm.h"
 #include "cuda_calls.h"
 #include "fake_seat.h"
@@ -295,6 +297,108 @@ void role_calls(const char *unused) {
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
   check_calls_of_streams(function);
   check_small_copies(stream);
+}
+
+static abi_result begin_capture(CUstream stream, int how) {
+  if (how == 0) return cuStreamBeginCapture_v2(stream, 0);
+  return how == 1 ? cuStreamBeginCaptureToCig(stream, NULL) : cuStreamBeginRecaptureToGraph(stream, 0, NULL, NULL, NULL);
+}
+
+/* Whatever begins a capture closes the stream's open batch. Several tries: the monitor may have closed it before. */
+void role_captures_close(const char *unused) {
+  (void)unused;
+  enum { TRIES = 100 };
+  CUstream stream = NULL;
+  void *graph = NULL;
+  work_begin();
+  CUfunction function = work_kernel("20000");
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  for (int how = 0; how < 3; how++) {
+    int closed = 0;
+    for (int i = 0; i < TRIES && !closed; i++) {
+      run(function, stream, 5, 0);
+      uint64_t before = own_calls()->records;
+      CHECK(begin_capture(stream, how) == ABI_SUCCESS, "begin");
+      closed = own_calls()->records > before;
+      CHECK(cuStreamEndCapture(stream, &graph) == ABI_SUCCESS && cuStreamSynchronize(stream) == ABI_SUCCESS, "end");
+    }
+    CHECK(closed, "capture %d leaves the batch open", how);
+  }
+}
+
+static CUcontext shared;
+
+static void *launch_cancelled(void *function) {
+  CHECK(cuCtxSetCurrent(shared) == ABI_SUCCESS, "set current");
+  pthread_cancel(pthread_self());
+  CHECK(launch(function, NULL) == ABI_SUCCESS, "a launch of a thread that is being cancelled");
+  pthread_testcancel();
+  return NULL;
+}
+
+/* A thread that is cancelled in the middle of a launch leaves the hook first. The launch tells the seat that work begins. */
+void role_cancelled(const char *unused) {
+  (void)unused;
+  shared = work_begin();
+  CUfunction function = work_kernel("1000");
+  pthread_t thread;
+  void *end = NULL;
+  alarm(20); /* ends a launch that waits for ever */
+  for (int i = 0; i < 3; i++) {
+    run(function, NULL, 1, 1);
+    for (int waits = 0; GET(work_slot()->busy) != 0 && waits < 5000; waits++) usleep(1000);
+    usleep(10000);
+    CHECK(pthread_create(&thread, NULL, launch_cancelled, function) == 0 && pthread_join(thread, &end) == 0, "thread");
+    CHECK(end == PTHREAD_CANCELED, "it is cancelled");
+  }
+  run(function, NULL, 100, 10);
+}
+
+/* Work in a stream is measured, whatever number of streams had work before. */
+void role_many_streams(const char *unused) {
+  (void)unused;
+  enum { MANY = 1100 };
+  CUstream streams[MANY];
+  work_begin();
+  CUfunction small = work_kernel("2000"), large = work_kernel("1000000");
+  for (int i = 0; i < MANY; i++) {
+    CHECK(cuStreamCreate(&streams[i], 0) == ABI_SUCCESS, "stream");
+    run(small, streams[i], 1, 1);
+  }
+  struct account before = counted();
+  run(large, streams[MANY - 1], 10, 0);
+  CHECK(cuStreamSynchronize(streams[MANY - 1]) == ABI_SUCCESS, "sync");
+  compare("the last of many streams", before, 50e6);
+  before = counted();
+  run(large, streams[0], 10, 0);
+  CHECK(cuStreamSynchronize(streams[0]) == ABI_SUCCESS, "sync");
+  compare("the first of them again", before, 50e6);
+  for (int i = 0; i < MANY; i++) CHECK(cuStreamDestroy_v2(streams[i]) == ABI_SUCCESS, "destroy");
+}
+
+/* There are as many contexts as the hook can measure and charge, and no more. */
+void role_many_contexts(const char *unused) {
+  (void)unused;
+  enum { MANY = 1024 };
+  static CUcontext contexts[MANY];
+  CUcontext current = NULL;
+  int made = 0;
+  abi_result result = ABI_SUCCESS;
+  work_begin();
+  CUfunction large = work_kernel("1000000");
+  while (made < MANY && (result = cuCtxCreate_v2(&contexts[made], 0, 0)) == ABI_SUCCESS) {
+    CHECK(cuCtxPopCurrent_v2(&current) == ABI_SUCCESS && current == contexts[made], "pop");
+    made++;
+  }
+  CHECK(made == (int)VGPU_CONTEXTS - 1 && result == ABI_OUT_OF_MEMORY, "%d contexts, then %d", made, result);
+  CHECK(cuCtxPushCurrent_v2(contexts[made - 1]) == ABI_SUCCESS, "push");
+  struct account before = counted();
+  run(large, NULL, 10, 0);
+  CHECK(cuStreamSynchronize(NULL) == ABI_SUCCESS, "sync");
+  compare("in the last of many contexts", before, 50e6);
+  CHECK(cuCtxDestroy_v2(contexts[made - 1]) == ABI_SUCCESS, "destroy");
+  CHECK(cuCtxCreate_v2(&contexts[made - 1], 0, 0) == ABI_SUCCESS, "one more, instead of one that is gone");
+  for (int i = 0; i < made; i++) CHECK(cuCtxDestroy_v2(contexts[i]) == ABI_SUCCESS, "destroy");
 }
 
 /* The part of what is charged meanwhile that is told as launch-bound. */

@@ -96,8 +96,8 @@ struct prop {
   char rest[72];
 };
 
-static void physical(int gpu) {
-  struct prop where = {1, 0, ABI_LOCATION_DEVICE, gpu, ""};
+static void physical(int type, int gpu) {
+  struct prop where = {1, 0, type, gpu, ""};
   uint64_t handle = 0;
   CUdeviceptr at = 0;
   CHECK(CU(cuMemCreate, &handle, (size_t)(4 * MIB), &where, 0ull) == ABI_SUCCESS, "create");
@@ -115,8 +115,8 @@ static void physical(int gpu) {
 }
 
 /* A pool of `gpu`, used in a stream of that GPU while `here` is current. */
-static void pools(int gpu, int here) {
-  struct prop where = {1, 0, ABI_LOCATION_DEVICE, gpu, ""};
+static void own_pool(int gpu, int here, int type, int location) {
+  struct prop where = {type, 0, location, gpu, ""};
   void *pool = NULL;
   CUstream stream = NULL;
   CUdeviceptr p = 0;
@@ -130,6 +130,16 @@ static void pools(int gpu, int here) {
   EXACT_BOTH();
   CHECK(CU(cuMemPoolDestroy, pool) == ABI_SUCCESS, "destroy");
   EXACT_BOTH();
+  CHECK(CU(cuStreamDestroy_v2, stream) == ABI_SUCCESS, "stream");
+}
+
+static void device_pools(int gpu, int here) {
+  void *pool = NULL;
+  CUstream stream = NULL;
+  CUdeviceptr p = 0;
+  enter(gpu);
+  CHECK(CU(cuStreamCreate, &stream, 1) == ABI_SUCCESS, "stream");
+  enter(here);
   CHECK(CU(cuDeviceGetDefaultMemPool, &pool, gpu) == ABI_SUCCESS, "default pool");
   CHECK(CU(cuMemAllocFromPoolAsync, &p, (size_t)(3 * MIB), pool, stream) == ABI_SUCCESS, "from the default pool");
   EXACT_BOTH();
@@ -169,7 +179,7 @@ static void others(int gpu) {
 }
 
 static void graph(int gpu) {
-  struct abi_mem_alloc_node params = {.pool = {1, 0, ABI_LOCATION_DEVICE, gpu}, .bytes = MIB};
+  struct abi_mem_alloc_node params = {.pool = {1, 0, {ABI_LOCATION_DEVICE, gpu}}, .bytes = MIB};
   void *graph = NULL, *node = NULL;
   CUgraphExec exec = NULL;
   enter(gpu);
@@ -188,11 +198,23 @@ void role_gang_kinds(void) {
   for (int gpu = 0; gpu < 2 && failures == 0; gpu++) {
     for (int here = 0; here < 2; here++) {
       enter(here);
-      physical(gpu);
-      pools(gpu, here);
+      physical(ABI_LOCATION_DEVICE, gpu);
+      own_pool(gpu, here, 1, ABI_LOCATION_DEVICE);
+      device_pools(gpu, here);
     }
     others(gpu);
     graph(gpu);
+  }
+}
+
+/* Managed pools, and memory of a part of a GPU. */
+void role_gang_newer(void) {
+  begin_both();
+  for (int i = 0; i < 4 && failures == 0; i++) {
+    enter(i / 2);
+    physical(A_DOMAIN, i % 2);
+    own_pool(i % 2, i / 2, 1, A_DOMAIN);
+    own_pool(i % 2, i / 2, 2, ABI_LOCATION_DEVICE);
   }
 }
 

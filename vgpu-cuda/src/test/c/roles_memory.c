@@ -46,8 +46,32 @@ void role_plain(void) {
   EXACT("gone with its context");
 }
 
+/* Contexts that end by a detach, and calls for contexts that are not there. */
+void role_detached(void) {
+  static char nobody[600];
+  CUdeviceptr a = 0;
+  CUcontext second = NULL, same = NULL;
+  begin();
+  for (size_t i = 0; i < sizeof nobody; i++) CHECK(CU(cuCtxDestroy_v2, (CUcontext)(void *)&nobody[i]) != ABI_SUCCESS, "nobody's");
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuMemAlloc_v2, &a, (size_t)(10 * MIB)) == ABI_SUCCESS, "in a second context");
+  CHECK(CU(cuCtxDetach, context) != ABI_SUCCESS, "not the current one");
+  CHECK(CU(cuCtxAttach, &same, 0) == ABI_SUCCESS && same == second, "attach");
+  EXACT("attached");
+  CHECK(CU(cuCtxDetach, second) == ABI_SUCCESS && CU(cuMemFree_v2, a) == ABI_SUCCESS, "detached, and alive");
+  CHECK(CU(cuMemAlloc_v2, &a, (size_t)(20 * MIB)) == ABI_SUCCESS, "again");
+  EXACT("detached once");
+  CHECK(CU(cuCtxDetach, second) == ABI_SUCCESS, "detached by its creator too");
+  EXACT("detached at last");
+  CHECK(CU(cuCtxDetach, second) != ABI_SUCCESS, "once too often");
+  CU(cuCtxSetCurrent, context);
+  CHECK(CU(cuMemFree_v2, a) == ABI_INVALID_VALUE, "gone with its context");
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuCtxAttach, &same, 0) == ABI_SUCCESS, "attached");
+  CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS, "destroyed while attached");
+  EXACT("destroyed while attached");
+}
+
 void role_graphs(void) {
-  struct abi_mem_alloc_node params = {.pool = {1, 0, ABI_LOCATION_DEVICE, 0}, .bytes = 5 * MIB};
+  struct abi_mem_alloc_node params = {.pool = {1, 0, {ABI_LOCATION_DEVICE, 0}}, .bytes = 5 * MIB};
   void *graph = NULL, *node = NULL;
   CUgraphExec exec = NULL, large = NULL;
   CUdeviceptr p = 0, big = 0;
@@ -83,10 +107,38 @@ void role_graphs(void) {
   EXACT("trimmed at last");
 }
 
+/* Graphs that are uploaded when they are instantiated, and by a call of its own. */
+void role_uploads(void) {
+  struct abi_mem_alloc_node params = {.pool = {1, 0, {ABI_LOCATION_DEVICE, 0}}, .bytes = 100 * MIB};
+  struct abi_instantiate how = {.flags = ABI_INSTANTIATE_UPLOAD, .result = 7};
+  void *graph = NULL, *node = NULL;
+  CUgraphExec exec = NULL, other = NULL;
+  CUdeviceptr big = 0;
+  begin();
+  CHECK(CU(cuGraphCreate, &graph, 0) == ABI_SUCCESS, "graph");
+  CHECK(CU(cuGraphAddMemAllocNode, &node, graph, NULL, (size_t)0, &params) == ABI_SUCCESS, "node");
+  uint64_t before = real_bytes();
+  CHECK(CU(cuGraphInstantiateWithParams, &exec, graph, &how) == ABI_SUCCESS && how.result == 0, "instantiate: %d", how.result);
+  CHECK(real_bytes() >= before + 100 * MIB && how.flags == ABI_INSTANTIATE_UPLOAD, "an upload takes the memory");
+  EXACT("uploaded");
+  CHECK(CU(cuGraphLaunch, exec, NULL) == ABI_SUCCESS && CU(cuMemFreeAsync, params.address, NULL) == ABI_SUCCESS, "launch");
+  EXACT("launched");
+  CHECK(CU(cuDeviceGraphMemTrim, 0) == ABI_SUCCESS && CU(cuGraphUpload, exec, NULL) == ABI_SUCCESS, "upload");
+  EXACT("uploaded again");
+  CHECK(CU(cuDeviceGraphMemTrim, 0) == ABI_SUCCESS, "trim");
+  CHECK(CU(cuMemAlloc_v2, &big, (size_t)(QUOTA - CONTEXT - 50 * MIB)) == ABI_SUCCESS, "50 MiB are left");
+  CHECK(CU(cuGraphInstantiateWithParams, &other, graph, &how) == ABI_OUT_OF_MEMORY && how.result == ABI_INSTANTIATE_ERROR, "no room");
+  CHECK(other == NULL && how.flags == ABI_INSTANTIATE_UPLOAD, "no graph");
+  EXACT("refused");
+  CHECK(CU(cuMemFree_v2, big) == ABI_SUCCESS, "free");
+  CHECK(CU(cuGraphInstantiateWithParams_ptsz, &other, graph, &how) == ABI_SUCCESS && how.result == 0, "room again");
+  EXACT("room again");
+}
+
 struct prop { struct abi_mem_prop known; char rest[32]; };
 
 void role_physical(void) {
-  struct prop device = {{1, 1, ABI_LOCATION_DEVICE, 0}, ""}, host = {{1, 0, 2, 0}, ""};
+  struct prop device = {{1, 1, {ABI_LOCATION_DEVICE, 0}}, ""}, host = {{1, 0, {2, 0}}, ""};
   uint64_t h = 0, again = 0, imported = 0;
   CUdeviceptr at = 0;
   int fd = -1;
@@ -195,9 +247,9 @@ void role_shared(void) {
 
 /* Calls fail as VGPU_EMULATOR_FAIL says. Whatever fails, the ledger must equal the driver's account. */
 static void fail_at_random(unsigned seed) {
-  struct prop device = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
+  struct prop device = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
   struct abi_array flat = {1000, 100, 0x20, 4};
-  struct abi_mem_alloc_node params = {.pool = {1, 0, ABI_LOCATION_DEVICE, 0}, .bytes = MIB};
+  struct abi_mem_alloc_node params = {.pool = {1, 0, {ABI_LOCATION_DEVICE, 0}}, .bytes = MIB};
   CUcontext second = NULL;
   unsigned failed = 0;
   begin();
@@ -303,7 +355,7 @@ void role_killed(void) {
 
 void role_killed_physical(void) {
   uint64_t handle = 0;
-  struct prop device = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
+  struct prop device = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
   kill_another();
   CHECK(CU(cuMemCreate, &handle, (size_t)(300 * MIB), &device, 0ull) == ABI_SUCCESS, "the memory of the killed");
   EXACT("the memory of the killed");

@@ -35,7 +35,7 @@ static void pool_freed_late(void) {
  * reaches the free. Freed before the pool was destroyed, and after.
  */
 static void freed_later(int before_destroy, int plain) {
-  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
+  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
   CUmemoryPool mine = NULL;
   CUstream held[6] = {NULL};
   CUdeviceptr p[6] = {0};
@@ -74,7 +74,7 @@ void role_pools(void) {
   CUdeviceptr p[40] = {0};
   CUmemoryPool pool = NULL, mine = NULL;
   uint64_t keep = UINT64_MAX, reserved = 0;
-  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
+  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
   begin();
   CHECK(CU(cuDeviceGetDefaultMemPool, &pool, 0) == ABI_SUCCESS, "default pool");
   for (int i = 0; i < 10; i++) CHECK(CU(cuMemAllocAsync, &p[i], (size_t)(5 * MIB + i), NULL) == ABI_SUCCESS, "async");
@@ -119,10 +119,55 @@ void role_pools(void) {
   EXACT("reset");
 }
 
+static void from_pool(CUmemoryPool pool, int on_gpu, const char *what) {
+  CUdeviceptr p = 0, large = 0;
+  uint64_t before = real_bytes();
+  CHECK(CU(cuMemAllocFromPoolAsync, &p, (size_t)(40 * MIB), pool, NULL) == ABI_SUCCESS, "%s: alloc", what);
+  CHECK((real_bytes() > before) == on_gpu, "%s: %lld bytes of the GPU", what, (long long)(real_bytes() - before));
+  EXACT(what);
+  abi_result result = CU(cuMemAllocFromPoolAsync, &large, (size_t)QUOTA, pool, NULL);
+  CHECK(result == (on_gpu ? ABI_OUT_OF_MEMORY : ABI_SUCCESS), "%s: beyond the quota: %d", what, result);
+  if (result == ABI_SUCCESS) CHECK(CU(cuMemFreeAsync, large, NULL) == ABI_SUCCESS, "%s: free", what);
+  CHECK(CU(cuMemFreeAsync, p, NULL) == ABI_SUCCESS && CU(cuCtxSynchronize) == ABI_SUCCESS, "%s: free", what);
+  EXACT(what);
+}
+
+/* Pools of host memory, which is not charged; and of managed memory and of a part of a GPU, which is. */
+void role_pools_elsewhere(void) {
+  static const struct {
+    const char *what;
+    int type, on_gpu;
+    struct abi_location location;
+  } others[] = {
+      {"host", 1, 0, {ABI_LOCATION_HOST, 0}},         {"a node of the host", 1, 0, {ABI_LOCATION_HOST_NUMA, 0}},
+      {"managed", 2, 1, {ABI_LOCATION_NONE, 0}},      {"managed, on the host", 2, 1, {ABI_LOCATION_HOST, 0}},
+      {"managed, on a GPU", 2, 1, {ABI_LOCATION_DEVICE, 0}}, {"a locality domain", 1, 1, {A_DOMAIN, 0}},
+  };
+  begin();
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    struct { struct abi_pool_props known; char rest[72]; } props = {{others[i].type, 0, others[i].location}, ""};
+    CUmemoryPool mine = NULL, usual = NULL, chosen = NULL;
+    struct abi_location location = others[i].location;
+    CHECK(CU(cuMemGetDefaultMemPool, &usual, &location, others[i].type) == ABI_SUCCESS, "%s: the default", others[i].what);
+    from_pool(usual, others[i].on_gpu, others[i].what);
+    CHECK(CU(cuMemPoolCreate, &mine, &props) == ABI_SUCCESS, "%s: create", others[i].what);
+    from_pool(mine, others[i].on_gpu, others[i].what);
+    CHECK(CU(cuMemGetMemPool, &chosen, &location, others[i].type) == ABI_SUCCESS && chosen == usual, "%s: the current", others[i].what);
+    from_pool(chosen, others[i].on_gpu, others[i].what);
+    CHECK(CU(cuMemPoolDestroy, mine) == ABI_SUCCESS, "%s: destroy", others[i].what);
+  }
+  struct { struct abi_mem_prop known; char rest[32]; } domain = {{1, 0, {A_DOMAIN, 0}}, ""};
+  uint64_t handle = 0;
+  CHECK(CU(cuMemCreate, &handle, (size_t)(4 * MIB), &domain, 0ull) == ABI_SUCCESS, "memory of a domain");
+  EXACT("memory of a domain");
+  CHECK(CU(cuMemRelease, handle) == ABI_SUCCESS, "release");
+  EXACT("released");
+}
+
 /* An allocation node made by the form of CUDA 13.4. */
 void role_graphs_newer(void) {
   struct { int type, reserved[3]; struct abi_mem_alloc_node allocation; } params = {
-      .type = 10, .allocation = {.pool = {1, 0, ABI_LOCATION_DEVICE, 0}, .bytes = 5 * MIB}};
+      .type = 10, .allocation = {.pool = {1, 0, {ABI_LOCATION_DEVICE, 0}}, .bytes = 5 * MIB}};
   abi_result (*add)(void **, void *, void *const *, const void *, size_t, void *) = NULL;
   void *graph = NULL, *node = NULL, *found = NULL;
   CUgraphExec exec = NULL;

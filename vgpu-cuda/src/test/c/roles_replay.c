@@ -325,7 +325,7 @@ void role_replay_captures(void) {
 
 /* A linear algebra library: one workspace per stream, from a pool that keeps freed memory until it is trimmed. */
 void role_replay_workspaces(void) {
-  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, ABI_LOCATION_DEVICE, 0}, ""};
+  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
   CUmemoryPool pool = NULL;
   CUstream streams[4] = {NULL};
   CUdeviceptr p[64] = {0};

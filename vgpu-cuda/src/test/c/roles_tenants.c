@@ -82,7 +82,7 @@ void role_tenants_memory(const char *argument) {
   vgpu_tenant_bind(to.c);
   CHECK(left() == 16u * MIB, "C's are back: %zu", left());
 
-  struct abi_mem_prop property = {1, 0, ABI_LOCATION_DEVICE, 0};
+  struct abi_mem_prop property = {1, 0, {ABI_LOCATION_DEVICE, 0}};
   uint64_t handle = 0;
   CHECK(cuMemCreate(&handle, 8u * MIB, &property, 0) == ABI_SUCCESS && left() == 8u * MIB, "C's handle");
   vgpu_tenant_bind(to.b);

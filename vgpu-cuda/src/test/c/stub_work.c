@@ -206,6 +206,11 @@ API cuStreamBeginCaptureToCig(CUstream stream, void *params) {
   return set_capturing(stream, 1);
 }
 
+API cuStreamBeginRecaptureToGraph(CUstream stream, int mode, void *graph, void *callback, void *data) {
+  (void)mode, (void)graph, (void)callback, (void)data;
+  return set_capturing(stream, 1);
+}
+
 API cuStreamEndCaptureToCig(CUstream stream) { return set_capturing(stream, 0); }
 
 API cuStreamIsCapturing(CUstream stream, int *status) {

@@ -104,6 +104,10 @@ void test_held_up(void);
 void test_charged(void);
 void test_measuring_calls(void);
 void test_rounds(void);
+void test_captures_close(void);
+void test_cancelled(void);
+void test_many_streams(void);
+void test_many_contexts(void);
 
 /* test_tenants.c */
 void test_tenants_memory(void);

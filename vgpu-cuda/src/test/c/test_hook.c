@@ -288,6 +288,10 @@ static const struct {
     {"charged", test_charged},
     {"measuring-calls", test_measuring_calls},
     {"rounds", test_rounds},
+    {"captures-close", test_captures_close},
+    {"cancelled", test_cancelled},
+    {"many-streams", test_many_streams},
+    {"many-contexts", test_many_contexts},
     {"quota-churn", test_quota_churn},
     {"quota-fill", test_quota_fill},
 };

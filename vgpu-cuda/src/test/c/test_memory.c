@@ -111,9 +111,12 @@ static const struct {
   const char *variable; /* NAME=VALUE in the program's environment */
 } roles[] = {
     {"plain", role_plain, NULL},
+    {"detached", role_detached, NULL},
     {"pools", role_pools, NULL},
     {"pools-later", role_pools_later, NULL},
+    {"pools-elsewhere", role_pools_elsewhere, "VGPU_EMULATOR=memory=1GiB,cuda=13.4"},
     {"graphs", role_graphs, NULL},
+    {"uploads", role_uploads, NULL},
     {"graphs-newer", role_graphs_newer, "VGPU_EMULATOR=memory=1GiB,cuda=13.4"},
     {"physical", role_physical, NULL},
     {"arrays", role_arrays, NULL},
@@ -160,6 +163,7 @@ static const struct {
     {"replay-legacy-waits", role_replay_legacy_waits, REPLAYED},
     {"gang", role_gang, GANG},
     {"gang-kinds", role_gang_kinds, GANG},
+    {"gang-newer", role_gang_newer, GANG ",cuda=13.4"},
     {"gang-killed", role_gang_killed, GANG},
     {"gang-other", role_gang_other, GANG}, /* started by "gang-killed" */
     {"measured-gang", role_measured_gang, "VGPU_EMULATOR=devices=2,memory=1GiB,module=5MiB,lazy=off"},

@@ -99,6 +99,8 @@ void test_launch_bound(void) { one_role("launch-bound", (uint32_t)SHM_GRANT_OPEN
 
 void test_capture_new(void) { one_role("capture-new", (uint32_t)SHM_GRANT_OPEN); }
 
+void test_captures_close(void) { one_role("captures-close", (uint32_t)SHM_GRANT_OPEN); }
+
 void test_capture_other(void) { one_role("capture-other", (uint32_t)SHM_GRANT_OPEN); }
 
 void test_held_up(void) { one_role("held-up", (uint32_t)SHM_GRANT_OPEN); }
@@ -111,6 +113,25 @@ void test_charged(void) {
 }
 
 void test_rounds(void) { one_role("rounds", (uint32_t)SHM_GRANT_OPEN); }
+
+void test_cancelled(void) {
+  struct fake_seat seat;
+  seat_open(&seat, 64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
+  seat_start(&seat);
+  play_role(&seat, "cancelled", "");
+  CHECK(GET(seat.wants) >= 3, "it told that work begins %u times", GET(seat.wants));
+  seat_close(&seat);
+}
+
+void test_many_streams(void) { one_role("many-streams", (uint32_t)SHM_GRANT_OPEN); }
+
+void test_many_contexts(void) {
+  SEATED(1024u << 20, 1 << 20);
+  play_role(&seat, "many-contexts", "");
+  await_empty(&seat, "after many contexts");
+  seat_close(&seat);
+}
 
 void test_measuring_calls(void) { one_role("calls", (uint32_t)SHM_GRANT_OPEN); }
 

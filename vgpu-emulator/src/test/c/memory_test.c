@@ -6,6 +6,7 @@
 #include "cuda_api.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -51,6 +52,10 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 
 enum { RELEASE_THRESHOLD = 4, RESERVED = 5, USED = 7, GRAPH_USED = 0, GRAPH_RESERVED = 2 };
 
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream);
+CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params);
+CUresult cuGraphExecGetFlags(CUgraphExec exec, uint64_t *flags);
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool);
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type);
 CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type);
 CUresult cuMemSetMemPool(CUmemLocation *location, int type, CUmemoryPool pool);
@@ -121,10 +126,48 @@ static void aPlaceHasAPool(void) {
     CHECK(found == usual);
     CHECK_OK(cuMemSetMemPool(&here, 1, usual));
     CHECK_OK(cuMemPoolDestroy(mine));
-    CHECK_EQUAL(cuMemGetMemPool(&found, &host, 1), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_OK(cuMemGetMemPool(&found, &host, 1));
+    CHECK(found != usual);
     CHECK_EQUAL(cuMemGetMemPool(&found, &here, 0), CUDA_ERROR_INVALID_VALUE);
     here.id = 9;
     CHECK_EQUAL(cuMemGetMemPool(&found, &here, 1), CUDA_ERROR_INVALID_DEVICE);
+}
+
+/* A pool of host memory takes nothing of the GPU; one of managed memory does, wherever its memory is preferred. */
+static void poolsOfOtherMemory(void) {
+    static const struct {
+        int type;
+        CUmemLocation location;
+        bool on_gpu;
+    } others[] = {{1, {2, 0}, false}, {1, {3, 0}, false}, {2, {0, 0}, true}, {2, {2, 0}, true}, {2, {1, 0}, true}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        CUmemPoolProps properties = {.alloc_type = others[i].type, .location = others[i].location};
+        CUmemLocation location = others[i].location;
+        CUmemoryPool pools[3] = {NULL};
+        CUdeviceptr p = 0;
+        size_t before = used_bytes();
+        CHECK_OK(cuMemPoolCreate(&pools[0], &properties));
+        CHECK_OK(cuMemGetDefaultMemPool(&pools[1], &location, others[i].type));
+        CHECK_OK(cuMemSetMemPool(&location, others[i].type, pools[0]));
+        CHECK_OK(cuMemGetMemPool(&pools[2], &location, others[i].type));
+        CHECK(pools[2] == pools[0] && pools[1] != pools[0]);
+        for (int k = 0; k < 2; k++) {
+            CHECK_OK(cuMemAllocFromPoolAsync(&p, 40 * MIB, pools[k], NULL));
+            CHECK_EQUAL(pool_figure(pools[k], RESERVED), 64 * MIB);
+            CHECK_EQUAL(used_bytes() - before, others[i].on_gpu ? 64 * MIB : 0);
+            CHECK_OK(cuMemFreeAsync(p, NULL));
+            CHECK_OK(cuCtxSynchronize());
+            CHECK_EQUAL(used_bytes(), before);
+        }
+        CHECK_EQUAL(cuDeviceSetMemPool(0, pools[0]), CUDA_ERROR_INVALID_VALUE);
+        CHECK_OK(cuMemPoolDestroy(pools[0]));
+        CHECK_OK(cuMemGetMemPool(&pools[2], &location, others[i].type));
+        CHECK(pools[2] == pools[1]);
+        properties.handle_types = 1;
+        if (others[i].type == 2 || !others[i].on_gpu) {
+            CHECK_EQUAL(cuMemPoolCreate(&pools[0], &properties), CUDA_ERROR_INVALID_VALUE);
+        }
+    }
 }
 
 static void whatOnePoolKeepsAnotherMayHave(void) {
@@ -183,7 +226,20 @@ static void graphsTakeMemoryWhenTheyAreLaunched(void) {
     CHECK_OK(cuMemFree_v2(params.address));
     CHECK_OK(cuDeviceGraphMemTrim(0));
     CHECK_EQUAL(used_bytes(), before);
+    CHECK_OK(cuGraphUpload(exec, NULL));
+    CHECK_EQUAL(used_bytes() - before, 6 * MIB);
+    CHECK_EQUAL(graph_figure(GRAPH_USED), 0);
     CHECK_OK(cuGraphExecDestroy(exec));
+    CHECK_OK(cuDeviceGraphMemTrim(0));
+    CUDA_GRAPH_INSTANTIATE_PARAMS uploaded = {.flags = 2};
+    uint64_t flags = 7;
+    CHECK_OK(cuGraphInstantiateWithParams(&exec, graph, &uploaded));
+    CHECK_EQUAL(used_bytes() - before, 6 * MIB);
+    CHECK_OK(cuGraphExecGetFlags(exec, &flags));
+    CHECK_EQUAL(flags, 0);
+    CHECK_OK(cuGraphExecDestroy(exec));
+    CHECK_OK(cuDeviceGraphMemTrim(0));
+    CHECK_EQUAL(used_bytes(), before);
     CHECK_OK(cuGraphAddMemFreeNode(&nodes[1], graph, &nodes[0], 1, params.address));
     CHECK_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
     for (int i = 0; i < 3; i++) {
@@ -426,6 +482,7 @@ int main(int count, char **arguments) {
     CHECK_OK(cuCtxSetCurrent(context));
     poolsKeepWhatTheyMay();
     aPlaceHasAPool();
+    poolsOfOtherMemory();
     whatOnePoolKeepsAnotherMayHave();
     graphsTakeMemoryWhenTheyAreLaunched();
     capturedAllocationsAreTheGraphs();

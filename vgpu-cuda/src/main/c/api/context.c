@@ -6,13 +6,14 @@ static abi_result vgpu__made(struct vgpu_tenant *tenant, int gpu, abi_result res
   uint64_t bytes = tenant->context_bytes;
   int fits = 1;
   if (result == ABI_SUCCESS && context != NULL && LOAD(vgpu__attached)) {
-    fits = vgpu__measure_context(tenant, gpu, &bytes) == 0;
+    /* Without an entry, its work could not be measured, nor its memory be given back with it. */
+    fits = vgpu__measure_context(tenant, gpu, &bytes) == 0 && vgpu__context_of(*context) != NULL;
     if (!fits && REAL(cuCtxDestroy_v2)(*context) == ABI_SUCCESS) {
       *context = before;
       result = ABI_OUT_OF_MEMORY;
     } else {
       vgpu__table_put(tenant, gpu, KIND_CONTEXT, (uint64_t)(uintptr_t)*context, bytes, 0);
-      vgpu__context_of(*context); /* puts it into the table in which measure.c looks for contexts */
+      vgpu__context_of(*context); /* measure.c looks for contexts there */
     }
     vgpu__measure_soon();
   }
@@ -82,6 +83,27 @@ static abi_result vgpu__destroy(abi_result (*destroy)(CUcontext), CUcontext cont
 abi_result cuCtxDestroy(CUcontext context) { return vgpu__destroy(REAL(cuCtxDestroy), context); }
 
 abi_result cuCtxDestroy_v2(CUcontext context) { return vgpu__destroy(REAL(cuCtxDestroy_v2), context); }
+
+abi_result cuCtxAttach(CUcontext *context, unsigned flags) {
+  vgpu__lock(&vgpu__made_lock);
+  abi_result result = REAL(cuCtxAttach)(context, flags);
+  struct vgpu_context *entry = result == ABI_SUCCESS && LOAD(vgpu__attached) ? vgpu__context_of(*context) : NULL;
+  if (entry != NULL) entry->attached++;
+  vgpu__unlock(&vgpu__made_lock);
+  return result;
+}
+
+/* The last detach destroys the context. */
+abi_result cuCtxDetach(CUcontext context) {
+  abi_result result = ABI_SUCCESS;
+  vgpu__lock(&vgpu__made_lock);
+  struct vgpu_context *entry = vgpu__context_known(context);
+  int last = entry == NULL || entry->attached == 0;
+  if (!last) result = REAL(cuCtxDetach)(context);
+  if (!last && result == ABI_SUCCESS) entry->attached--;
+  vgpu__unlock(&vgpu__made_lock);
+  return last ? vgpu__destroy(REAL(cuCtxDetach), context) : result;
+}
 
 abi_result cuCtxSetCurrent(CUcontext context) { return vgpu__switched(REAL(cuCtxSetCurrent)(context)); }
 

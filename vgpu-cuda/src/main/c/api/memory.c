@@ -161,14 +161,35 @@ abi_result cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
   FREED(KIND_POOL, KIND_POINTER, pointer, (vgpu__freed(kind, &record, stream, 1), 1), REAL(cuMemFreeAsync_ptsz)(pointer, stream));
 }
 
+/* ---- where a pool's memory is ---- */
+
+abi_result cuMemPoolCreate(CUmemoryPool *pool, const struct abi_pool_props *property) {
+  abi_result result = REAL(cuMemPoolCreate)(pool, property);
+  if (result == ABI_SUCCESS) vgpu__pool_located(*pool, property->type, &property->location);
+  return result;
+}
+
+abi_result cuMemGetDefaultMemPool(CUmemoryPool *pool, const struct abi_location *location, int type) {
+  abi_result result = REAL(cuMemGetDefaultMemPool)(pool, location, type);
+  if (result == ABI_SUCCESS) vgpu__pool_located(*pool, type, location);
+  return result;
+}
+
+abi_result cuMemGetMemPool(CUmemoryPool *pool, const struct abi_location *location, int type) {
+  abi_result result = REAL(cuMemGetMemPool)(pool, location, type);
+  if (result == ABI_SUCCESS) vgpu__pool_located(*pool, type, location);
+  return result;
+}
+
 /* ---- physical handles ---- */
 
 abi_result cuMemCreate(uint64_t *handle, size_t size, const struct abi_mem_prop *property, unsigned long long flags) {
-  int on_device = handle != NULL && property != NULL && property->location_type == ABI_LOCATION_DEVICE;
+  int on_device = handle != NULL && property != NULL && property->location.type != ABI_LOCATION_NONE &&
+                  !abi_is_on_host(&property->location);
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   if (!on_device || !vgpu__is_charged(tenant)) return REAL(cuMemCreate)(handle, size, property, flags);
   CHANGING();
-  int gpu = vgpu__gpu_of(tenant, property->location_id);
+  int gpu = vgpu__gpu_of(tenant, abi_device_of(&property->location));
   if (vgpu__reserve_or_trim(tenant, gpu, size) != 0) return vgpu__refusal(tenant);
   abi_result result;
   do {

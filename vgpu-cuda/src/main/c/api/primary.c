@@ -64,7 +64,7 @@ abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   if (result == ABI_SUCCESS) {
     if (context != NULL) STORE_RELEASE(primary->handle, *context);
     primary->retained++;
-    if (fresh) fits = vgpu__primary_charge(primary, tenant, gpu) == 0;
+    if (fresh) fits = vgpu__primary_charge(primary, tenant, gpu) == 0 && (context == NULL || vgpu__context_of(*context) != NULL);
     if (!fits && vgpu__primary_drop(primary, REAL(cuDevicePrimaryCtxRelease_v2), device) == ABI_SUCCESS) {
       if (context != NULL) *context = before;
       result = ABI_OUT_OF_MEMORY;
@@ -163,8 +163,8 @@ static int vgpu__green_made(struct vgpu_primary *primary, struct vgpu_tenant *te
   int fits = primary->charged != NULL ? 0 : vgpu__primary_charge(primary, tenant, vgpu__gpu_of(tenant, device));
   /* the byte count of the record holds the device number + 1 */
   vgpu__table_put(tenant, 0, KIND_GREEN, (uint64_t)(uintptr_t)green, ((uint64_t)device + 1) * SHM_MEMORY_UNIT, 0);
-  vgpu__green_view(green, primary);
-  return fits;
+  CUcontext view = vgpu__green_view(green, primary);
+  return view == NULL || vgpu__context_known(view) != NULL ? fits : -1;
 }
 
 abi_result cuGreenCtxCreate(void **green, void *descriptor, CUdevice device, unsigned flags) {

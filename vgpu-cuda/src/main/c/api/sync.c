@@ -97,3 +97,19 @@ abi_result cuStreamBeginCaptureToGraph_ptsz(CUstream stream, void *graph, const 
                                             size_t node_count, int mode) {
   BEGIN_CAPTURE(vgpu__own(stream), REAL(cuStreamBeginCaptureToGraph_ptsz)(stream, graph, nodes, edges, node_count, mode));
 }
+
+abi_result cuStreamBeginCaptureToCig(CUstream stream, void *params) {
+  BEGIN_CAPTURE(stream, REAL(cuStreamBeginCaptureToCig)(stream, params));
+}
+
+abi_result cuStreamBeginCaptureToCig_ptsz(CUstream stream, void *params) {
+  BEGIN_CAPTURE(vgpu__own(stream), REAL(cuStreamBeginCaptureToCig_ptsz)(stream, params));
+}
+
+abi_result cuStreamBeginRecaptureToGraph(CUstream stream, int mode, void *graph, void *callback, void *data) {
+  BEGIN_CAPTURE(stream, REAL(cuStreamBeginRecaptureToGraph)(stream, mode, graph, callback, data));
+}
+
+abi_result cuStreamBeginRecaptureToGraph_ptsz(CUstream stream, int mode, void *graph, void *callback, void *data) {
+  BEGIN_CAPTURE(vgpu__own(stream), REAL(cuStreamBeginRecaptureToGraph_ptsz)(stream, mode, graph, callback, data));
+}

@@ -169,6 +169,35 @@ abi_result cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream) {
   return vgpu__launch_charged(graph, stream, REAL(cuGraphUpload_ptsz));
 }
 
+/* The upload that its flag asks for takes memory, so it follows as a call of its own, which is charged. */
+static abi_result vgpu__instantiate(CUgraphExec *graph, void *of, struct abi_instantiate *params, int thread) {
+  if (graph == NULL || params == NULL || (params->flags & ABI_INSTANTIATE_UPLOAD) == 0) {
+    return vgpu__graph_instantiate(graph, of, params, thread);
+  }
+  CUgraphExec before = *graph;
+  struct abi_instantiate alone = *params;
+  alone.flags &= ~(uint64_t)ABI_INSTANTIATE_UPLOAD;
+  abi_result result = vgpu__graph_instantiate(graph, of, &alone, thread);
+  params->error_node = alone.error_node;
+  params->result = alone.result;
+  if (result != ABI_SUCCESS) return result;
+  result = thread ? cuGraphUpload_ptsz(*graph, params->stream) : cuGraphUpload(*graph, params->stream);
+  if (result != ABI_SUCCESS) {
+    cuGraphExecDestroy(*graph);
+    *graph = before;
+    params->result = ABI_INSTANTIATE_ERROR;
+  }
+  return result;
+}
+
+abi_result cuGraphInstantiateWithParams(CUgraphExec *graph, void *of, struct abi_instantiate *params) {
+  return vgpu__instantiate(graph, of, params, 0);
+}
+
+abi_result cuGraphInstantiateWithParams_ptsz(CUgraphExec *graph, void *of, struct abi_instantiate *params) {
+  return vgpu__instantiate(graph, of, params, 1);
+}
+
 /*
  * Copies and memsets. A call that waits for the GPU and ends on the host closes the batch, as a synchronisation does:
  * the host may pause afterwards, and pauses are not charged.

@@ -10,12 +10,18 @@ static __thread struct {
   uint32_t number;
 } current __attribute__((tls_model("initial-exec")));
 
+struct vgpu_context *vgpu__context_for(CUstream stream) {
+  CUcontext handle = NULL;
+  if (!vgpu__is_special(stream)) REAL(cuStreamGetCtx)(stream, &handle);
+  return handle == NULL ? vgpu__context_current() : vgpu__context_of(handle);
+}
+
 unsigned vgpu__context_number(void) {
   uint32_t now = LOAD_ACQUIRE(epoch);
   if (LIKELY(current.epoch == now && current.number != 0)) return current.number;
   CUcontext handle = NULL;
   if (REAL(cuCtxGetCurrent)(&handle) != ABI_SUCCESS || handle == NULL) return 0;
-  struct vgpu_context *context = vgpu__context_of(handle);
+  struct vgpu_context *context = vgpu__context_current();
   if (context != NULL && UNLIKELY(!LOAD(context->charged))) vgpu__context_used(context);
   if (current.epoch != now || current.handle != handle) vgpu__entries_forget();
   current.handle = handle;
@@ -40,14 +46,14 @@ void vgpu__context_going(CUcontext handle) {
   if (handle == NULL || !LOAD_ACQUIRE(vgpu__attached)) return;
   vgpu__pools_forget_stream(NULL, handle);
   vgpu__drop_context(handle);
-  vgpu__later_drop(vgpu__context_of(handle));
+  const struct vgpu_context *context = vgpu__context_known(handle);
+  if (context != NULL) vgpu__later_drop(context);
 }
 
 void vgpu__context_gone(CUcontext handle, struct vgpu_sums *sums) {
-  for (unsigned i = 0; handle != NULL && i < VGPU_CONTEXTS; i++) {
-    struct vgpu_context *context = &vgpu__contexts[i];
-    if (LOAD_ACQUIRE(context->handle) != handle) continue;
-    vgpu__table_take_context(i + 1, sums);
+  struct vgpu_context *context = vgpu__context_known(handle);
+  if (context != NULL) {
+    vgpu__table_take_context((unsigned)(context - vgpu__contexts) + 1, sums);
     vgpu__lock(&context->clock_lock);
     vgpu__lock(&context->lock);
     context->spares = 0;
@@ -56,6 +62,7 @@ void vgpu__context_gone(CUcontext handle, struct vgpu_sums *sums) {
     STORE(context->blocking_ns, 0);
     STORE(context->alias, 0);
     STORE(context->charged, 0);
+    context->attached = 0;
     STORE_RELEASE(context->handle, NULL);
     vgpu__unlock(&context->lock);
     vgpu__unlock(&context->clock_lock);

@@ -12,6 +12,7 @@ static const uint64_t BOUND_LIMITED_US = 2000, MOST_LIMITED_US = 100000, BOUND_A
 /* a smaller rest of running work never delays the next launch */
 static const uint64_t ROOM_NS = 250u * NS_PER_US;
 static const uint64_t BOUND_PATIENCE_NS = 100u * NS_PER_MS, MOST_PATIENCE_NS = 5000u * (uint64_t)NS_PER_MS;
+static const uint64_t VAIN_NS = 1000u * (uint64_t)NS_PER_MS;
 enum { UNMEASURED_TRIES = 64 /* launches until events are tried again */ };
 
 enum step { STEP_IN, STEP_SHUT, STEP_HELD, STEP_TURN /* it is another process's turn */, STEP_FULL, STEP_PASS };
@@ -173,16 +174,56 @@ static void vgpu__wait_for_room(uint64_t room_ns, int elsewhere) {
   if (elsewhere) vgpu__harvest_all();
 }
 
+/* How long work has waited for room. */
+struct wait {
+  uint64_t since, patience_ns;
+  int forced; /* it has waited long enough */
+};
+
+static void vgpu__waited(struct wait *wait, const struct vgpu_tenant *tenant) {
+  uint64_t now = vgpu__now_ns();
+  if (wait->since == 0) {
+    wait->since = now;
+    uint64_t inflight = vgpu__inflight_scaled(tenant); /* a long graph in flight is no stream that waits for its host */
+    wait->patience_ns = BOUND_PATIENCE_NS + (inflight < MOST_PATIENCE_NS ? inflight : MOST_PATIENCE_NS);
+  }
+  wait->forced = now - wait->since > wait->patience_ns;
+}
+
+/*
+ * Work without a lane: it has no context (the driver will return an error), or all lanes have work. Then it waits until
+ * one has none. If that takes too long, it only passes the gate. 1: try again.
+ */
+static int vgpu__laneless(struct wait *wait, CUstream stream, abi_result *result) {
+  static uint64_t vain_ns; /* until then no work waits, since other work has waited in vain */
+  struct vgpu_tenant *tenant = vgpu_tenant_current();
+  *result = ABI_SUCCESS;
+  if (vgpu__is_capturing(stream)) return 0;
+  if (vgpu__lanes_are_full() && vgpu__now_ns() > LOAD(vain_ns) && vgpu__context_for(stream) != NULL) {
+    vgpu__waited(wait, tenant);
+    if (!wait->forced) {
+      vgpu__wait_for_room(0, 1);
+      return 1;
+    }
+    if (LOAD(vain_ns) == 0) vgpu__log("%d streams have work at once: work in others is not measured", (int)VGPU_LANES);
+    STORE(vain_ns, vgpu__now_ns() + VAIN_NS);
+  }
+  *result = vgpu__pass_gate(tenant);
+  return 0;
+}
+
 /* Tries until the work may be handed to the driver. piece: NULL for a launch that shares a batch. */
 static abi_result vgpu__enter(struct vgpu_entry *entry, const struct vgpu_piece *piece, CUstream stream, int *counted) {
-  uint64_t full_since = 0, patience_ns = 0;
-  for (int forced = 0;;) {
+  struct wait wait = {.since = 0};
+  for (;;) {
     int known = entry->lane != NULL && entry->stream == stream && !vgpu__is_special(stream);
     struct vgpu_lane *lane = known ? entry->lane : vgpu__lane_for(stream, 1);
-    if (lane == NULL) { /* no context (the driver will return an error), or too many streams: only the gate */
+    if (lane == NULL) {
+      abi_result result;
       vgpu__fold(entry);
       *entry = (struct vgpu_entry){.stream = NULL};
-      return vgpu__is_capturing(stream) ? ABI_SUCCESS : vgpu__pass_gate(vgpu_tenant_current());
+      if (vgpu__laneless(&wait, stream, &result)) continue;
+      return result;
     }
     struct vgpu_tenant *tenant = lane->tenant;
     if (LOAD_ACQUIRE(tenant->autonomous)) vgpu__gate_pace(tenant);
@@ -195,7 +236,7 @@ static abi_result vgpu__enter(struct vgpu_entry *entry, const struct vgpu_piece 
     }
     vgpu__fold(entry);
     uint64_t room_ns = 0;
-    enum step step = vgpu__step(lane, entry, piece, forced || lane->stalled, &room_ns);
+    enum step step = vgpu__step(lane, entry, piece, wait.forced || lane->stalled, &room_ns);
     int elsewhere = lane->count == 0;
     if (lane->blocking && (step == STEP_IN || step == STEP_PASS)) vgpu__blocking_used(lane->context);
     vgpu__unlock(&lane->lock);
@@ -218,14 +259,8 @@ static abi_result vgpu__enter(struct vgpu_entry *entry, const struct vgpu_piece 
       vgpu__express_wait(tenant);
       continue;
     }
-    uint64_t now = vgpu__now_ns();
-    if (full_since == 0) {
-      full_since = now;
-      patience_ns = vgpu__inflight_scaled(tenant); /* a long graph in flight is no stream that waits for its host */
-      patience_ns = BOUND_PATIENCE_NS + (patience_ns < MOST_PATIENCE_NS ? patience_ns : MOST_PATIENCE_NS);
-    }
-    forced = now - full_since > patience_ns;
-    if (forced) vgpu__lanes_stalled(tenant, full_since);
+    vgpu__waited(&wait, tenant);
+    if (wait.forced) vgpu__lanes_stalled(tenant, wait.since);
     if (step == STEP_TURN) vgpu__peers_wait(tenant);
     else vgpu__wait_for_room(room_ns, elsewhere);
   }

@@ -41,6 +41,36 @@ struct vgpu_lane *vgpu__lane_at(unsigned index) {
   return index < LOAD_ACQUIRE(lanes_used) ? &lanes[index] : NULL;
 }
 
+/* Takes a lane out of its bucket, so that no thread finds it any more. 0: it was not there. lanes_lock held. */
+static int vgpu__unlink_locked(struct vgpu_lane *lane) {
+  struct vgpu_lane **at = &buckets[vgpu__bucket(lane->stream, lane->context, lane->owner)];
+  while (*at != NULL && *at != lane) at = &(*at)->next;
+  if (*at == NULL) return 0;
+  *at = lane->next;
+  return 1;
+}
+
+/*
+ * When all lanes are taken, one that has no work is taken from its stream: it holds only estimates. One in no bucket is
+ * being dropped by another thread. Returns it locked; NULL: each of them has work. lanes_lock held.
+ */
+static struct vgpu_lane *vgpu__lane_idle(void) {
+  static unsigned hand;
+  for (unsigned i = 0; i < (unsigned)VGPU_LANES; i++) {
+    struct vgpu_lane *lane = &lanes[hand++ % VGPU_LANES];
+    if (LOAD(lane->count) != 0 || !vgpu__try_lock(&lane->lock)) continue;
+    if (lane->state == LANE_LIVE && lane->count == 0 && (lane->ticket & 1) == 0 && vgpu__unlink_locked(lane)) {
+      STORE(lane->state, (uint32_t)LANE_FREE);
+      STORE_RELEASE(lane->ticket, lane->ticket + 2);
+      return lane;
+    }
+    vgpu__unlock(&lane->lock);
+  }
+  return NULL;
+}
+
+int vgpu__lanes_are_full(void) { return LOAD_ACQUIRE(lanes_used) == (unsigned)VGPU_LANES; }
+
 static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream stream, struct vgpu_context *context,
                                          uintptr_t owner, unsigned bucket) {
   struct vgpu_lane *lane = NULL;
@@ -50,8 +80,11 @@ static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream st
       else vgpu__unlock(&lanes[i].lock);
     }
   }
+  if (lane == NULL && lanes_used == VGPU_LANES) {
+    lane = vgpu__lane_idle();
+    if (lane == NULL) return NULL;
+  }
   if (lane == NULL) {
-    if (lanes_used == VGPU_LANES) return NULL;
     lane = &lanes[lanes_used];
     vgpu__lock(&lane->lock);
     STORE_RELEASE(lanes_used, lanes_used + 1);
@@ -101,10 +134,7 @@ static struct vgpu_tenant *vgpu__tenant_for(CUstream stream) {
  * stream that is being captured: the lane is for work, and asking for the stream's flags would end the capture.
  */
 struct vgpu_lane *vgpu__lane_for(CUstream stream, int make) {
-  CUcontext handle = NULL;
-  if (!vgpu__is_special(stream)) REAL(cuStreamGetCtx)(stream, &handle);
-  if (handle == NULL) REAL(cuCtxGetCurrent)(&handle);
-  struct vgpu_context *context = handle == NULL ? NULL : vgpu__context_of(handle);
+  struct vgpu_context *context = vgpu__context_for(stream);
   struct vgpu_tenant *tenant = vgpu__tenant_for(stream);
   if (context == NULL || tenant == NULL) return NULL;
   if (UNLIKELY(!LOAD(context->charged))) vgpu__context_used(context);
@@ -118,12 +148,9 @@ struct vgpu_lane *vgpu__lane_for(CUstream stream, int make) {
   return lane;
 }
 
-/* Removes a lane from its bucket, so that no thread finds it any more. */
 static void vgpu__lane_unlink(struct vgpu_lane *lane) {
   vgpu__lock(&lanes_lock);
-  struct vgpu_lane **at = &buckets[vgpu__bucket(lane->stream, lane->context, lane->owner)];
-  while (*at != NULL && *at != lane) at = &(*at)->next;
-  if (*at == lane) *at = lane->next;
+  vgpu__unlink_locked(lane);
   vgpu__unlock(&lanes_lock);
 }
 

@@ -146,6 +146,8 @@ void vgpu__lanes_forget(void);
 void vgpu__entries_forget(void); /* this thread's entries, when its current context changes */
 
 /* ---- current.c: the current context, and what ends with one ---- */
+/* The context of a stream as the calling thread names it; NULL: none, or without an entry. */
+struct vgpu_context *vgpu__context_for(CUstream stream);
 /* The number of the calling thread's current context, from 1; 0 if none or unknown. */
 unsigned vgpu__context_number(void);
 /* After a call that may have changed the thread's current context. Its entries of default streams are then outdated. */
@@ -161,6 +163,8 @@ struct vgpu_tenant *vgpu__stream_tenant(CUstream stream); /* of a stream that th
 void vgpu__stream_gone(CUstream stream);
 /* after a graph was instantiated in the current scope */
 abi_result vgpu__graph_made(abi_result result, const CUgraphExec *graph);
+/* cuGraphInstantiateWithParams, whose memory for an upload is not charged */
+abi_result vgpu__graph_instantiate(CUgraphExec *graph, void *of, struct abi_instantiate *params, int thread);
 void vgpu__graph_gone(CUgraphExec graph);                                   /* before it is destroyed */
 /* Whether a graph's owner differs from the tenant whose work enters the stream. */
 int vgpu__is_foreign(const struct vgpu_tenant *owner, CUstream named);
@@ -248,6 +252,7 @@ enum lane_state { LANE_FREE, LANE_LIVE, LANE_ORPHAN /* its stream is gone, its b
 
 /* lane.c */
 struct vgpu_lane *vgpu__lane_for(CUstream stream, int make);
+int vgpu__lanes_are_full(void); /* a stream may get no lane as long as all lanes have work */
 uintptr_t vgpu__thread_token(void);
 int vgpu__lane_is(const struct vgpu_lane *lane, CUstream stream);
 struct vgpu_lane *vgpu__lane_at(unsigned index); /* NULL beyond the last one ever used */

@@ -29,11 +29,8 @@ int vgpu__is_blocking(CUstream stream) {
 void vgpu__blocking_used(struct vgpu_context *context) { STORE(context->blocking_ns, vgpu__now_ns()); }
 
 struct vgpu_context *vgpu__blocking_ordered(CUstream stream) {
-  CUcontext handle = NULL;
   if (!vgpu__is_blocking(stream)) return NULL;
-  if (!vgpu__is_special(stream)) REAL(cuStreamGetCtx)(stream, &handle);
-  if (handle == NULL) REAL(cuCtxGetCurrent)(&handle);
-  struct vgpu_context *context = handle == NULL ? NULL : vgpu__context_of(handle);
+  struct vgpu_context *context = vgpu__context_for(stream);
   if (context != NULL) vgpu__blocking_used(context);
   return context;
 }

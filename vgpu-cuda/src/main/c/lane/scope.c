@@ -99,12 +99,9 @@ abi_result cuGraphInstantiateWithFlags(CUgraphExec *graph, void *of, unsigned lo
   INSTANTIATE(REAL(cuGraphInstantiateWithFlags)(graph, of, flags));
 }
 
-abi_result cuGraphInstantiateWithParams(CUgraphExec *graph, void *of, void *params) {
-  INSTANTIATE(REAL(cuGraphInstantiateWithParams)(graph, of, params));
-}
-
-abi_result cuGraphInstantiateWithParams_ptsz(CUgraphExec *graph, void *of, void *params) {
-  INSTANTIATE(REAL(cuGraphInstantiateWithParams_ptsz)(graph, of, params));
+abi_result vgpu__graph_instantiate(CUgraphExec *graph, void *of, struct abi_instantiate *params, int thread) {
+  INSTANTIATE(thread ? REAL(cuGraphInstantiateWithParams_ptsz)(graph, of, params)
+                     : REAL(cuGraphInstantiateWithParams)(graph, of, params));
 }
 
 abi_result cuGraphExecDestroy(CUgraphExec graph) {

@@ -129,7 +129,7 @@ int64_t vgpu__context_adjust(const struct vgpu_spot *spot, int64_t bytes) {
     vgpu__unlock(&primary->lock);
   }
   if (changed == bytes || !vgpu__try_lock(&vgpu__made_lock)) return changed;
-  for (int i = 0; i < VGPU_CONTEXTS && changed != bytes; i++) {
+  for (int i = 0; i < vgpu__contexts_used() && changed != bytes; i++) {
     uint64_t key;
     struct vgpu_record record;
     if (!vgpu__find_there(i, spot, &key, &record) || !vgpu__table_take(KIND_CONTEXT, key, &record)) continue;
@@ -152,7 +152,7 @@ int vgpu__context_add(const struct vgpu_spot *spot, uint64_t bytes) {
   }
   if (added) return 1;
   vgpu__lock(&vgpu__made_lock);
-  for (int i = 0; i < VGPU_CONTEXTS && !added; i++) {
+  for (int i = 0; i < vgpu__contexts_used() && !added; i++) {
     uint64_t key;
     struct vgpu_record record;
     if (!vgpu__find_there(i, spot, &key, &record) || !vgpu__table_take(KIND_CONTEXT, key, &record)) continue;
@@ -170,7 +170,7 @@ struct vgpu_tenant *vgpu__contexts_payer(const struct vgpu_spot *spot, int *gpu)
     *gpu = LOAD(vgpu__primaries[i].gpu);
     if (tenant != NULL && vgpu__spot_has(spot, tenant, *gpu)) return tenant;
   }
-  for (int i = 0; i < VGPU_CONTEXTS; i++) {
+  for (int i = 0; i < vgpu__contexts_used(); i++) {
     uint64_t key;
     if (!vgpu__find_there(i, spot, &key, &record)) continue;
     *gpu = record.gpu;
@@ -185,7 +185,7 @@ uint64_t vgpu__contexts_bytes(const struct vgpu_tenant *tenant) {
   for (int i = 0; i < VGPU_DEVICES; i++) {
     if (LOAD_ACQUIRE(vgpu__primaries[i].charged) == tenant) sum += LOAD(vgpu__primaries[i].bytes);
   }
-  for (int i = 0; i < VGPU_CONTEXTS; i++) {
+  for (int i = 0; i < vgpu__contexts_used(); i++) {
     struct vgpu_record record;
     uint64_t key = (uint64_t)(uintptr_t)LOAD_ACQUIRE(vgpu__contexts[i].handle);
     if (key != 0 && vgpu__table_find(KIND_CONTEXT, key, &record) && record.tenant == tenant) sum += record.bytes;

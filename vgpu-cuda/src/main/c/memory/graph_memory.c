@@ -96,7 +96,7 @@ static void vgpu__node_content(void *node, int depth, struct content *content) {
   if (REAL(cuGraphNodeGetType)(node, &type) != ABI_SUCCESS || type == NODE_CONDITIONAL) content->condition = 1;
   if (type == NODE_ALLOC && REAL(cuGraphMemAllocNodeGetParams)(node, &params) == ABI_SUCCESS) {
     content->bytes += (params.bytes + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
-    int device = params.pool.location_id;
+    CUdevice device = abi_device_of(&params.pool.location);
     unsigned place = device < 0 || device >= DEVICES ? (unsigned)SEVERAL : (unsigned)device + 1;
     content->place = content->place == 0 || content->place == place ? place : (unsigned)SEVERAL;
   }

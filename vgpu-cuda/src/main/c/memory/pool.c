@@ -22,6 +22,7 @@ struct pool {
   uint32_t state; /* enum state */
   CUmemoryPool handle;
   CUdevice device;
+  int managed; /* its memory moves between the host and the GPU, and is charged in full like cuMemAllocManaged */
   uint64_t used; /* bytes of its pointers in the table */
   uint64_t slack[VGPU_TENANTS], slack_sum;
   /*
@@ -35,6 +36,8 @@ struct pool {
   unsigned freers_used;
 };
 
+_Static_assert((int)VGPU_CONTEXTS < (int)FIRST_TAG, "a record tells a pool from a context");
+
 static struct pool pools[POOLS];
 static struct vgpu_lock pools_lock; /* guards handles and states */
 static uint32_t pools_used;
@@ -45,7 +48,7 @@ static uint64_t vgpu__whole(uint64_t bytes) { return (bytes + SHM_MEMORY_UNIT - 
 static uint64_t vgpu__steps(uint64_t bytes) { return bytes > UINT64_MAX / 2 ? bytes : (bytes + STEP - 1) / STEP * STEP; }
 
 /* The account of a pool, made if new; NULL if there are too many. */
-static struct pool *vgpu__pool_of(CUmemoryPool handle, CUdevice device, int on_host) {
+static struct pool *vgpu__pool_of(CUmemoryPool handle, CUdevice device, enum state state) {
   struct pool *found = NULL, *free_one = NULL;
   vgpu__lock(&pools_lock);
   for (uint32_t i = 0; i < pools_used && found == NULL; i++) {
@@ -57,8 +60,9 @@ static struct pool *vgpu__pool_of(CUmemoryPool handle, CUdevice device, int on_h
     found = free_one;
     found->handle = handle;
     found->device = device;
+    found->managed = 0;
     found->freers_used = 0;
-    STORE_RELEASE(found->state, (uint32_t)(on_host ? ON_HOST : LIVE));
+    STORE_RELEASE(found->state, (uint32_t)state);
   }
   vgpu__unlock(&pools_lock);
   return found;
@@ -270,8 +274,13 @@ static abi_result vgpu__pool_allocate(const struct request *r) {
                          REAL(cuDeviceGetMemPool)(&handle, device) != ABI_SUCCESS || handle == NULL)) {
     return vgpu__charge_by_pointer(tenant, r, device);
   }
-  struct pool *pool = vgpu__pool_of(handle, device, 0);
-  if (pool != NULL && pool->device == NO_DEVICE && tenant->gpus > 1) pool->device = vgpu__pool_device(handle);
+  struct pool *pool = vgpu__pool_of(handle, device, LIVE);
+  if (pool != NULL && pool->managed) {
+    STORE(vgpu__measure_less, 1);
+    if (pool->device == NO_DEVICE) pool->device = vgpu__stream_device(tenant, stream);
+  } else if (pool != NULL && pool->device == NO_DEVICE && tenant->gpus > 1) {
+    pool->device = vgpu__pool_device(handle);
+  }
   if (pool == NULL) return vgpu__charge_by_pointer(tenant, r, device);
   if (LOAD_ACQUIRE(pool->state) == ON_HOST) return vgpu__pool_call(r);
   vgpu__lock(&pool->lock);
@@ -387,12 +396,12 @@ void vgpu__pools_forget_stream(CUstream stream, CUcontext context) {
 
 /* ---- the pools themselves ---- */
 
-abi_result cuMemPoolCreate(CUmemoryPool *pool, const struct abi_pool_props *property) {
-  abi_result result = REAL(cuMemPoolCreate)(pool, property);
-  if (result == ABI_SUCCESS && LOAD(vgpu__attached)) {
-    vgpu__pool_of(*pool, property->location_id, property->location_type != ABI_LOCATION_DEVICE);
-  }
-  return result;
+void vgpu__pool_located(CUmemoryPool handle, int type, const struct abi_location *location) {
+  if (!LOAD(vgpu__attached)) return;
+  int managed = type == ABI_ALLOCATION_MANAGED, on_host = abi_is_on_host(location);
+  int nowhere = managed && (on_host || location->type == ABI_LOCATION_NONE); /* the GPU is that of the first allocation */
+  struct pool *pool = vgpu__pool_of(handle, nowhere ? NO_DEVICE : abi_device_of(location), on_host && !managed ? ON_HOST : LIVE);
+  if (pool != NULL && managed) pool->managed = 1;
 }
 
 static struct pool *vgpu__pool_known(CUmemoryPool handle) {

@@ -3,23 +3,46 @@
 
 struct vgpu_context vgpu__contexts[VGPU_CONTEXTS];
 static struct vgpu_lock contexts_lock;
+static int used, full;
 
-struct vgpu_context *vgpu__context_of(CUcontext handle) {
-  struct vgpu_context *free_one = NULL;
-  for (int i = 0; i < VGPU_CONTEXTS; i++) {
+int vgpu__contexts_used(void) { return LOAD_ACQUIRE(used); }
+
+struct vgpu_context *vgpu__context_known(CUcontext handle) {
+  for (int i = 0; handle != NULL && i < LOAD_ACQUIRE(used); i++) {
     if (LOAD_ACQUIRE(vgpu__contexts[i].handle) == handle) return &vgpu__contexts[i];
   }
+  return NULL;
+}
+
+struct vgpu_context *vgpu__context_of(CUcontext handle) {
+  struct vgpu_context *found = vgpu__context_known(handle);
+  if (LIKELY(found != NULL)) return found;
   vgpu__lock(&contexts_lock);
-  for (int i = VGPU_CONTEXTS - 1; i >= 0; i--) {
-    if (vgpu__contexts[i].handle == handle) {
-      vgpu__unlock(&contexts_lock);
-      return &vgpu__contexts[i];
-    }
-    if (vgpu__contexts[i].handle == NULL) free_one = &vgpu__contexts[i];
+  found = vgpu__context_known(handle);
+  for (int i = 0; i < used && found == NULL; i++) {
+    if (vgpu__contexts[i].handle == NULL) found = &vgpu__contexts[i];
   }
-  if (free_one != NULL) STORE_RELEASE(free_one->handle, handle);
+  if (found == NULL && used < VGPU_CONTEXTS) {
+    found = &vgpu__contexts[used];
+    STORE_RELEASE(used, used + 1);
+  }
+  if (found != NULL) STORE_RELEASE(found->handle, handle);
   vgpu__unlock(&contexts_lock);
-  return free_one;
+  if (found == NULL && !__atomic_exchange_n(&full, 1, __ATOMIC_RELAXED)) {
+    vgpu__log("there are more than %d contexts: work in the others is not measured", (int)VGPU_CONTEXTS);
+  }
+  return found;
+}
+
+/* A destroyed context stays current to other threads. It must not take an entry. */
+struct vgpu_context *vgpu__context_current(void) {
+  CUcontext handle = NULL;
+  CUdevice device;
+  if (REAL(cuCtxGetCurrent)(&handle) != ABI_SUCCESS || handle == NULL) return NULL;
+  struct vgpu_context *known = vgpu__context_known(handle);
+  if (known != NULL) return known;
+  abi_result result = REAL(cuCtxGetDevice)(&device);
+  return result == ABI_INVALID_CONTEXT || result == ABI_CONTEXT_IS_DESTROYED ? NULL : vgpu__context_of(handle);
 }
 
 /*
@@ -84,6 +107,7 @@ int vgpu__is_capturing(CUstream stream) {
 }
 
 void vgpu__contexts_forget(void) {
-  for (int i = 0; i < VGPU_CONTEXTS; i++) vgpu__contexts[i] = (struct vgpu_context){.handle = NULL};
+  for (int i = 0; i < used; i++) vgpu__contexts[i] = (struct vgpu_context){.handle = NULL};
+  used = full = 0;
   contexts_lock.word = 0;
 }

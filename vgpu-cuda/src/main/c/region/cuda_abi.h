@@ -32,6 +32,7 @@ enum {
   ABI_INVALID_CONTEXT = 201,
   ABI_NOT_FOUND = 500,
   ABI_NOT_READY = 600,
+  ABI_CONTEXT_IS_DESTROYED = 709,
   ABI_NOT_PERMITTED = 800,
   ABI_NOT_SUPPORTED = 801,
   ABI_SYSTEM_NOT_READY = 802,
@@ -40,7 +41,12 @@ enum {
   ABI_CAPTURE_MODE_RELAXED = 2,
   ABI_PROC_PER_THREAD_STREAM = 2,
   ABI_PROC_FOUND = 0,
+  ABI_LOCATION_NONE = 0,
   ABI_LOCATION_DEVICE = 1,
+  ABI_LOCATION_HOST = 2,
+  ABI_LOCATION_HOST_NUMA = 3,
+  ABI_LOCATION_HOST_NUMA_CURRENT = 4,
+  ABI_ALLOCATION_MANAGED = 2,
   ABI_ARRAY3D_LAYERED = 0x01,
   ABI_ARRAY3D_SPARSE = 0x40,
   ABI_ARRAY3D_DEFERRED = 0x80,
@@ -73,16 +79,30 @@ struct abi_array3d {
   unsigned channels, flags;
 };
 
+struct abi_location {
+  int type, id;
+};
+
+/* Any other type, also one that is newer than this list, is taken for memory of a GPU. */
+static inline int abi_is_on_host(const struct abi_location *location) {
+  return location->type >= ABI_LOCATION_HOST && location->type <= ABI_LOCATION_HOST_NUMA_CURRENT;
+}
+
+/* The GPU. For a locality domain (CUDA 13.4), the first byte of the identifier names it. */
+static inline CUdevice abi_device_of(const struct abi_location *location) {
+  return location->type == ABI_LOCATION_DEVICE ? location->id : location->id & 0xff;
+}
+
 /* CUmemAllocationProp, up to the last field that we read. */
 struct abi_mem_prop {
   int type, handle_types;
-  int location_type, location_id;
+  struct abi_location location;
 };
 
 /* CUmemPoolProps, up to the last field that we read. */
 struct abi_pool_props {
   int type, handle_types;
-  int location_type, location_id;
+  struct abi_location location;
 };
 
 /* CUDA_MEM_ALLOC_NODE_PARAMS. */
@@ -99,6 +119,15 @@ struct abi_mem_alloc_node {
 struct abi_launch_config {
   unsigned gx, gy, gz, bx, by, bz, shared_bytes;
   CUstream stream;
+};
+
+/* CUDA_GRAPH_INSTANTIATE_PARAMS. */
+enum { ABI_INSTANTIATE_UPLOAD = 2, ABI_INSTANTIATE_ERROR = 1 };
+struct abi_instantiate {
+  uint64_t flags;
+  CUstream stream; /* to upload into */
+  void *error_node;
+  int result;
 };
 
 /* CUmemcpy3DOperand, up to the last field that we read. */

@@ -10,7 +10,7 @@
 
 void *vgpu__map_file(const char *path, uint64_t size, uint64_t magic, uint64_t slot_count, int writable) {
   struct stat seen;
-  int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW);
+  int fd = vgpu__file_open(path, (writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW);
   if (fd < 0) {
     vgpu__log("cannot open %s: %s", path, strerror(errno));
     return NULL;
@@ -19,12 +19,12 @@ void *vgpu__map_file(const char *path, uint64_t size, uint64_t magic, uint64_t s
   if (vgpu__fstat(fd, &seen) != 0) seen.st_size = -1;
   if (seen.st_size < 0 || !S_ISREG(seen.st_mode) || (uint64_t)seen.st_size != size) {
     vgpu__log("%s has %lld bytes, not %llu", path, (long long)seen.st_size, (unsigned long long)size);
-    close(fd);
+    vgpu__file_close(fd);
     return NULL;
   }
   int access = PROT_READ | (writable ? PROT_WRITE : 0);
   void *pages = mmap(NULL, (size_t)size, access, MAP_SHARED, fd, 0);
-  close(fd);
+  vgpu__file_close(fd);
   if (pages == MAP_FAILED) {
     vgpu__log("cannot map %s: %s", path, strerror(errno));
     return NULL;

@@ -273,12 +273,13 @@ static inline uint64_t *vgpu__done_of(struct shm_slot *slot, int gpu) {
 }
 
 /* ---- contexts.c: the driver's contexts, and the hook's events in each ---- */
-enum { VGPU_SPARE_EVENTS = 256, VGPU_CONTEXTS = 64 };
+enum { VGPU_SPARE_EVENTS = 256, VGPU_CONTEXTS = 512 };
 
 struct vgpu_context {
   struct vgpu_lock lock; /* guards the spare events */
   CUcontext handle;      /* NULL: free entry */
   uint32_t charged;      /* its payer is known */
+  uint32_t attached;     /* how often the program has attached it and not detached it again; vgpu__made_lock */
   uint32_t alias;        /* of a green context: number of the context whose memory it shares; 0: its own */
   CUevent spare[VGPU_SPARE_EVENTS];
   unsigned spares;
@@ -290,8 +291,13 @@ struct vgpu_context {
   uint64_t blocking_ns; /* when a stream that the legacy stream waits for was last used; 0: never. lane/legacy.c */
 };
 extern struct vgpu_context vgpu__contexts[VGPU_CONTEXTS] VGPU_INTERNAL;
+int vgpu__contexts_used(void); /* entries from this index on were never used */
 
+/* The entry of a context that exists, made if new. NULL: all entries are taken, which is logged. */
 struct vgpu_context *vgpu__context_of(CUcontext handle);
+/* The same for any handle: NULL if there is no entry. */
+struct vgpu_context *vgpu__context_known(CUcontext handle);
+struct vgpu_context *vgpu__context_current(void); /* that of the calling thread; NULL: none, or without an entry */
 /*
  * Around the hook's own calls: makes the context current if it is not, and allows calls that another thread's capture
  * would forbid (querying an event would then end the capture). Returns the argument of vgpu__context_leave.

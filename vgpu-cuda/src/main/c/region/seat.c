@@ -4,7 +4,6 @@
  * inode before each use.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +34,7 @@ static int vgpu__is_ours(struct vgpu_link *link) {
 static void vgpu__hang_up(struct vgpu_link *link) {
   if (vgpu__is_ours(link)) {
     shutdown(link->fd, SHUT_RDWR);
-    close(link->fd);
+    vgpu__file_close(link->fd);
   }
   link->fd = -1;
   link->incoming_size = 0;
@@ -43,7 +42,7 @@ static void vgpu__hang_up(struct vgpu_link *link) {
 
 static int vgpu__send_locked(struct vgpu_link *link, const struct shm_message *message) {
   if (!vgpu__is_ours(link)) return -1;
-  ssize_t sent = send(link->fd, message, sizeof *message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  ssize_t sent = vgpu__socket_send(link->fd, message, sizeof *message);
   if (sent == (ssize_t)sizeof *message) return 0;
   /* Full buffer: the seat is stopped, and a waiting thread asks again. Partial message or other error: reconnect. */
   if (sent < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)) return 0;
@@ -73,15 +72,15 @@ static int vgpu__open_socket(const struct vgpu_tenant *tenant, const char *withi
   }
   int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (made < 0) return -1;
-  if (connect(made, (const struct sockaddr *)&address, sizeof address) != 0) {
+  if (vgpu__socket_connect(made, (const struct sockaddr *)&address, sizeof address) != 0) {
     int why = errno;
-    close(made);
+    vgpu__file_close(made);
     errno = why;
     return -1;
   }
-  int higher = fcntl(made, F_DUPFD_CLOEXEC, FIRST_FD);
+  int higher = vgpu__file_copy(made, FIRST_FD);
   if (higher >= 0) {
-    close(made);
+    vgpu__file_close(made);
     made = higher;
   }
   return made;
@@ -143,7 +142,7 @@ int vgpu__seat_receive(struct vgpu_tenant *tenant, struct shm_message *into) {
     result = VGPU_SEAT_GONE;
   } else {
     char *at = (char *)&link->incoming + link->incoming_size;
-    ssize_t size = recv(link->fd, at, sizeof link->incoming - link->incoming_size, MSG_DONTWAIT);
+    ssize_t size = vgpu__socket_receive(link->fd, at, sizeof link->incoming - link->incoming_size);
     if (size > 0) {
       link->incoming_size += (size_t)size;
     } else if (size == 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -194,7 +193,7 @@ void vgpu__seat_bar(struct vgpu_tenant *tenant) {
 void vgpu__seat_forget(struct vgpu_tenant *tenant) {
   struct vgpu_link *link = &tenant->link;
   link->lock.word = 0;
-  if (vgpu__is_ours(link)) close(link->fd);
+  if (vgpu__is_ours(link)) vgpu__file_close(link->fd);
   link->fd = -1;
   link->incoming_size = 0;
 }

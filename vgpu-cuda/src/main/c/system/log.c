@@ -32,11 +32,11 @@ static void vgpu__write_line(const char *sink, const char *text) {
   if (length <= 0) return;
   if ((size_t)length >= sizeof line) length = (int)sizeof line - 1;
   int to_stderr = strcmp(sink, "stderr") == 0;
-  int fd = to_stderr ? 2 : open(sink, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+  int fd = to_stderr ? 2 : vgpu__file_open(sink, O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY);
   if (fd < 0) return;
-  ssize_t written = write(fd, line, (size_t)length);
+  ssize_t written = vgpu__file_write(fd, line, (size_t)length);
   (void)written;
-  if (!to_stderr) close(fd);
+  if (!to_stderr) vgpu__file_close(fd);
 }
 
 void vgpu__log(const char *format, ...) {

@@ -16,13 +16,6 @@ uint64_t vgpu__now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void vgpu__sleep_ns(uint64_t ns) {
-  int kept = errno;
-  struct timespec span = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
-  nanosleep(&span, NULL);
-  errno = kept;
-}
-
 /* stat and fstat are exported symbols only from glibc 2.33 on. The kernel for aarch64 has no call stat. */
 int vgpu__stat(const char *path, struct stat *into) { return (int)syscall(SYS_newfstatat, AT_FDCWD, path, into, 0); }
 
@@ -83,10 +76,10 @@ uint64_t vgpu__parse_number(const char *text, uint64_t otherwise) {
  */
 static uint64_t vgpu__read_stat(const char *path, char *state) {
   char text[1024];
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = vgpu__file_open(path, O_RDONLY);
   if (fd < 0) return 0;
-  ssize_t size = read(fd, text, sizeof text - 1);
-  close(fd);
+  ssize_t size = vgpu__file_read(fd, text, sizeof text - 1);
+  vgpu__file_close(fd);
   if (size <= 0) return 0;
   text[size] = '\0';
   const char *at = strrchr(text, ')');
@@ -107,9 +100,9 @@ uint64_t vgpu__start_time(void) {
 /* The second number of /proc/PID/schedstat: proc(5). */
 uint64_t vgpu__unscheduled_ns(void) {
   char text[96];
-  int kept = errno, fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-  ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-  if (fd >= 0) close(fd);
+  int kept = errno, fd = vgpu__file_open("/proc/thread-self/schedstat", O_RDONLY);
+  ssize_t size = fd < 0 ? 0 : vgpu__file_read(fd, text, sizeof text - 1);
+  if (fd >= 0) vgpu__file_close(fd);
   errno = kept;
   text[size > 0 ? size : 0] = '\0';
   const char *at = strchr(text, ' ');

@@ -10,10 +10,12 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "machine.h"
 #include "shown.h"
 
+struct sockaddr;
 struct stat;
 
 #define VGPU_INTERNAL __attribute__((visibility("hidden")))
@@ -53,7 +55,6 @@ static inline void vgpu__unlock(struct vgpu_lock *lock) {
 
 /* ---- system.c: wrappers for the C library and the kernel that need nothing newer than glibc 2.17 ---- */
 uint64_t vgpu__now_ns(void); /* CLOCK_MONOTONIC */
-void vgpu__sleep_ns(uint64_t ns);
 int vgpu__stat(const char *path, struct stat *into);
 int vgpu__fstat(int fd, struct stat *into);
 /* Waits while *word == seen, for at most timeout_ns. The memory may be mapped read-only. */
@@ -76,6 +77,18 @@ uint64_t vgpu__unscheduled_ns(void);
 uint64_t vgpu__start_time(void);
 int vgpu__process_runs(uint64_t pid, uint64_t start_time);
 uint64_t vgpu__pid_namespace(void);
+
+/* ---- calls.c: system calls that are no cancellation points ---- */
+int vgpu__file_open(const char *path, int flags); /* closed by exec; a new file is its owner's */
+ssize_t vgpu__file_read(int fd, void *into, size_t size);
+ssize_t vgpu__file_read_at(int fd, void *into, size_t size, off_t at);
+ssize_t vgpu__file_write(int fd, const void *from, size_t size);
+void vgpu__file_close(int fd);
+int vgpu__file_copy(int fd, int least); /* the copy's number is at least this */
+int vgpu__socket_connect(int fd, const struct sockaddr *address, unsigned size);
+ssize_t vgpu__socket_send(int fd, const void *from, size_t size); /* these two do not wait */
+ssize_t vgpu__socket_receive(int fd, void *into, size_t size);
+void vgpu__sleep_ns(uint64_t ns);
 
 /* ---- log.c: off unless VGPU_HOOK_LOG names a place; rate-limited; keeps the last reason for vgpu_attach ---- */
 __attribute__((format(printf, 1, 2))) void vgpu__log(const char *format, ...);

@@ -38,19 +38,19 @@ static void vgpu__read_secret(struct vgpu_tenant *tenant) {
   memset(tenant->link.secret, 0, sizeof tenant->link.secret);
   tenant->link.slot_secret[0] = '\0';
   int length = snprintf(path, sizeof path, "%s/leases/%s/grant", tenant->run_dir, tenant->lease);
-  int fd = length < 0 || (size_t)length >= sizeof path ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  int fd = length < 0 || (size_t)length >= sizeof path ? -1 : vgpu__file_open(path, O_RDONLY | O_NOFOLLOW);
   if (fd < 0) return;
   off_t at = (off_t)(SHM_GRANT_MORE_OFFSET + offsetof(struct shm_grant_more, secret));
-  if (pread(fd, tenant->link.secret, sizeof tenant->link.secret - 1, at) < 0) tenant->link.secret[0] = '\0';
-  close(fd);
+  if (vgpu__file_read_at(fd, tenant->link.secret, sizeof tenant->link.secret - 1, at) < 0) tenant->link.secret[0] = '\0';
+  vgpu__file_close(fd);
 }
 
 static void vgpu__fill_slot(struct shm_slot *slot) {
   char name[17] = "";
-  int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+  int fd = vgpu__file_open("/proc/self/comm", O_RDONLY);
   if (fd >= 0) {
-    ssize_t size = read(fd, name, sizeof name - 1);
-    close(fd);
+    ssize_t size = vgpu__file_read(fd, name, sizeof name - 1);
+    vgpu__file_close(fd);
     if (size > 0 && name[size - 1] == '\n') name[size - 1] = '\0';
   }
   STORE(slot->pid, (uint32_t)getpid());
@@ -201,7 +201,7 @@ static void vgpu__say_refused(void) {
   int length = snprintf(line, sizeof line, "vgpu: no CUDA for this program: %s\n", reason);
   const char *sink = vgpu__setting("VGPU_HOOK_LOG");
   if (length <= 0 || (sink != NULL && strcmp(sink, "stderr") == 0)) return;
-  ssize_t written = write(2, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+  ssize_t written = vgpu__file_write(2, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
   (void)written;
 }
 

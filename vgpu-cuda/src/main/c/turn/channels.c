@@ -243,9 +243,9 @@ void vgpu__channels_limit_timeslice(uint64_t us) {
 /* The kernel module's version as it tells everybody. A driver that never asks for it names none in its calls. */
 static uint32_t vgpu__module_version(void) {
   char text[64];
-  int fd = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
-  ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof text);
-  if (fd >= 0) close(fd);
+  int fd = vgpu__file_open("/sys/module/nvidia/version", O_RDONLY);
+  ssize_t size = fd < 0 ? 0 : vgpu__file_read(fd, text, sizeof text);
+  if (fd >= 0) vgpu__file_close(fd);
   return size <= 0 ? 0 : vgpu__rm_version(text, (size_t)size);
 }
 

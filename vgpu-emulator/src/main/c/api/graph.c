@@ -1,11 +1,14 @@
 /* Building graphs explicitly, and launching them. */
 #include "driver/driver.h"
 #include "driver/graph.h"
+#include "driver/graph_memory.h"
 #include "driver/module.h"
 #include "launch.h"
 #include "transfer.h"
 
 #include <string.h>
+
+enum { UPLOAD = 2 }; /* CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD */
 
 EMU_API CUresult cuGraphCreate(CUgraph *graph, unsigned int flags) {
     EMU_INITIALIZED();
@@ -251,18 +254,46 @@ EMU_API CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraph
                                        char *log, size_t size)
     __attribute__((alias("cuGraphInstantiate")));
 
-EMU_API CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
-                                              CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
-    EMU_REQUIRE(params != NULL);
-    CUresult result = cuGraphInstantiateWithFlags(exec, graph, params->flags);
-    params->error_node = NULL;
-    params->result = result == CUDA_SUCCESS ? 0 : 1;
+static CUresult upload(CUgraphExec exec, CUstream handle, bool per_thread) {
+    EMU_CONTEXT(context);
+    EMU_REQUIRE(emu_is_exec(exec));
+    CUstream stream = NULL;
+    CUresult result = emu_stream_of(context, handle, per_thread, &stream);
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    pthread_mutex_lock(&exec->lock);
+    result = emu_graph_memory_upload(exec);
+    pthread_mutex_unlock(&exec->lock);
     return result;
 }
 
+static CUresult instantiate(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params,
+                            bool per_thread) {
+    EMU_REQUIRE(exec != NULL && params != NULL);
+    CUgraphExec made = NULL;
+    CUresult result = cuGraphInstantiateWithFlags(&made, graph, params->flags & ~(uint64_t)UPLOAD);
+    if (result == CUDA_SUCCESS && (params->flags & UPLOAD) != 0) {
+        result = upload(made, params->upload_stream, per_thread);
+        if (result != CUDA_SUCCESS) {
+            emu_graph_exec_close(made);
+        }
+    }
+    params->error_node = NULL;
+    params->result = result == CUDA_SUCCESS ? 0 : 1;
+    *exec = result == CUDA_SUCCESS ? made : *exec;
+    return result;
+}
+
+EMU_API CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
+                                              CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
+    return instantiate(exec, graph, params, false);
+}
+
 EMU_API CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph graph,
-                                                   CUDA_GRAPH_INSTANTIATE_PARAMS *params)
-    __attribute__((alias("cuGraphInstantiateWithParams")));
+                                                   CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
+    return instantiate(exec, graph, params, true);
+}
 
 EMU_API CUresult cuGraphExecDestroy(CUgraphExec exec) {
     EMU_INITIALIZED();
@@ -299,12 +330,12 @@ EMU_API CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph,
     return cuGraphExecUpdate(exec, graph, &info->error_node, &info->result);
 }
 
-static CUresult launch(CUgraphExec exec, CUstream handle, bool per_thread, bool upload) {
+static CUresult launch(CUgraphExec exec, CUstream handle, bool per_thread) {
     EMU_CONTEXT(context);
     EMU_REQUIRE(emu_is_exec(exec));
     CUstream stream = NULL;
     CUresult result = emu_stream_of(context, handle, per_thread, &stream);
-    if (result != CUDA_SUCCESS || upload) {
+    if (result != CUDA_SUCCESS) {
         return result;
     }
     emu_cost(emu_driver.state.times.launch_cost_ns);
@@ -312,17 +343,17 @@ static CUresult launch(CUgraphExec exec, CUstream handle, bool per_thread, bool 
 }
 
 EMU_API CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
-    return launch(exec, stream, false, false);
+    return launch(exec, stream, false);
 }
 
 EMU_API CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
-    return launch(exec, stream, true, false);
+    return launch(exec, stream, true);
 }
 
 EMU_API CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
-    return launch(exec, stream, false, true);
+    return upload(exec, stream, false);
 }
 
 EMU_API CUresult cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream) {
-    return launch(exec, stream, true, true);
+    return upload(exec, stream, true);
 }

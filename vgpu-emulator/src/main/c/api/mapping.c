@@ -12,6 +12,8 @@ enum {
     LOCATION_DEVICE = 1,
     LOCATION_HOST = 2,
     LOCATION_HOST_NUMA_CURRENT = 4,
+    LOCATION_INVISIBLE = 5,
+    LOCALITY_DOMAINS = 13040,
     SHARED_AS_DESCRIPTOR = 1
 };
 
@@ -119,11 +121,14 @@ EMU_API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
                 bytes % GRANULARITY == 0 && properties->type == 1);
     bool on_host = properties->location.type >= LOCATION_HOST &&
                    properties->location.type <= LOCATION_HOST_NUMA_CURRENT;
-    if ((properties->location.type != LOCATION_DEVICE && !on_host) ||
+    bool is_domain = properties->location.type > LOCATION_INVISIBLE &&
+                     emu_settings_cuda_version() >= LOCALITY_DOMAINS;
+    if ((properties->location.type != LOCATION_DEVICE && !is_domain && !on_host) ||
         (properties->handle_types & ~SHARED_AS_DESCRIPTOR) != 0) {
         return CUDA_ERROR_NOT_SUPPORTED; /* other locations; handle types of other systems and of fabrics */
     }
-    emu_device *device = emu_device_at(on_host ? 0 : properties->location.id);
+    int id = properties->location.id;
+    emu_device *device = emu_device_at(on_host ? 0 : is_domain ? id & 0xff : id);
     if (device == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }

@@ -155,6 +155,30 @@ CUresult emu_graph_memory_prepare(CUgraphExec exec) {
     return result;
 }
 
+static void add_free(uint64_t bytes, uint32_t *owner, uint64_t *charged, void *data) {
+    uint64_t *sum = data;
+    (void)owner;
+    *sum += *charged == 0 ? emu_heap_round(bytes) : 0;
+}
+
+CUresult emu_graph_memory_upload(CUgraphExec exec) {
+    uint64_t more[EMU_MAX_DEVICES] = {0};
+    bool fits = true;
+    for (size_t i = 0; i < exec->count; i++) {
+        const emu_operation *operation = &exec->steps[i].operation;
+        emu_gpu *gpu = operation->kind == EMU_ALLOC ? gpu_of(operation->address) : NULL;
+        if (gpu != NULL) {
+            emu_memory_change(operation->address, EMU_GRAPH_MEMORY, add_free, &more[gpu->index]);
+        }
+    }
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < EMU_MAX_DEVICES && fits; i++) {
+        fits = more[i] == 0 || grow(emu_gpu_at(i), more[i]);
+    }
+    pthread_mutex_unlock(&lock);
+    return fits ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /* An allocation has already been made, before the launch. */
 void emu_graph_memory_run(const emu_operation *operation) {
     if (operation->kind == EMU_FREE) {

@@ -20,6 +20,9 @@ void emu_graph_memory_use(const emu_operation *operation, int change);
 /* Before a graph's launch, takes the memory for all its allocations; returns an error if that is not possible. */
 CUresult emu_graph_memory_prepare(CUgraphExec exec);
 
+/* Takes that memory without allocating it: a launch then takes no more. */
+CUresult emu_graph_memory_upload(CUgraphExec exec);
+
 /* Performs a graph's allocation or free. */
 void emu_graph_memory_run(const emu_operation *operation);
 

@@ -6,6 +6,9 @@
 #include "imported.h"
 #include "memory.h"
 #include "operation.h"
+#include "pool.h"
+
+#include "gpu/suspend.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -31,6 +34,7 @@ struct CUmemPoolHandle_st {
     emu_object object;
     CUmemoryPool next; /* in the list of pools that have memory or a handle */
     emu_gpu *gpu;
+    emu_pool_place place;
     bool is_default;
     bool is_doomed; /* destroyed, but its memory is still in use */
     bool is_imported;
@@ -63,10 +67,15 @@ static uint64_t lesser(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-static CUmemoryPool open_pool(emu_gpu *gpu, bool is_default) {
+bool emu_pool_is_at(CUmemoryPool pool, emu_pool_place place) {
+    return valid(pool) && pool->place.kind == place.kind && pool->place.device == place.device;
+}
+
+CUmemoryPool emu_pool_open(emu_pool_place place, bool is_default) {
     CUmemoryPool pool = emu_pool_take(&pools);
     if (pool != NULL) {
-        pool->gpu = gpu;
+        pool->gpu = emu_device_at(place.device)->gpu;
+        pool->place = place;
         pool->is_default = is_default;
         pool->fd = -1;
         pool->attributes[1] = pool->attributes[2] = pool->attributes[3] = 1;
@@ -78,12 +87,22 @@ static CUmemoryPool open_pool(emu_gpu *gpu, bool is_default) {
     return pool;
 }
 
+static bool charge(CUmemoryPool pool, uint64_t bytes) {
+    return pool->place.kind == EMU_POOL_HOST || emu_gpu_charge(pool->gpu, bytes);
+}
+
+static void refund(CUmemoryPool pool, uint64_t bytes) {
+    if (pool->place.kind != EMU_POOL_HOST) {
+        emu_gpu_refund(pool->gpu, bytes);
+    }
+}
+
 /* The caller holds pools_lock. */
 static void keep_only(CUmemoryPool pool, uint64_t bytes) {
     uint64_t least = steps(pool->used);
     uint64_t kept = lesser(greater(least, bytes), pool->reserved);
     if (kept < pool->reserved) {
-        emu_gpu_refund(pool->gpu, pool->reserved - kept);
+        refund(pool, pool->reserved - kept);
         pool->reserved = kept;
     }
 }
@@ -110,12 +129,12 @@ static bool take(CUmemoryPool pool, uint64_t bytes) {
     pthread_mutex_lock(&pools_lock);
     uint64_t needed = steps(pool->used + bytes);
     if (needed > pool->reserved) {
-        taken = emu_gpu_charge(pool->gpu, needed - pool->reserved);
+        taken = charge(pool, needed - pool->reserved);
         if (!taken) { /* pools may keep more than they need */
             for (CUmemoryPool other = first_pool; other != NULL; other = other->next) {
                 keep_only(other, 0);
             }
-            taken = emu_gpu_charge(pool->gpu, needed - pool->reserved);
+            taken = charge(pool, needed - pool->reserved);
         }
         pool->reserved = taken ? needed : pool->reserved;
     }
@@ -156,7 +175,7 @@ void emu_pools_settle(void) {
 void emu_pools_reset(emu_gpu *gpu) {
     pthread_mutex_lock(&pools_lock);
     for (CUmemoryPool pool = first_pool; pool != NULL; pool = pool->next) {
-        if (pool->gpu == gpu) {
+        if (pool->gpu == gpu && pool->place.kind != EMU_POOL_HOST) {
             emu_memory_free_owned(gpu, EMU_POOL_MEMORY, EMU_POOL_MEMORY, pool->object.generation);
             pool->used = 0;
             keep_only(pool, 0);
@@ -172,7 +191,7 @@ static CUresult default_pool(CUdevice ordinal, CUmemoryPool *result) {
     }
     pthread_mutex_lock(&device->lock);
     if (device->default_pool == NULL) {
-        device->default_pool = open_pool(device->gpu, true);
+        device->default_pool = emu_pool_open((emu_pool_place){EMU_POOL_DEVICE, ordinal}, true);
     }
     *result = device->default_pool;
     pthread_mutex_unlock(&device->lock);
@@ -202,49 +221,24 @@ EMU_API CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool pool) {
     if (device == NULL) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    EMU_REQUIRE(valid(pool) && pool->gpu == device->gpu);
+    EMU_REQUIRE(emu_pool_is_at(pool, (emu_pool_place){EMU_POOL_DEVICE, ordinal}));
     device->pool = pool;
     return CUDA_SUCCESS;
 }
 
-/* Pools by location: only those of pinned memory on a device are there. */
-static CUresult check_place(const CUmemLocation *location, int type) {
-    enum { PINNED = 1, MANAGED, DEVICE = 1, HOST_NUMA = 3 };
-    EMU_REQUIRE(location != NULL && (type == PINNED || type == MANAGED));
-    EMU_REQUIRE(location->type >= (type == MANAGED ? 0 : DEVICE) && location->type <= HOST_NUMA);
-    return type == PINNED && location->type == DEVICE ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-EMU_API CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type) {
-    EMU_INITIALIZED();
-    CUresult result = check_place(location, type);
-    return result == CUDA_SUCCESS ? cuDeviceGetDefaultMemPool(pool, location->id) : result;
-}
-
-EMU_API CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type) {
-    EMU_INITIALIZED();
-    CUresult result = check_place(location, type);
-    return result == CUDA_SUCCESS ? cuDeviceGetMemPool(pool, location->id) : result;
-}
-
-EMU_API CUresult cuMemSetMemPool(CUmemLocation *location, int type, CUmemoryPool pool) {
-    EMU_INITIALIZED();
-    CUresult result = check_place(location, type);
-    return result == CUDA_SUCCESS ? cuDeviceSetMemPool(location->id, pool) : result;
-}
-
 EMU_API CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(pool != NULL && properties != NULL && properties->alloc_type == 1 &&
-                properties->location.type == 1);
-    emu_device *device = emu_device_at(properties->location.id);
-    if (device == NULL) {
-        return CUDA_ERROR_INVALID_DEVICE;
+    EMU_REQUIRE(pool != NULL && properties != NULL);
+    emu_pool_place place;
+    CUresult result = emu_pool_place_of(&properties->location, properties->alloc_type, &place);
+    if (result != CUDA_SUCCESS) {
+        return result;
     }
+    EMU_REQUIRE(place.kind == EMU_POOL_DEVICE || properties->handle_types == 0);
     if ((properties->handle_types & ~SHARED_AS_DESCRIPTOR) != 0) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    *pool = open_pool(device->gpu, false);
+    *pool = emu_pool_open(place, false);
     if (*pool == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -338,7 +332,13 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool given,
     EMU_REQUIRE(valid(pool));
     EMU_REQUIRE(!pool->is_imported);
     if (emu_stream_is_captured(stream)) {
+        if (pool->place.kind != EMU_POOL_DEVICE) {
+            return CUDA_ERROR_NOT_SUPPORTED;
+        }
         return emu_graph_memory_capture(stream, pool->gpu, bytes, address);
+    }
+    if (pool->place.kind == EMU_POOL_MANAGED) {
+        emu_checkpoint_hinder(&emu_driver.state, EMU_USED_MANAGED);
     }
     if (bytes > UINT64_MAX / 2 || !take(pool, emu_heap_round(bytes))) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -429,7 +429,7 @@ EMU_API CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *result, void *
     int fd = (int)(intptr_t)handle;
     EMU_REQUIRE(result != NULL && type == SHARED_AS_DESCRIPTOR && flags == 0 &&
                 emu_shared_memory_is(fd, "heap"));
-    CUmemoryPool pool = open_pool(emu_driver.devices[0].gpu, false);
+    CUmemoryPool pool = emu_pool_open((emu_pool_place){EMU_POOL_DEVICE, 0}, false);
     int copy = pool == NULL ? -1 : emu_shared_memory_copy(fd);
     if (copy < 0) {
         return pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM;
