@@ -164,9 +164,9 @@ class SlotsOfPodsTest {
   }
 
   @Test
-  void schedulerIsToldTheGpusAndMayReserveInPercent() {
+  void schedulerIsToldTheGpusAndMayReserveInPercent() throws Exception {
     String gpu = node.pool.gpus().get(1).id().value();
-    assertThat(told()).contains("\"uuid\":\"" + gpu + "\"");
+    TestNode.await("told", () -> told().contains("\"uuid\":\"" + gpu + "\""));
     Pod ignored =
         node.pod("a", "{\"main\":{\"gpu\":\"" + gpu + "\",\"share\":10,\"memoryPercent\":25}}");
     String unused = devices.admit("a", "main", "slot-0");
