@@ -155,7 +155,7 @@ public final class SchedulerRole implements Callable<Integer> {
               RETRY_S,
               TimeUnit.SECONDS);
       ScheduledFuture<?> ticking =
-          ticks.scheduleWithFixedDelay(scheduler::tick, 1, 1, TimeUnit.SECONDS);
+          ticks.scheduleWithFixedDelay(() -> tick(scheduler), 1, 1, TimeUnit.SECONDS);
       lost.await(); // then it restarts without state
       LOG.warn("lost its lease, so this process ends: lease={}/{}", namespace, LEASE);
       boolean ignored = electing.cancel(true);
@@ -172,6 +172,15 @@ public final class SchedulerRole implements Callable<Integer> {
     return tls == null
         ? Optional.empty()
         : Optional.of(new TlsFiles(tls.certificate, tls.key, tls.clientAuthority).read());
+  }
+
+  /** A failure must not end the ticks, of which nobody would be told. */
+  private static void tick(Scheduler scheduler) {
+    try {
+      scheduler.tick();
+    } catch (RuntimeException e) {
+      LOG.error("a decision failed", e);
+    }
   }
 
   /** {@return whether it may go on; not if another one leads now, or it has failed} */

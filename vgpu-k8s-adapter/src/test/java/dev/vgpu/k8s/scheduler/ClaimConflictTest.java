@@ -52,7 +52,8 @@ class ClaimConflictTest {
     try (MockApi server = new MockApi();
         KubernetesClient api = server.client();
         ClaimWatch watch =
-            new ClaimWatch(api, new Cluster(api, () -> true), Duration.ofSeconds(60), () -> NOW)) {
+            new ClaimWatch(
+                api, new Cluster(api, () -> true), Duration.ofSeconds(60), () -> 0, () -> NOW)) {
       List<Pod> pods = Stream.of("a", "b").map(name -> podWithClaim(api, name)).toList();
       server.conflicts.set(1);
       watch.begin();

@@ -4,6 +4,7 @@ import io.fabric8.kubernetes.api.model.GenericKubernetesResource;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.dsl.base.ResourceDefinitionContext;
 import io.fabric8.kubernetes.client.utils.Serialization;
+import java.util.Locale;
 
 /** Group objects of gangs. */
 final class PodGroups {
@@ -13,8 +14,11 @@ final class PodGroups {
   static void create(KubernetesClient api, String apiVersion, String name, String spec) {
     String text =
         String.format(
+            Locale.ROOT,
             "apiVersion: %s\nkind: PodGroup\nmetadata: {name: %s}\nspec: {%s}\n",
-            apiVersion, name, spec);
+            apiVersion,
+            name,
+            spec);
     int slash = apiVersion.indexOf('/');
     ResourceDefinitionContext context =
         new ResourceDefinitionContext.Builder()
