@@ -56,13 +56,13 @@ asked_pods() {
   local i token api="https://127.0.0.1:$API_PORT/api/v1/namespaces/default/pods"
   token=$(sed -n 's/,admin,.*//p' "$WORK/tokens")
   for ((i = 0; i < ASKED; i++)); do
-    printf '{"metadata": {"name": "asked-%s", "labels": {"asked": ""}, %s}' $i "$1" >"$WORK/asked-$i"
+    printf '{"metadata": {"name": "asked-%s", "labels": {"asked": ""}, %s' $i "$1" >"$WORK/asked-$i"
     [ $i -eq 0 ] || echo next
     printf 'url = "%s"\ncacert = "%s"\ndata = "@%s/asked-%s"\noutput = "%s/made-%s"\nfail\nsilent\n' \
       "$api" "$WORK/crt" "$WORK" $i "$WORK" $i
     printf 'header = "Content-Type: application/json"\nheader = "Authorization: Bearer %s"\n' "$token"
   done >"$WORK/asks"
-  curl -K "$WORK/asks" || fail "a pod cannot be created: $(cut -c 1-200 "$WORK/made-0")"
+  curl --fail-early -K "$WORK/asks" || fail "a pod cannot be created, curl says $?"
 }
 
 # questions VERB POD: what kube-scheduler asks about pods that might use each wide node. POD is a file; N in its name is
