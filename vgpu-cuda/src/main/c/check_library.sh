@@ -23,7 +23,8 @@ points='accept accept4 aio_suspend clock_nanosleep close connect creat epoll_pwa
   read readv recv recvfrom recvmmsg recvmsg select sem_timedwait sem_wait send sendmmsg sendmsg sendto sigpause sigsuspend
   sigtimedwait sigwait sigwaitinfo sleep system tcdrain usleep wait wait3 wait4 waitid waitpid write writev fopen fclose
   fflush fprintf fputs fread fwrite getline dprintf syslog'
-used=$(${NM:-nm} -D --undefined-only "$library" | sed 's/.* //; s/@.*//; s/64$//' | grep -Fx "$(echo $points | tr ' ' '\n')" || true)
+symbols=$(${NM:-nm} -D --undefined-only "$library")
+used=$(echo "$symbols" | sed 's/.* //; s/@.*//; s/64$//' | grep -Fx "$(echo $points | tr ' ' '\n')" || true)
 if [ -n "$used" ]; then
   echo "$name would use cancellation points:" $used >&2
   exit 1

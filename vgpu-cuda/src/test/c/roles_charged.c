@@ -368,11 +368,11 @@ void role_many_streams(const char *unused) {
   struct account before = counted();
   run(large, streams[MANY - 1], 10, 0);
   CHECK(cuStreamSynchronize(streams[MANY - 1]) == ABI_SUCCESS, "sync");
-  compare("the last of many streams", before, 50e6);
+  compare_least("the last of many streams", before, 0.8, 50e6);
   before = counted();
   run(large, streams[0], 10, 0);
   CHECK(cuStreamSynchronize(streams[0]) == ABI_SUCCESS, "sync");
-  compare("the first of them again", before, 50e6);
+  compare_least("the first of them again", before, 0.8, 50e6);
   for (int i = 0; i < MANY; i++) CHECK(cuStreamDestroy_v2(streams[i]) == ABI_SUCCESS, "destroy");
 }
 
@@ -395,7 +395,7 @@ void role_many_contexts(const char *unused) {
   struct account before = counted();
   run(large, NULL, 10, 0);
   CHECK(cuStreamSynchronize(NULL) == ABI_SUCCESS, "sync");
-  compare("in the last of many contexts", before, 50e6);
+  compare_least("in the last of many contexts", before, 0.8, 50e6);
   CHECK(cuCtxDestroy_v2(contexts[made - 1]) == ABI_SUCCESS, "destroy");
   CHECK(cuCtxCreate_v2(&contexts[made - 1], 0, 0) == ABI_SUCCESS, "one more, instead of one that is gone");
   for (int i = 0; i < made; i++) CHECK(cuCtxDestroy_v2(contexts[i]) == ABI_SUCCESS, "destroy");
