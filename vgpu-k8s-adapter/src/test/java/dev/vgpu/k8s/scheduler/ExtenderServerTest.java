@@ -223,9 +223,10 @@ class ExtenderServerTest {
   void aGangIsWokenWhenItsGroupObjectComes() throws Exception {
     List<Pod> pods = new ArrayList<>();
     for (String name : List.of("ring-0", "ring-1")) {
-      Pod pod = Pods.whole(name, 1, Map.of());
-      pod.getMetadata().setLabels(Map.of("scheduling.x-k8s.io/pod-group", "ring"));
-      pods.add(create(pod));
+      Pod asked = Pods.whole(name, 1, Map.of());
+      asked.getMetadata().setLabels(Map.of("scheduling.x-k8s.io/pod-group", "ring"));
+      Pod pod = create(asked);
+      pods.add(pod);
       assertThat(filter(pod).path("FailedAndUnresolvableNodes").path("node-0").asText())
           .contains("its group object is not there");
     }
