@@ -15,7 +15,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Finds the NVML and the CUDA driver that belong together: those that variables name, else the
- * machine's own, else those of a driver from a jar. Safe for use by several threads.
+ * machine's own if its kernel driver is loaded, else those of a driver from a jar. Safe for use by
+ * several threads.
  */
 final class NvmlLibraries {
   static final String NVML_VARIABLE = "VGPU_NVML";

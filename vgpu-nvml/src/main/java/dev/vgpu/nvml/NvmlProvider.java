@@ -30,9 +30,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Finds GPUs through NVML: the library that {@code VGPU_NVML} names, else the machine's own, else
- * that of a driver from a jar. If none of these exists, nothing native is loaded. Safe for use by
- * several threads.
+ * Finds GPUs through NVML: the library that {@code VGPU_NVML} names, else the machine's own if its
+ * kernel driver is loaded, else that of a driver from a jar. If none of these exists, nothing
+ * native is loaded. Safe for use by several threads.
  */
 public final class NvmlProvider implements GpuProvider {
   private static final String NAME = "nvml";
