@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, uint32_t value, unsigned int flags);
+
 enum { WORKERS = 4 };
 
 /* reduced under a sanitizer, which makes process starts slow */
@@ -134,19 +136,29 @@ static CUevent record(CUstream stream, uint64_t ns) {
 
 /*
  * Another process was delayed between reading the clock and raising its demand, so it asks for work in the past and
- * receives most of the time since. Work that was seen as done stays done.
+ * receives most of the time since. Work that was seen as done stays done. Both streams begin together, also where this
+ * program is delayed between the launches.
  */
 static void whatIsDoneStaysDone(emu_state *state) {
     emu_gpu *gpu = &state->gpus[0];
+    CUstream gate;
+    CUevent open;
+    volatile uint32_t word = 0;
     CUstream streams[2];
     CUevent events[2];
     uint32_t late = emu_gpu_add_context(gpu);
     emu_gpu_slice_context(gpu, late, 1000000);
     CHECK_OK(cuCtxSynchronize());
+    CHECK_OK(cuStreamCreate(&gate, CU_STREAM_NON_BLOCKING));
+    CHECK_OK(cuEventCreate(&open, 0));
+    CHECK_OK(cuStreamWaitValue32(gate, (CUdeviceptr)(uintptr_t)&word, 1, 0));
+    CHECK_OK(cuEventRecord(open, gate));
     for (int i = 0; i < 2; i++) { /* the second event completes first, but is not the first to be queried */
         CHECK_OK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+        CHECK_OK(cuStreamWaitEvent(streams[i], open, 0));
         events[i] = record(streams[i], i == 0 ? 40 * MS : 4 * MS);
     }
+    word = 1;
     CHECK_OK(cuStreamSynchronize(streams[1]));
     emu_set_demand(gpu, late, emu_demand(gpu, late) + 1000 * MS);
     CHECK_OK(cuEventSynchronize(events[1]));
@@ -161,6 +173,8 @@ static void whatIsDoneStaysDone(emu_state *state) {
         CHECK_OK(cuEventDestroy_v2(events[i]));
         CHECK_OK(cuStreamDestroy_v2(streams[i]));
     }
+    CHECK_OK(cuEventDestroy_v2(open));
+    CHECK_OK(cuStreamDestroy_v2(gate));
 }
 
 static void killedProcessesLeaveNothing(emu_state *state) {
