@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -40,7 +41,7 @@ class SuspendIT {
   /** Fills 512 MiB and holds it until it is told to end, then checks the contents. */
   private Command hoard(String... more) throws Exception {
     String[] program = {
-      CommandNode.program("hoard"), "--chunk=64MiB", "--limit=512MiB", "--check", "--hold=60"
+      CommandNode.program("hoard"), "--chunk=64MiB", "--limit=512MiB", "--check", "--hold=600"
     };
     String[] all = java.util.Arrays.copyOf(program, program.length + more.length);
     System.arraycopy(more, 0, all, program.length, more.length);
@@ -93,9 +94,9 @@ class SuspendIT {
         .isEqualTo((512 << 20) + CommandNode.CONTEXT_BYTES);
     assertThat(node.vgpu("ls").succeeds().out()).contains("suspended");
 
-    Command online = node.run(ONLINE, CommandNode.program("hoard"), "--limit=3520MiB", "--hold=60");
+    Command online = node.run(ONLINE, CommandNode.program("hoard"), "--limit=3520MiB", "--hold=600");
     online.prints("3690987520 bytes");
-    long before = launches("steps"); // the last ones are counted when their thread waits
+    long before = settledLaunches("steps");
     Command early = node.vgpu("resume", "train", "--timeout", "2s");
     assertThat(early.exitCode()).as("%s", early).isEqualTo(1);
     assertThat(early.err()).contains("no room for its memory");
@@ -111,6 +112,18 @@ class SuspendIT {
     train.signal("TERM");
     assertThat(train.succeeds().out()).as("%s", serve).contains("correct");
     endsWithItsDataIntact(hoard);
+  }
+
+  /** The last launches of a suspended program may be counted after it was locked. */
+  private long settledLaunches(String name) throws Exception {
+    AtomicLong last = new AtomicLong(-1);
+    CommandNode.await(
+        () -> {
+          long now = launches(name);
+          return last.getAndSet(now) == now;
+        },
+        name);
+    return last.get();
   }
 
   private long launches(String name) {
@@ -133,7 +146,7 @@ class SuspendIT {
     Path file = node.runDirectory().resolveSibling("go");
     String script =
         CommandNode.program("hoard")
-            + " --chunk=64MiB --limit=512MiB --check --hold=60 & first=$!;"
+            + " --chunk=64MiB --limit=512MiB --check --hold=600 & first=$!;"
             + (" while [ ! -e " + file + " ]; do sleep 0.05; done; ")
             + CommandNode.program("spin")
             + " --us=200 --count=50; kill -TERM $first; wait $first";
@@ -239,7 +252,7 @@ class SuspendIT {
     assertThat(lease.path("memory_used_bytes").asLong())
         .isEqualTo((512 << 20) + CommandNode.CONTEXT_BYTES);
     Command online =
-        node.run(ONLINE, CommandNode.program("hoard"), "--limit=3520MiB", "--hold=60")
+        node.run(ONLINE, CommandNode.program("hoard"), "--limit=3520MiB", "--hold=600")
             .prints("3690987520 bytes");
     Command early = node.vgpu("resume", "train", "--timeout=5s");
     assertThat(early.exitCode()).as("%s", early).isEqualTo(1);
@@ -259,7 +272,7 @@ class SuspendIT {
             "--chunk=64MiB",
             "--limit=512MiB",
             "--check",
-            "--hold=60")
+            "--hold=600")
         .prints("536870912 bytes");
   }
 
@@ -271,7 +284,7 @@ class SuspendIT {
         node.vgpuWith(
                 List.of("VGPU_EMULATOR_FAIL=cuMemUnmap:999@3,cuMemMap:999@13"),
                 ("run " + OFFLINE + " --movable -- " + CommandNode.program("hoard"))
-                    .concat(" --chunk=64MiB --limit=512MiB --check --hold=60")
+                    .concat(" --chunk=64MiB --limit=512MiB --check --hold=600")
                     .split(" "))
             .prints("536870912 bytes");
     Command first = node.vgpu("suspend", "train");
