@@ -35,6 +35,14 @@ public interface GpuDriver {
     return Optional.empty();
   }
 
+  /**
+   * {@return what the ids of its GPUs are unique in; empty: this machine} For example, emulated
+   * GPUs of two directories are different GPUs with equal ids.
+   */
+  default String scope() {
+    return "";
+  }
+
   /** {@return the variables that a process needs to see the same GPUs} */
   Map<String, String> environment();
 }

@@ -53,6 +53,16 @@ public interface GpuProvider {
   }
 
   /**
+   * {@return what a GPU's id is unique in; empty: this machine} One seat manages a GPU in its
+   * scope.
+   *
+   * @param gpu one of {@link #gpus()}
+   */
+  default String scope(GpuId gpu) {
+    return "";
+  }
+
+  /**
    * {@return the free memory of a GPU as its driver reports it; empty if the driver does not}
    * Called several times a second.
    *

@@ -45,6 +45,7 @@ public final class CudaHookBackend implements EnforcementBackend {
 
   private final Preloads preloads;
   private final Map<String, String> environment;
+  private final ContextMemory contextMemory;
 
   /** Called by {@code ServiceLoader}. */
   public CudaHookBackend() {
@@ -54,6 +55,7 @@ public final class CudaHookBackend implements EnforcementBackend {
   CudaHookBackend(Map<String, String> environment) {
     this.environment = Map.copyOf(environment);
     this.preloads = Preloads.of(environment);
+    this.contextMemory = new ContextMemory(environment);
   }
 
   @Override
@@ -93,7 +95,7 @@ public final class CudaHookBackend implements EnforcementBackend {
             "the hook accounts for the memory of at most "
                 + ShmLayout.MEMORY_GPUS
                 + " GPUs of a lease: ask for fewer GPUs")
-        : Optional.empty();
+        : contextMemory.lack(gpu, request.memory());
   }
 
   @Override
@@ -106,7 +108,7 @@ public final class CudaHookBackend implements EnforcementBackend {
     return new HookEnforcement(
         runDirectory.toAbsolutePath(),
         preloads,
-        new ContextMemory(environment),
+        contextMemory,
         !"off".equals(environment.get(HookEnvironment.VGPU_EXPRESS_LANE)),
         !"off".equals(environment.get(HookEnvironment.VGPU_LEVEL2)),
         NanoClock.SYSTEM,

@@ -58,9 +58,14 @@ public final class EmulatorDriver implements GpuDriver {
   }
 
   @Override
+  public String scope() {
+    return settings.stateDirectory().toString();
+  }
+
+  @Override
   public Map<String, String> environment() {
     Map<String, String> variables = new TreeMap<>();
-    variables.put("VGPU_EMULATOR_DIR", settings.stateDirectory().toString());
+    variables.put("VGPU_EMULATOR_DIR", scope());
     MemorySize context = settings.contextMemory();
     variables.put("VGPU_CONTEXT_MEMORY", Long.toString(context.bytes()));
     if (settings.text().isPresent()) {

@@ -108,6 +108,11 @@ public final class NvmlProvider implements GpuProvider {
   }
 
   @Override
+  public String scope(GpuId gpu) {
+    return libraries.candidate().map(NvmlCandidate::driver).map(GpuDriver::scope).orElse("");
+  }
+
+  @Override
   public Map<String, String> environment(GpuId gpu) {
     return environment(List.of(gpu));
   }

@@ -90,6 +90,13 @@ public final class Discovery {
     return provider == null ? Map.of() : provider.environment(gpus);
   }
 
+  /** {@return what a GPU's id is unique in; empty: this machine} */
+  public String scope(GpuId gpu) {
+    Map<GpuId, GpuProvider> known = providerOf;
+    GpuProvider provider = known == null ? null : known.get(gpu);
+    return provider == null ? "" : provider.scope(gpu);
+  }
+
   /** The memory of a GPU that is free now; empty if its driver does not report it. */
   public Optional<MemorySize> freeMemory(GpuId gpu) {
     Map<GpuId, GpuProvider> known = providerOf;

@@ -68,20 +68,17 @@ public final class GpuLocks implements AutoCloseable {
   void take(List<PhysicalGpu> gpus, Discovery discovery, Path runDirectory, ProcessIdentity self) {
     for (PhysicalGpu gpu : gpus) {
       if (!gpu.provider().equals(HostGpu.PROVIDER)) {
-        take(gpu, discovery.environment(List.of(gpu.id())), runDirectory, self);
+        take(gpu, discovery.scope(gpu.id()), runDirectory, self);
       }
     }
   }
 
-  private void take(
-      PhysicalGpu gpu, Map<String, String> variables, Path runDirectory, ProcessIdentity self) {
-    // Emulated GPUs of two emulator directories are different GPUs.
-    String emulated = variables.getOrDefault("VGPU_EMULATOR_DIR", "");
+  private void take(PhysicalGpu gpu, String scope, Path runDirectory, ProcessIdentity self) {
     String name = fileName(gpu.id().value());
     String file =
-        emulated.isEmpty()
+        scope.isEmpty()
             ? name + ".lock"
-            : name + "-" + HexFormat.of().toHexDigits(emulated.hashCode()) + ".lock";
+            : name + "-" + HexFormat.of().toHexDigits(scope.hashCode()) + ".lock";
     checkMachine(gpu, file, runDirectory, self);
     SeatLock.Outcome outcome;
     try {

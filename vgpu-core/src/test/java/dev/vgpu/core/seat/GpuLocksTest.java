@@ -8,6 +8,7 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.files.RunPlace;
+import dev.vgpu.spi.GpuProvider;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -81,5 +82,33 @@ class GpuLocksTest {
     assertThat(session.resolve("vgpu-gpus/GPU-1.holder")).exists();
     users.close();
     assertThat(session.resolve("vgpu-gpus/GPU-1.holder")).doesNotExist();
+  }
+
+  private static Discovery in(String scope) {
+    PhysicalGpu gpu = gpu();
+    GpuProvider provider = Mockito.mock(GpuProvider.class);
+    Mockito.when(provider.gpus()).thenReturn(List.of(gpu));
+    Mockito.when(provider.scope(gpu.id())).thenReturn(scope);
+    Discovery discovery = new Discovery(List.of(provider));
+    assertThat(discovery.gpus()).hasSize(1);
+    return discovery;
+  }
+
+  /** Emulated GPUs of two directories. */
+  @Test
+  void gpusOfTwoScopesAreDifferentGpus(@TempDir Path session) throws Exception {
+    ProcessIdentity parent =
+        ProcessIdentity.of(ProcessHandle.current().parent().orElseThrow().pid());
+    Path machine = session.resolve("machine");
+    try (GpuLocks theirs = locks(session, machine, RunPlace.Origin.DEFAULT);
+        GpuLocks ours = locks(session, machine, RunPlace.Origin.DEFAULT);
+        GpuLocks again = locks(session, machine, RunPlace.Origin.DEFAULT)) {
+      theirs.take(List.of(gpu()), in("one"), session, parent);
+      ours.take(List.of(gpu()), in("two"), session, ProcessIdentity.current());
+      assertThatThrownBy(
+              () -> again.take(List.of(gpu()), in("one"), session, ProcessIdentity.current()))
+          .isInstanceOf(GpuLocks.GpuTakenException.class)
+          .hasMessageContaining("another process manages this GPU");
+    }
   }
 }

@@ -1,6 +1,5 @@
 package dev.vgpu.cuda.hook;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
@@ -120,16 +119,12 @@ public final class HookEnforcement implements Enforcement {
     if (id.length() > MOST_ID_BYTES) {
       throw new VgpuException("a lease's id is too long: id=" + id + " at most=" + MOST_ID_BYTES);
     }
-    long contextBytes = contextMemory.of(gpu);
-    if (request.memory().bytes() < contextBytes) {
-      throw new VgpuException(
-          "the quota is smaller than a CUDA context, so no program could start: memory="
-              + request.memory()
-              + " context="
-              + MemorySize.ofBytes(contextBytes)
-              + " gpu="
-              + gpu.id());
-    }
+    contextMemory
+        .lack(gpu, request.memory())
+        .ifPresent(
+            lack -> {
+              throw new VgpuException(lack);
+            });
     wake.prepare();
     changer.prepare();
     Map<String, String> environment = environment(id, request);
@@ -138,7 +133,7 @@ public final class HookEnforcement implements Enforcement {
         HookLease.on(
             pages, id, this, lane(gpu, request), request.preemptionClass(), listener, environment);
     long pid = ProcessHandle.current().pid();
-    lease.begin(request, pages.adopted(), contextBytes, pid, startTime);
+    lease.begin(request, pages.adopted(), contextMemory.of(gpu), pid, startTime);
     server.add(lease);
     return lease;
   }
