@@ -8,7 +8,9 @@ import dev.vgpu.core.schedule.SchedulerSettings;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.Tenant;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
@@ -33,10 +35,14 @@ public final class VirtualNode {
 
   private final List<VirtualGate> gates = new ArrayList<>();
   private final List<Tenant> tenants = new ArrayList<>();
+  private final List<VirtualGpuRequest> requests = new ArrayList<>();
   private final List<String> decisions = new ArrayList<>();
-  private final ShareScheduler scheduler;
+  private final Set<Integer> removed = new HashSet<>();
+  private final SchedulerSettings settings;
+  private final NodeObserver observer;
   private final VirtualDevice device;
   private final boolean recordsDecisions;
+  private ShareScheduler scheduler;
   private final TreeMap<Long, List<Runnable>> agenda = new TreeMap<>();
   private long nowNs;
   private long stoppedUntilNs;
@@ -79,12 +85,17 @@ public final class VirtualNode {
   private VirtualNode(
       SchedulerSettings settings, long sliceNs, NodeObserver observer, boolean recordsDecisions) {
     this.recordsDecisions = recordsDecisions;
+    this.settings = settings;
+    this.observer = observer;
     this.device = new VirtualDevice(sliceNs, observer);
-    this.scheduler =
-        new ShareScheduler(settings, (victim, by, asked) -> preempted(victim, by, observer), nowNs);
+    this.scheduler = seat();
   }
 
-  private void preempted(Tenant victim, Tenant by, NodeObserver observer) {
+  private ShareScheduler seat() {
+    return new ShareScheduler(settings, (victim, by, asked) -> preempted(victim, by), nowNs);
+  }
+
+  private void preempted(Tenant victim, Tenant by) {
     if (recordsDecisions) {
       decisions.add(nowNs + " " + by.id() + " preempts " + victim.id());
     }
@@ -208,6 +219,7 @@ public final class VirtualNode {
   public int add(VirtualGate gate, VirtualGpuRequest request) {
     int number = gates.size();
     gates.add(gate);
+    requests.add(request);
     tenants.add(new Tenant(gate.id(), gate, request));
     gate.attach(device, number, request.preemptionClass() != PreemptionClass.OFFLINE);
     return number;
@@ -220,6 +232,7 @@ public final class VirtualNode {
    */
   public void remove(int tenant) {
     gates.get(tenant).end();
+    removed.add(tenant);
     scheduler.remove(tenants.get(tenant), nowNs);
   }
 
@@ -286,6 +299,27 @@ public final class VirtualNode {
     stoppedUntilNs = untilNs;
   }
 
+  /**
+   * Kills the seat: until then nothing is decided. Then another seat takes over the tenants, whose
+   * gates are as the dead one left them.
+   *
+   * @param untilNs when the next seat begins
+   */
+  public void killSeat(long untilNs) {
+    stopSeat(untilNs);
+    at(untilNs, this::takeOver);
+  }
+
+  private void takeOver() {
+    scheduler = seat();
+    for (int i = 0; i < tenants.size(); i++) {
+      if (!removed.contains(i)) {
+        tenants.set(i, new Tenant(gates.get(i).id(), gates.get(i), requests.get(i)));
+        scheduler.adopt(tenants.get(i), nowNs);
+      }
+    }
+  }
+
   /** When the scheduler or the agenda is due. */
   private long nextNs() {
     long nextNs = Math.max(scheduler.nextWakeNs(), stoppedUntilNs);
@@ -339,7 +373,7 @@ public final class VirtualNode {
     }
   }
 
-  /** {@return its scheduler} */
+  /** {@return the scheduler of its present seat} */
   public ShareScheduler scheduler() {
     return scheduler;
   }

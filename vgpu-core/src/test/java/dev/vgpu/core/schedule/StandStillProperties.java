@@ -31,7 +31,7 @@ import net.jqwik.api.constraints.IntRange;
 
 /**
  * A tenant that is entitled to a turn gets one, whatever the others leave of their turns, and
- * however often the seat stops.
+ * however often the seat stops, or dies and is taken over from.
  */
 @Tag("property")
 class StandStillProperties {
@@ -52,8 +52,16 @@ class StandStillProperties {
     }
   }
 
-  /** A time for which the seat stops. */
-  record Stop(long atNs, long forNs) {}
+  /** A time for which nothing is decided: the seat stops, or it dies and the next one begins. */
+  record Stop(long atNs, long forNs, boolean kills) {
+    Stop(long atNs, long forNs) {
+      this(atNs, forNs, false);
+    }
+
+    long untilNs() {
+      return atNs + forNs;
+    }
+  }
 
   @Provide
   Arbitrary<List<Spec>> specs() {
@@ -71,7 +79,9 @@ class StandStillProperties {
   @Provide
   Arbitrary<List<Stop>> stops() {
     return Combinators.combine(
-            Arbitraries.longs().between(0, RUN), Arbitraries.longs().between(MS, 400 * MS))
+            Arbitraries.longs().between(0, RUN),
+            Arbitraries.longs().between(MS, 400 * MS),
+            Arbitraries.of(true, false))
         .as(Stop::new)
         .list()
         .ofMaxSize(6);
@@ -145,7 +155,15 @@ class StandStillProperties {
           specs.get(i).preemptionClass());
     }
     for (Stop stop : stops) {
-      node.at(stop.atNs(), () -> node.stopSeat(stop.atNs() + stop.forNs()));
+      node.at(
+          stop.atNs(),
+          () -> {
+            if (stop.kills()) {
+              node.killSeat(stop.untilNs());
+            } else {
+              node.stopSeat(stop.untilNs());
+            }
+          });
     }
     long[] waitedNs = new long[specs.size()];
     double[] boundNs = new double[specs.size()];
@@ -157,10 +175,13 @@ class StandStillProperties {
       node.runUntil(nowNs);
       long atNs = nowNs;
       boolean stopped =
-          stops.stream().anyMatch(s -> atNs >= s.atNs() && atNs < s.atNs() + s.forNs() + 20 * MS);
+          stops.stream().anyMatch(s -> atNs >= s.atNs() && atNs < s.untilNs() + 20 * MS);
+      boolean takenOver = // the next seat knows of no debts: every wait begins anew
+          stops.stream()
+              .anyMatch(s -> s.kills() && s.untilNs() <= atNs && s.untilNs() > atNs - LOOK);
       for (int i = 0; i < specs.size(); i++) {
         boolean waits = !stopped && boundNs[i] < RUN && isEntitled(node, specs, i);
-        waitedNs[i] = waits ? waitedNs[i] + LOOK : stopped ? waitedNs[i] : 0;
+        waitedNs[i] = waits ? waitedNs[i] + LOOK : stopped && !takenOver ? waitedNs[i] : 0;
         assertThat(waitedNs[i]).as("%s of %s at %s", i, specs, nowNs).isLessThan((long) boundNs[i]);
       }
     }
