@@ -3,12 +3,16 @@ package dev.vgpu.core.wire;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
+import dev.vgpu.VirtualGpuRequest;
 import java.time.DateTimeException;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BiConsumer;
+import java.util.function.BiFunction;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /** Encodes and decodes events. */
@@ -19,78 +23,214 @@ public final class EventValues {
   private static final String COUNT = "event.count";
   private static final int MOST_EVENTS = 1_000;
 
+  /** The fields that every event has. */
+  private record Head(Instant at, String gpu) {}
+
+  /**
+   * How one kind of event is sent.
+   *
+   * @param <E> the kind
+   * @param name its name on the wire
+   * @param type its class
+   * @param put adds all but the head to a message
+   * @param get reads it
+   */
+  private record Kind<E extends GpuEvent>(
+      String name, Class<E> type, BiConsumer<E, Message> put, BiFunction<Head, Message, E> get) {
+    void putInto(Message message, GpuEvent event) {
+      put.accept(type.cast(event), message);
+    }
+  }
+
+  /** A kind that says only why. */
+  private static <E extends GpuEvent> Kind<E> reasoned(
+      String name, Class<E> type, Function<E, String> reason, Reasoned<E> make) {
+    return new Kind<>(
+        name,
+        type,
+        (event, to) -> to.with("reason", reason.apply(event)),
+        (head, of) -> make.of(head.at, head.gpu, of.text("reason")));
+  }
+
+  private interface Reasoned<E> {
+    E of(Instant at, String gpu, String reason);
+  }
+
+  private static final List<Kind<?>> KINDS =
+      List.of(
+          new Kind<>(
+              "Acquired",
+              GpuEvent.Acquired.class,
+              (event, to) ->
+                  to.with("on", event.gpu()).with("request.", RequestValues.of(event.request())),
+              (head, of) ->
+                  new GpuEvent.Acquired(head.at, head.gpu, on(of), request(of, "request."))),
+          new Kind<>(
+              "Refused",
+              GpuEvent.Refused.class,
+              (event, to) ->
+                  to.with("request.", RequestValues.of(event.request()))
+                      .with("reason", event.reason()),
+              (head, of) ->
+                  new GpuEvent.Refused(
+                      head.at, head.gpu, request(of, "request."), of.text("reason"))),
+          new Kind<>(
+              "Resized",
+              GpuEvent.Resized.class,
+              (event, to) ->
+                  to.with("before.", RequestValues.of(event.before()))
+                      .with("after.", RequestValues.of(event.after())),
+              (head, of) ->
+                  new GpuEvent.Resized(
+                      head.at, head.gpu, request(of, "before."), request(of, "after."))),
+          new Kind<>(
+              "Preempted",
+              GpuEvent.Preempted.class,
+              (event, to) ->
+                  to.with("by", event.by())
+                      .with("cancelled", event.cancelledCalls())
+                      .with("times", event.times()),
+              (head, of) ->
+                  new GpuEvent.Preempted(
+                      head.at,
+                      head.gpu,
+                      of.text("by"),
+                      Math.toIntExact(of.number("cancelled")),
+                      of.number("times"))),
+          new Kind<>(
+              "AllocationDenied",
+              GpuEvent.AllocationDenied.class,
+              (event, to) -> to.with("count", event.count()).with("reason", event.reason()),
+              (head, of) ->
+                  new GpuEvent.AllocationDenied(
+                      head.at, head.gpu, of.number("count"), of.text("reason"))),
+          new Kind<>(
+              "SharingChanged",
+              GpuEvent.SharingChanged.class,
+              (event, to) ->
+                  to.with("on", event.gpu())
+                      .with("mode", StateValues.of(event.mode()))
+                      .with("reason", event.reason()),
+              (head, of) ->
+                  new GpuEvent.SharingChanged(
+                      head.at,
+                      head.gpu,
+                      on(of),
+                      StateValues.mode(of.text("mode")),
+                      of.text("reason"))),
+          new Kind<>(
+              "Leaked",
+              GpuEvent.Leaked.class,
+              (event, to) -> {},
+              (head, of) -> new GpuEvent.Leaked(head.at, head.gpu)),
+          new Kind<>(
+              "Closed",
+              GpuEvent.Closed.class,
+              (event, to) -> LeaseValues.put(to, "usage.", event.usage()),
+              (head, of) ->
+                  new GpuEvent.Closed(head.at, head.gpu, LeaseValues.usage(of, "usage."))),
+          new Kind<>(
+              "ReclaimAsked",
+              GpuEvent.ReclaimAsked.class,
+              (event, to) ->
+                  to.with("bytes", event.wanted().bytes()).with("reason", event.reason()),
+              (head, of) ->
+                  new GpuEvent.ReclaimAsked(head.at, head.gpu, bytes(of), of.text("reason"))),
+          new Kind<>(
+              "Suspended",
+              GpuEvent.Suspended.class,
+              (event, to) -> to.with("bytes", event.freed().bytes()).with("reason", event.reason()),
+              (head, of) ->
+                  new GpuEvent.Suspended(head.at, head.gpu, bytes(of), of.text("reason"))),
+          new Kind<>(
+              "EndedByReclaim",
+              GpuEvent.EndedByReclaim.class,
+              (event, to) ->
+                  to.with(
+                          "processes",
+                          event.processes().stream()
+                              .map(String::valueOf)
+                              .collect(Collectors.joining(" ")))
+                      .with("reason", event.reason()),
+              (head, of) ->
+                  new GpuEvent.EndedByReclaim(
+                      head.at,
+                      head.gpu,
+                      LeaseValues.pids(of.text("processes")),
+                      of.text("reason"))),
+          new Kind<>(
+              "HealthChanged",
+              GpuEvent.HealthChanged.class,
+              (event, to) ->
+                  to.with("on", event.gpu())
+                      .with("health", StateValues.of(event.health()))
+                      .with("reason", event.reason()),
+              (head, of) ->
+                  new GpuEvent.HealthChanged(
+                      head.at,
+                      head.gpu,
+                      on(of),
+                      StateValues.health(of.text("health")),
+                      of.text("reason"))),
+          new Kind<>(
+              "GpuFault",
+              GpuEvent.GpuFault.class,
+              (event, to) -> to.with("on", event.gpu()).with("reason", event.reason()),
+              (head, of) -> new GpuEvent.GpuFault(head.at, head.gpu, on(of), of.text("reason"))),
+          reasoned(
+              "CancelFailed",
+              GpuEvent.CancelFailed.class,
+              GpuEvent.CancelFailed::reason,
+              GpuEvent.CancelFailed::new),
+          reasoned(
+              "SuspectReport",
+              GpuEvent.SuspectReport.class,
+              GpuEvent.SuspectReport::reason,
+              GpuEvent.SuspectReport::new),
+          reasoned(
+              "Disturbed",
+              GpuEvent.Disturbed.class,
+              GpuEvent.Disturbed::reason,
+              GpuEvent.Disturbed::new),
+          reasoned(
+              "MeteringFailed",
+              GpuEvent.MeteringFailed.class,
+              GpuEvent.MeteringFailed::reason,
+              GpuEvent.MeteringFailed::new),
+          reasoned(
+              "Resumed", GpuEvent.Resumed.class, GpuEvent.Resumed::reason, GpuEvent.Resumed::new),
+          reasoned(
+              "HeldBack",
+              GpuEvent.HeldBack.class,
+              GpuEvent.HeldBack::reason,
+              GpuEvent.HeldBack::new));
+
+  private static final Map<Class<?>, Kind<?>> BY_TYPE =
+      KINDS.stream().collect(Collectors.toUnmodifiableMap(Kind::type, kind -> kind));
+
+  private static final Map<String, Kind<?>> BY_NAME =
+      KINDS.stream().collect(Collectors.toUnmodifiableMap(Kind::name, kind -> kind));
+
   private EventValues() {}
 
   /**
    * {@return an event as a message}
    *
    * @param event the event
+   * @throws IllegalArgumentException if it is of a class that has no kind here
    */
   public static Message of(GpuEvent event) {
+    Kind<?> kind = BY_TYPE.get(event.getClass());
+    if (kind == null) {
+      throw new IllegalArgumentException("an event of an unknown kind: " + event);
+    }
     Message message =
-        new Message(EventValues.TYPE)
-            .with("kind", event.getClass().getSimpleName())
+        new Message(TYPE)
+            .with("kind", kind.name)
             .with("at", event.at())
             .with("gpu", event.virtualGpu());
-    if (event instanceof GpuEvent.Acquired acquired) {
-      message.with("on", acquired.gpu()).with("request.", RequestValues.of(acquired.request()));
-    } else if (event instanceof GpuEvent.Refused refused) {
-      message
-          .with("request.", RequestValues.of(refused.request()))
-          .with("reason", refused.reason());
-    } else if (event instanceof GpuEvent.Resized resized) {
-      message
-          .with("before.", RequestValues.of(resized.before()))
-          .with("after.", RequestValues.of(resized.after()));
-    } else if (event instanceof GpuEvent.Preempted preempted) {
-      message
-          .with("by", preempted.by())
-          .with("cancelled", preempted.cancelledCalls())
-          .with("times", preempted.times());
-    } else if (event instanceof GpuEvent.CancelFailed failed) {
-      message.with("reason", failed.reason());
-    } else if (event instanceof GpuEvent.AllocationDenied denied) {
-      message.with("count", denied.count()).with("reason", denied.reason());
-    } else if (event instanceof GpuEvent.SuspectReport suspect) {
-      message.with("reason", suspect.reason());
-    } else if (event instanceof GpuEvent.Disturbed disturbed) {
-      message.with("reason", disturbed.reason());
-    } else if (event instanceof GpuEvent.SharingChanged sharing) {
-      message
-          .with("on", sharing.gpu())
-          .with("mode", StateValues.of(sharing.mode()))
-          .with("reason", sharing.reason());
-    } else if (event instanceof GpuEvent.MeteringFailed failed) {
-      message.with("reason", failed.reason());
-    } else if (event instanceof GpuEvent.Closed closed) {
-      LeaseValues.put(message, "usage.", closed.usage());
-    } else {
-      putReclaim(message, event);
-    }
+    kind.putInto(message, event);
     return message;
-  }
-
-  private static void putReclaim(Message message, GpuEvent event) {
-    if (event instanceof GpuEvent.ReclaimAsked asked) {
-      message.with("bytes", asked.wanted().bytes()).with("reason", asked.reason());
-    } else if (event instanceof GpuEvent.Suspended suspended) {
-      message.with("bytes", suspended.freed().bytes()).with("reason", suspended.reason());
-    } else if (event instanceof GpuEvent.Resumed resumed) {
-      message.with("reason", resumed.reason());
-    } else if (event instanceof GpuEvent.EndedByReclaim ended) {
-      String pids =
-          ended.processes().stream().map(String::valueOf).collect(Collectors.joining(" "));
-      message.with("processes", pids).with("reason", ended.reason());
-    } else if (event instanceof GpuEvent.HeldBack held) {
-      message.with("reason", held.reason());
-    } else if (event instanceof GpuEvent.HealthChanged changed) {
-      message
-          .with("on", changed.gpu())
-          .with("health", StateValues.of(changed.health()))
-          .with("reason", changed.reason());
-    } else if (event instanceof GpuEvent.GpuFault fault) {
-      message.with("on", fault.gpu()).with("reason", fault.reason());
-    }
   }
 
   /**
@@ -99,71 +239,19 @@ public final class EventValues {
    * @param message a message created by {@link #of}
    */
   public static GpuEvent event(Message message) {
-    Instant at = instant(message.text("at"));
-    String gpu = message.text("gpu");
-    return switch (message.text("kind")) {
-      case "Acquired" ->
-          new GpuEvent.Acquired(
-              at,
-              gpu,
-              new GpuId(message.text("on")),
-              RequestValues.request(message.under("request.")));
-      case "Refused" ->
-          new GpuEvent.Refused(
-              at, gpu, RequestValues.request(message.under("request.")), message.text("reason"));
-      case "Resized" ->
-          new GpuEvent.Resized(
-              at,
-              gpu,
-              RequestValues.request(message.under("before.")),
-              RequestValues.request(message.under("after.")));
-      case "Preempted" ->
-          new GpuEvent.Preempted(
-              at,
-              gpu,
-              message.text("by"),
-              Math.toIntExact(message.number("cancelled")),
-              message.number("times"));
-      case "CancelFailed" -> new GpuEvent.CancelFailed(at, gpu, message.text("reason"));
-      case "AllocationDenied" ->
-          new GpuEvent.AllocationDenied(at, gpu, message.number("count"), message.text("reason"));
-      case "SuspectReport" -> new GpuEvent.SuspectReport(at, gpu, message.text("reason"));
-      case "Disturbed" -> new GpuEvent.Disturbed(at, gpu, message.text("reason"));
-      case "SharingChanged" ->
-          new GpuEvent.SharingChanged(
-              at,
-              gpu,
-              new GpuId(message.text("on")),
-              StateValues.mode(message.text("mode")),
-              message.text("reason"));
-      case "MeteringFailed" -> new GpuEvent.MeteringFailed(at, gpu, message.text("reason"));
-      case "Leaked" -> new GpuEvent.Leaked(at, gpu);
-      case "Closed" -> new GpuEvent.Closed(at, gpu, LeaseValues.usage(message, "usage."));
-      default -> reclaim(message, at, gpu);
-    };
+    Kind<?> kind = BY_NAME.get(message.text("kind"));
+    if (kind == null) {
+      throw new MalformedMessageException("no such event: " + message.text("kind"));
+    }
+    return kind.get.apply(new Head(instant(message.text("at")), message.text("gpu")), message);
   }
 
-  private static GpuEvent reclaim(Message message, Instant at, String gpu) {
-    return switch (message.text("kind")) {
-      case "ReclaimAsked" ->
-          new GpuEvent.ReclaimAsked(at, gpu, bytes(message), message.text("reason"));
-      case "Suspended" -> new GpuEvent.Suspended(at, gpu, bytes(message), message.text("reason"));
-      case "Resumed" -> new GpuEvent.Resumed(at, gpu, message.text("reason"));
-      case "EndedByReclaim" ->
-          new GpuEvent.EndedByReclaim(
-              at, gpu, LeaseValues.pids(message.text("processes")), message.text("reason"));
-      case "HeldBack" -> new GpuEvent.HeldBack(at, gpu, message.text("reason"));
-      case "HealthChanged" ->
-          new GpuEvent.HealthChanged(
-              at,
-              gpu,
-              new GpuId(message.text("on")),
-              StateValues.health(message.text("health")),
-              message.text("reason"));
-      case "GpuFault" ->
-          new GpuEvent.GpuFault(at, gpu, new GpuId(message.text("on")), message.text("reason"));
-      default -> throw new MalformedMessageException("no such event: " + message.text("kind"));
-    };
+  private static GpuId on(Message message) {
+    return new GpuId(message.text("on"));
+  }
+
+  private static VirtualGpuRequest request(Message message, String prefix) {
+    return RequestValues.request(message.under(prefix));
   }
 
   private static MemorySize bytes(Message message) {

@@ -4,15 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.Capabilities;
-import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
-import dev.vgpu.SharingMode;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.turn.UsageReading;
 import dev.vgpu.testing.TestSeed;
 import java.nio.ByteBuffer;
-import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
@@ -101,29 +98,5 @@ class MessageTest {
     assertThat(LeaseValues.leases(sent(message)))
         .hasSize(2)
         .allSatisfy(read -> assertThat(read).usingRecursiveComparison().isEqualTo(lease));
-  }
-
-  @Test
-  void eventsArriveAsTheyWereSent() {
-    Instant at = Instant.ofEpochSecond(1_700_000_000, 123_456_789);
-    List<GpuEvent> events =
-        List.of(
-            new GpuEvent.Acquired(at, "a-1", new GpuId("GPU-1"), REQUEST),
-            new GpuEvent.Refused(at, "a", REQUEST, "why"),
-            new GpuEvent.Resized(at, "a-1", REQUEST, REQUEST),
-            new GpuEvent.Preempted(at, "a-1", "b-2", 3, 4),
-            new GpuEvent.AllocationDenied(at, "a-1", 5, "why"),
-            new GpuEvent.SuspectReport(at, "a-1", "why"),
-            new GpuEvent.Disturbed(at, "a-1", "why"),
-            new GpuEvent.SharingChanged(at, "", new GpuId("GPU-1"), SharingMode.OVERLAP, "why"),
-            new GpuEvent.MeteringFailed(at, "", "why"),
-            new GpuEvent.CancelFailed(at, "a-1", "why"),
-            new GpuEvent.Leaked(at, "a-1"),
-            new GpuEvent.Closed(at, "a-1", USAGE));
-    for (GpuEvent event : events) {
-      assertThat(EventValues.event(sent(EventValues.of(event))))
-          .usingRecursiveComparison()
-          .isEqualTo(event);
-    }
   }
 }
