@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.command.JsonOption;
+import dev.vgpu.cli.console.Progress;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.machine.VersionText;
 import dev.vgpu.cli.report.LineChart;
@@ -116,7 +117,12 @@ public final class FleetCommand implements Runnable {
       ReportFile drawing = plot == null ? null : ReportFile.prepare(plot);
       Replay replay = new Replay(trace, () -> context.clock().nowNs());
       List<ReplayResult> results = new ArrayList<>();
-      policies.forEach(policy -> results.add(replay.run(policy)));
+      try (Progress progress = new Progress(context.console(), context.clock(), policies.size())) {
+        for (String policy : policies) {
+          progress.begin("place the jobs with policy " + policy);
+          results.add(replay.run(policy));
+        }
+      }
       if (drawing != null) {
         drawing.write(chart(trace, results).svg());
       }

@@ -14,7 +14,7 @@ import java.util.Map;
  * @param started the number of jobs that started
  * @param gangs how many of these had several members
  * @param waiting the number of jobs that never started
- * @param refused the number of jobs that do not fit even an empty fleet
+ * @param refused the number of jobs with a member that fits no node, even an empty one
  * @param evictions how often a job was evicted for a more urgent one
  * @param waits the waiting times of jobs, by class
  * @param decisionTimes the durations of the queue's decisions
