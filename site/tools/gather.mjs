@@ -191,7 +191,7 @@ function help(...words) {
   // A short run: the same choices for a quick start as ./vgpu makes.
   const options = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', process.env.VGPU_SITE_CLASSPATH]
   const run = spawnSync(java, [...options, 'dev.vgpu.cli.VgpuCommand', ...words, '--help'],
-    { encoding: 'utf8', env: { ...process.env, COLUMNS: '80', NO_COLOR: '1' } })
+    { encoding: 'utf8', env: { ...process.env, VGPU_HOME: root, COLUMNS: '80', NO_COLOR: '1' } })
   if (run.status !== 0) problems.push(`vgpu ${words.join(' ')} --help: ${run.error ?? run.stderr}`)
   return (run.stdout ?? '').trimEnd()
 }

@@ -19,6 +19,7 @@ import dev.vgpu.cli.doctor.DoctorCommand;
 import dev.vgpu.cli.fleet.FleetCommand;
 import dev.vgpu.cli.help.CompletionCommand;
 import dev.vgpu.cli.help.ManCommand;
+import dev.vgpu.cli.machine.SourceCheckout;
 import dev.vgpu.cli.machine.VersionText;
 import dev.vgpu.cli.mig.MigCommand;
 import dev.vgpu.cli.run.RunCommand;
@@ -38,6 +39,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
@@ -90,6 +92,10 @@ public final class VgpuCommand implements Runnable {
           "gpu-check",
           COMPLETION,
           MAN);
+
+  /** These work in a source checkout; elsewhere, no text lists them. */
+  private static final Set<String> OF_A_CHECKOUT =
+      Set.of("demo", "bench", "chaos", "soak", "gpu-check");
 
   private final CliContext context;
 
@@ -185,7 +191,7 @@ public final class VgpuCommand implements Runnable {
     CommandLine line = new CommandLine(command);
     line.getCommandSpec()
         .versionProvider(() -> new String[] {VersionText.line(context.environment())});
-    for (String name : namesFor(args)) {
+    for (String name : namesFor(context, args)) {
       line.addSubcommand(name, subcommand(name, context));
     }
     return line.registerConverter(MemorySize.class, Words::memorySize)
@@ -202,9 +208,13 @@ public final class VgpuCommand implements Runnable {
         .setExecutionExceptionHandler((e, failed, result) -> command.failed(e));
   }
 
-  private static List<String> namesFor(String... args) {
+  private static List<String> namesFor(CliContext context, String... args) {
     boolean tellsOfAll = args.length == 0 || args[0].equals(COMPLETION) || args[0].equals(MAN);
-    return tellsOfAll || !NAMES.contains(args[0]) ? NAMES : List.of(args[0]);
+    if (!tellsOfAll && NAMES.contains(args[0])) {
+      return List.of(args[0]);
+    }
+    boolean isCheckout = SourceCheckout.find(context.environment()).isPresent();
+    return NAMES.stream().filter(name -> isCheckout || !OF_A_CHECKOUT.contains(name)).toList();
   }
 
   private static Object subcommand(String name, CliContext context) {

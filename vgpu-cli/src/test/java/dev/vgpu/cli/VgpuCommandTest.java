@@ -181,7 +181,14 @@ class VgpuCommandTest {
   void helpListsTheCommands() {
     assertThat(run("--help")).isZero();
     assertThat(out.toString(UTF_8))
-        .contains("demo", "devices", "doctor", "bench", "chaos", "completion");
+        .contains("devices", "doctor", "completion")
+        .as("they need a checkout")
+        .doesNotContain("  demo ", "  bench ", "  chaos ", "  soak ", "  gpu-check ");
+    out.reset();
+    environment = Map.of("VGPU_HOME", directory.toString());
+    assertThat(run("--help")).isZero();
+    assertThat(out.toString(UTF_8))
+        .contains("devices", "  demo ", "  bench ", "  chaos ", "  soak ", "  gpu-check ");
   }
 
   /** A line ends only where the next word does not fit, or at the end of a sentence. */

@@ -94,7 +94,8 @@ class SuspendIT {
         .isEqualTo((512 << 20) + CommandNode.CONTEXT_BYTES);
     assertThat(node.vgpu("ls").succeeds().out()).contains("suspended");
 
-    Command online = node.run(ONLINE, CommandNode.program("hoard"), "--limit=3520MiB", "--hold=600");
+    Command online =
+        node.run(ONLINE, CommandNode.program("hoard"), "--limit=3520MiB", "--hold=600");
     online.prints("3690987520 bytes");
     long before = settledLaunches("steps");
     Command early = node.vgpu("resume", "train", "--timeout", "2s");
