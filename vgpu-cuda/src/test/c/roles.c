@@ -79,6 +79,16 @@ static size_t room(void) {
   return left;
 }
 
+static int is_to_stop(void) { /* the test has created the file "stop" */
+  char path[256];
+  snprintf(path, sizeof path, "%s/stop", getenv("VGPU_RUN_DIR"));
+  return access(path, F_OK) == 0;
+}
+
+static void await_stop(void) {
+  while (!is_to_stop()) usleep(1000);
+}
+
 static void role_memory(const char *unused) {
   (void)unused;
   CUdeviceptr a = 0, b = 0;
@@ -198,6 +208,7 @@ static void role_fork(const char *unused) {
   if (pid == 0) _exit(0); /* without cuInit, and without exec */
   waitpid(pid, &status, 0);
   usleep(30000);
+  for (int i = 0; i < 30000 && room() != (63u << 20) - (40u << 20); i++) usleep(1000); /* the seat may be delayed */
   CHECK(room() == (63u << 20) - (40u << 20), "the child's memory is back, the parent's is not: %zu", room());
   CHECK(cuMemFree_v2(a) == ABI_SUCCESS && room() == 63u << 20, "parent goes on");
 }
@@ -211,7 +222,7 @@ static void role_close_descriptors(const char *unused) {
   CUfunction function = kernel("1000000");
   for (int i = 0; i < 50; i++) launch(function, NULL);
   CHECK(cuCtxSynchronize() == ABI_SUCCESS, "sync");
-  usleep(150000);
+  await_stop(); /* until it has connected again */
   CHECK(first >= 0 && last >= 0 && close(last) == 0 && close(first) == 0, "the program's own are left alone");
 }
 
@@ -230,7 +241,7 @@ static void role_gpu_time(const char *ns) {
       if (synchronous) cuStreamSynchronize(stream);
     }
     cuStreamSynchronize(stream);
-    usleep(5000);
+    for (int i = 0; i < 30000 && (double)(measured_gpu_ns() - before) <= (double)(stub()->gpu_ns - real) * 0.9; i++) usleep(1000);
     double measured = (double)(measured_gpu_ns() - before), expected = (double)(stub()->gpu_ns - real);
     printf("  %s ns each, %s: measured %.2f of %.2f ms\n", ns, synchronous ? "synchronised" : "free", measured / 1e6, expected / 1e6);
     /* The figures are for reading. The checks allow for any delay of a busy machine between a record and its launch. */
@@ -242,13 +253,11 @@ static void role_gpu_time(const char *ns) {
 /* Launches until the test has created the file "stop". */
 static void role_launch(const char *unused) {
   (void)unused;
-  char path[256];
   CUstream stream = NULL;
-  snprintf(path, sizeof path, "%s/stop", getenv("VGPU_RUN_DIR"));
   begin();
   CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
   CUfunction function = kernel("300000");
-  while (access(path, F_OK) != 0) CHECK(launch(function, stream) == ABI_SUCCESS, "launch");
+  while (!is_to_stop()) CHECK(launch(function, stream) == ABI_SUCCESS, "launch");
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS && cuStreamDestroy_v2(stream) == ABI_SUCCESS, "end");
 }
 
@@ -256,11 +265,9 @@ static void role_launch(const char *unused) {
  * Alternates work and pauses, as a server does, until the test has created the file "stop". Forks at times if asked to.
  */
 static void role_serve(const char *forks) {
-  char path[256];
-  snprintf(path, sizeof path, "%s/stop", getenv("VGPU_RUN_DIR"));
   begin();
   CUfunction function = kernel("20000000");
-  while (access(path, F_OK) != 0) {
+  while (!is_to_stop()) {
     CHECK(launch(function, NULL) == ABI_SUCCESS, "launch");
     pid_t pid = *forks == '\0' ? -1 : fork();
     if (pid == 0) _exit(0); /* with its parent's pages mapped, or not */
@@ -270,11 +277,11 @@ static void role_serve(const char *forks) {
   }
 }
 
-/* Works, and ends while its bit still lingers. */
-static void role_serve_once(const char *unused) {
-  (void)unused;
+/* Works, once the test has created the file "stop" if it is to be told, and ends while its bit still lingers. */
+static void role_serve_once(const char *told) {
   begin();
   CUfunction small = kernel("50000");
+  while (*told != '\0' && !is_to_stop()) launch(small, NULL), cuCtxSynchronize();
   for (int i = 0; i < 50; i++) launch(small, NULL), cuCtxSynchronize(); /* a chain; one round would not show its end */
   CHECK(launch(kernel("20000000"), NULL) == ABI_SUCCESS && cuCtxSynchronize() == ABI_SUCCESS, "work");
 }
@@ -333,7 +340,7 @@ static void role_revoked(const char *unused) {
   begin();
   CHECK(cuMemAlloc_v2(&a, 1 << 20) == ABI_SUCCESS, "before");
   CUfunction function = kernel("300000");
-  for (uint64_t until = now_ns() + 3000000000u; now_ns() < until && result == ABI_SUCCESS;) result = launch(function, NULL);
+  for (uint64_t until = now_ns() + PATIENCE_NS; now_ns() < until && result == ABI_SUCCESS;) result = launch(function, NULL);
   CHECK(result == ABI_NOT_PERMITTED, "a launch gave %d", result);
   CHECK(cuMemAlloc_v2(&b, 1) == ABI_NOT_PERMITTED, "an allocation");
   CHECK(cuCtxSynchronize() == ABI_SUCCESS && cuMemFree_v2(a) == ABI_SUCCESS, "syncs and frees go on");
@@ -370,8 +377,7 @@ static void role_late(const char *unused) {
   pthread_join(joins, NULL);
   snprintf(path, sizeof path, "%s/refused", getenv("VGPU_RUN_DIR"));
   close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-  snprintf(path, sizeof path, "%s/stop", getenv("VGPU_RUN_DIR"));
-  while (access(path, F_OK) != 0) usleep(1000);
+  await_stop();
 }
 
 static void role_open_mode(const char *unused) {

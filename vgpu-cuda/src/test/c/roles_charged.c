@@ -31,12 +31,18 @@ struct account {
 
 static struct account counted(void) { return (struct account){.charged_ns = work_gpu_ns(), .real_ns = stub()->gpu_ns}; }
 
+/* The monitor may still have to harvest. */
+static void await_harvest(void) {
+  for (int i = 0; i < 30000 && GET(work_slot()->busy) != 0; i++) usleep(1000);
+  usleep(5000);
+}
+
 /*
  * The figures are for reading. Checked here: no more is added than a busy machine's delays between a start event and
  * its launch may add: `more_ns`. Returns the charged part, of which callers check that no work is left out.
  */
 static double charged_of(const char *what, struct account before, double more_ns) {
-  usleep(5000); /* the monitor may still have to harvest */
+  await_harvest();
   struct account after = counted();
   double charged = (double)(after.charged_ns - before.charged_ns), real = (double)(after.real_ns - before.real_ns);
   printf("  %s: charged %.2f of %.2f ms\n", what, charged / 1e6, real / 1e6);
@@ -343,10 +349,10 @@ void role_cancelled(const char *unused) {
   CUfunction function = work_kernel("1000");
   pthread_t thread;
   void *end = NULL;
-  alarm(20); /* ends a launch that waits for ever */
+  alarm(60); /* ends a launch that waits for ever */
   for (int i = 0; i < 3; i++) {
     run(function, NULL, 1, 1);
-    for (int waits = 0; GET(work_slot()->busy) != 0 && waits < 5000; waits++) usleep(1000);
+    for (int waits = 0; GET(work_slot()->busy) != 0 && waits < 30000; waits++) usleep(1000);
     usleep(10000);
     CHECK(pthread_create(&thread, NULL, launch_cancelled, function) == 0 && pthread_join(thread, &end) == 0, "thread");
     CHECK(end == PTHREAD_CANCELED, "it is cancelled");
@@ -403,7 +409,7 @@ void role_many_contexts(const char *unused) {
 
 /* The part of what is charged meanwhile that is told as launch-bound. */
 static double bound_part(const struct shm_slot *slot, uint64_t bound_ns, uint64_t charged_ns) {
-  usleep(5000); /* the monitor may still have to harvest */
+  await_harvest();
   return (double)(GET(slot->launch_bound_ns) - bound_ns) / (double)(GET(slot->gpu_ns) - charged_ns);
 }
 

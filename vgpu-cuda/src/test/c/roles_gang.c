@@ -257,7 +257,7 @@ void role_gang_killed(void) {
   uint64_t before[2] = {ledger_bytes_of(0), ledger_bytes_of(1)};
   for (unsigned i = 0; i < 12; i++) {
     kill_one(2000 + i * 777);
-    for (int wait = 0; wait < 2000 && (ledger_bytes_of(0) != before[0] || ledger_bytes_of(1) != before[1]); wait++) usleep(1000);
+    for (int wait = 0; wait < 30000 && (ledger_bytes_of(0) != before[0] || ledger_bytes_of(1) != before[1]); wait++) usleep(1000);
     CHECK(ledger_bytes_of(0) == before[0] && ledger_bytes_of(1) == before[1], "round %u: %lld, %lld", i, (long long)ledger_bytes_of(0), (long long)ledger_bytes_of(1));
   }
   CHECK(CU(cuMemFree_v2, first) == ABI_SUCCESS && CU(cuMemFree_v2, second) == ABI_SUCCESS, "free");
@@ -272,13 +272,13 @@ void role_measured_gang(void) {
   CHECK(CU(cuInit, 0) == ABI_SUCCESS, "cuInit");
   open_driver();
   for (int gpu = 0; gpu < 2; gpu++) CHECK(CU(cuDevicePrimaryCtxRetain, &on[gpu], gpu) == ABI_SUCCESS, "retain %d", gpu);
-  for (int wait = 0; wait < 5000 && (ledger_bytes_of(0) != given(0) || ledger_bytes_of(1) != given(1)); wait++) usleep(1000);
+  for (int wait = 0; wait < 30000 && (ledger_bytes_of(0) != given(0) || ledger_bytes_of(1) != given(1)); wait++) usleep(1000);
   EXACT_BOTH();
   fill(1, 20 * MIB);
   void *module = NULL;
   enter(1);
   CHECK(CU(cuModuleLoadData, &module, ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }") == ABI_SUCCESS, "module");
-  for (int wait = 0; wait < 5000 && (ledger_bytes_of(0) != given(0) || ledger_bytes_of(1) != given(1)); wait++) usleep(1000);
+  for (int wait = 0; wait < 30000 && (ledger_bytes_of(0) != given(0) || ledger_bytes_of(1) != given(1)); wait++) usleep(1000);
   EXACT_BOTH();
   CHECK(given(1) > given(0) + 20 * MIB, "the module is on the second GPU");
   CHECK(CU(cuDevicePrimaryCtxRelease_v2, 1) == ABI_SUCCESS, "release");

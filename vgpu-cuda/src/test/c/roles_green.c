@@ -91,7 +91,7 @@ void role_green_alone(void) {
   CUfunction function = spin();
   const struct shm_slot *slot = own_slot();
   for (int s = 0; s < 2; s++) { /* a stream of its own, then the default stream */
-    uint64_t ns = 2000000, before = GET(slot->gpu_ns), until = seat_now() + 10000000000u;
+    uint64_t ns = 2000000, before = GET(slot->gpu_ns), until = seat_now() + PATIENCE_NS;
     void *arguments[] = {&ns};
     for (int i = 0; i < 10; i++) {
       CHECK(CU(cuLaunchKernel, function, 1u, 1u, 1u, 32u, 1u, 1u, 0u, streams[s], arguments, NULL) == ABI_SUCCESS, "launch");

@@ -92,10 +92,11 @@ void role_ipc(void) {
     _exit(127);
   }
   waitpid(pid, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == DELAYED) _exit(DELAYED);
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the other ended with %d", status);
   CHECK(CU(cuEventQuery, theirs) == ABI_SUCCESS && CU(cuEventSynchronize, ours) == ABI_SUCCESS, "both are over");
   CHECK(CU(cuEventDestroy_v2, theirs) == ABI_SUCCESS && CU(cuEventDestroy_v2, ours) == ABI_SUCCESS && CU(cuMemFree_v2, word) == ABI_SUCCESS, "gone");
-  uint64_t until = seat_now() + 5000000000u; /* the seat notices the other's death by its socket */
+  uint64_t until = seat_now() + PATIENCE_NS; /* the seat notices the other's death by its socket */
   while (ledger_bytes() != real_bytes() && seat_now() < until) usleep(1000);
   EXACT("gone");
 }

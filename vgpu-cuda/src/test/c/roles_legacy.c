@@ -9,7 +9,7 @@
 #include "fake_seat.h"
 #include "memory_test.h"
 
-enum { ROUNDS = 8, KERNELS = 300, KERNEL_NS = 20000, WAIT_MS = 3000 };
+enum { ROUNDS = 8, KERNELS = 300, KERNEL_NS = 20000, WAIT_MS = 30000 };
 
 static const char PTX[] =
     ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry vgpu_spin(.param .u64 ns) { ret; }\n";
@@ -41,7 +41,7 @@ static void launch_in(CUstream stream, uint64_t ns) {
 }
 
 static void await_idle(void) {
-  uint64_t until = seat_now() + WAIT_MS * 1000000u;
+  uint64_t until = seat_now() + WAIT_MS * 1000000ull;
   while (slot != NULL && GET(slot->busy) != 0 && seat_now() < until) usleep(100);
 }
 
@@ -64,7 +64,7 @@ static int sleeps(int tid) {
 }
 
 static void await_asleep(const int *tid) {
-  uint64_t until = seat_now() + WAIT_MS * 1000000u;
+  uint64_t until = seat_now() + WAIT_MS * 1000000ull;
   while ((GET(*tid) == 0 || !sleeps(GET(*tid))) && seat_now() < until) usleep(100);
 }
 
@@ -94,7 +94,7 @@ static void play_round(enum way way) {
   }
   CHECK(CU(cuStreamWriteValue32_v2, writes, word, 1u, 0u) == ABI_SUCCESS, "write");
   CHECK(CU(cuEventRecord, passed, waits) == ABI_SUCCESS, "event");
-  for (until = seat_now() + WAIT_MS * 1000000u; CU(cuEventQuery, passed) == ABI_NOT_READY && seat_now() < until;) usleep(100);
+  for (until = seat_now() + WAIT_MS * 1000000ull; CU(cuEventQuery, passed) == ABI_NOT_READY && seat_now() < until;) usleep(100);
   if (CU(cuEventQuery, passed) != ABI_SUCCESS) {
     printf("the write never comes, %s\n", WAYS[way]);
     fflush(stdout);

@@ -23,15 +23,15 @@ const struct shm_slot *own_slot(void) {
   return (const struct shm_slot *)(const void *)(pages + SHM_SLOTS_OFFSET) + 1;
 }
 
-/* Waits up to 20 s for the measurement, whose completion has no signal. */
+/* Waits for the measurement, whose completion has no signal. */
 static void await_exact(const char *what) {
-  uint64_t until = seat_now() + 20000000000u;
+  uint64_t until = seat_now() + PATIENCE_NS;
   while (ledger_bytes() != real_bytes() && seat_now() < until) usleep(2000);
   EXACT(what);
 }
 
 static uint32_t await_measured(const struct shm_slot *slot, uint64_t how) {
-  uint64_t until = seat_now() + 20000000000u;
+  uint64_t until = seat_now() + PATIENCE_NS;
   while (GET(slot->measured) != how && seat_now() < until) usleep(2000);
   return GET(slot->measured);
 }

@@ -364,7 +364,7 @@ void role_replay_workspaces(void) {
 /* GPU time of a session: the least of several, since a process that is delayed between launches leaves the GPU idle. */
 static float session_ms(CUstream stream, CUevent first, CUevent last, CUdeviceptr p, uint32_t *host, float expected) {
   float least = 1e9f, ms = 0;
-  for (int i = 0; i < 20 && least > expected; i++) {
+  for (int i = 0; i < 100 && least > expected; i++) {
     CHECK(spin_for(100000000, stream) == ABI_SUCCESS && CU(cuEventRecord, first, stream) == ABI_SUCCESS, "begin");
     for (int j = 0; j < SESSION; j++) CHECK(spin_for(31000, stream) == ABI_SUCCESS, "launch %d", j);
     DO(cuEventRecord, last, stream);

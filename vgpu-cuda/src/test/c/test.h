@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define GET(x) __atomic_load_n(&(x), __ATOMIC_SEQ_CST)
+#define PATIENCE_NS 30000000000u /* how long to wait for what must happen, on a busy machine too */
 extern int failures;
 #define CHECK(fine, ...)                                         \
   do {                                                           \
@@ -39,15 +40,24 @@ struct fake_seat;
 pid_t start(const struct fake_seat *seat, const char *role, const char *argument);
 int finish(pid_t pid);
 int stop_launching(const struct fake_seat *seat, pid_t pid);
+void end_launching(const struct fake_seat *seat); /* tells its roles to end, and does not wait */
 void play_role(struct fake_seat *seat, const char *role, const char *argument);
 void await_empty(const struct fake_seat *seat, const char *what);
-/* Waits for more GPU time than `before`, for at most five seconds. */
+/* Waits for more GPU time than `before`. */
 int await_work(const struct fake_seat *seat, uint64_t before);
 
 #define SEATED(quota, context) \
   struct fake_seat seat;       \
   seat_open(&seat, quota, context); \
   seat_start(&seat)
+
+/* delays.c: whether a role was delayed on a busy machine. Its process then ends with DELAYED if a check has failed. */
+enum { DELAYED = 75 };
+void delays_watch(void);
+int delays_were_long(void);
+
+/* test_work.c: a role under a seat of its own. It is played again if a check has failed and it was delayed. */
+void measured_role(const char *role, const char *argument, uint32_t gate);
 
 /* test_gate.c */
 void test_gate(void);

@@ -4,6 +4,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@
 #include "test.h"
 
 #define MS 1000000ull
+enum { TRIES = 10 };
 
 static const char *hook, *driver, *self;
 int failures;
@@ -74,6 +76,15 @@ static void launch(uint64_t ns) {
   must(cuda.launch(spin, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
 }
 
+/* Waits, after some work, until the test has created the file "stop". */
+static void await_stop(void) {
+  char path[256];
+  launch(MS);
+  must(cuda.wait());
+  snprintf(path, sizeof path, "%s/stop", getenv("VGPU_RUN_DIR"));
+  while (access(path, F_OK) != 0) usleep(1000);
+}
+
 static int run_role(const char *role) {
   begin();
   if (strcmp(role, "flood") == 0) {
@@ -83,13 +94,13 @@ static int run_role(const char *role) {
     }
   }
   if (strcmp(role, "long") == 0) { /* ends with work on the GPU */
-    launch(MS);
-    must(cuda.wait());
+    await_stop();
     launch(300 * MS);
     usleep(100000);
     return 0;
   }
   if (strcmp(role, "fork") == 0) {
+    await_stop();
     launch(200 * MS);
     usleep(50000);
     pid_t child = fork();
@@ -134,19 +145,30 @@ static int finish_tenant(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
+static struct shm_slot *slot_of(const struct fake_seat *seat) { return &seat->slots[1]; }
+
+/* If the tenant is delayed within a driver call, it uses level 2 no more; then a failed test is repeated. */
+static const struct fake_seat *not_slow; /* the seat of a test that does not expect this */
+static int was_slow;
+
+static int is_slow(void) {
+  was_slow |= not_slow != NULL && GET(slot_of(not_slow)->level2_reason) == SHM_LEVEL2_WHY_SLOW;
+  return was_slow;
+}
+
 static void end_tenant(pid_t pid) {
+  is_slow();
   kill(pid, SIGKILL);
   finish_tenant(pid);
 }
 
-static struct shm_slot *slot_of(const struct fake_seat *seat) { return &seat->slots[1]; }
-
-/* Waits for a condition, for at most five seconds. */
-#define AWAIT(condition, ...)                                      \
-  do {                                                             \
-    uint64_t await_until = seat_now() + 5000 * MS;                 \
-    while (!(condition) && seat_now() < await_until) usleep(100);  \
-    CHECK(condition, __VA_ARGS__);                                 \
+/* Waits for a condition, which need not last. */
+#define AWAIT(condition, ...)                                                                               \
+  do {                                                                                                      \
+    uint64_t await_until = seat_now() + PATIENCE_NS;                                                        \
+    int await_met;                                                                                          \
+    while (!(await_met = (condition) ? 1 : 0) && seat_now() < await_until && !is_slow()) usleep(100);        \
+    CHECK(await_met, #condition ": " __VA_ARGS__);                                                          \
   } while (0)
 
 static void open_seat(struct fake_seat *seat, uint32_t preemption_class) {
@@ -157,6 +179,7 @@ static void open_seat(struct fake_seat *seat, uint32_t preemption_class) {
   seat->grant->timeslice_us = 200;
   seat->express->watched = 1;
   seat->grant_header->seat_pid = (uint64_t)getpid();
+  not_slow = seat;
   seat_start(seat);
 }
 
@@ -177,19 +200,27 @@ static void stay(struct fake_seat *seat, unsigned ms) {
 static int is_stopped(const struct fake_seat *seat) { return GET(slot_of(seat)->level2) == SHM_LEVEL2_STOPPED; }
 static int is_ready(const struct fake_seat *seat) { return GET(slot_of(seat)->level2) == SHM_LEVEL2_READY; }
 
+/* Starts a tenant that works all the time, and waits until it can be stopped. */
+static pid_t start_flood(struct fake_seat *seat, const char *how) {
+  open_seat(seat, SHM_CLASS_OFFLINE);
+  pid_t pid = start_tenant(seat, "flood", how, "on");
+  AWAIT(is_ready(seat), "%s: reason %u", how, GET(slot_of(seat)->level2_reason));
+  return pid;
+}
+
 /*
  * Holds the tenant back by the express lane until a stop has caught work, and keeps it stopped for some time. Work that
  * ends just before a stop leaves nothing to keep stopped: then it tries again.
  */
 static void stop_for(struct fake_seat *seat, unsigned ms) {
-  for (uint64_t until = seat_now() + 5000 * MS; seat_now() < until;) {
+  for (uint64_t until = seat_now() + PATIENCE_NS; seat_now() < until && !is_slow();) {
     AWAIT(GET(slot_of(seat)->busy) != 0, "does not run");
     announce(seat);
     while (!is_stopped(seat) && GET(slot_of(seat)->busy) != 0 && seat_now() < until) stay(seat, 1);
     stay(seat, 5); /* work that had ended before is counted now */
-    uint64_t ran = GET(slot_of(seat)->gpu_ns);
+    uint64_t ran = GET(slot_of(seat)->gpu_ns), stops = GET(slot_of(seat)->level2_stops);
     stay(seat, ms);
-    if (is_stopped(seat) && GET(slot_of(seat)->gpu_ns) == ran) return;
+    if (is_stopped(seat) && GET(slot_of(seat)->gpu_ns) == ran && GET(slot_of(seat)->level2_stops) == stops) return;
     seat_express_clear(seat, 1);
   }
   CHECK(0, "no stop lasted");
@@ -197,9 +228,7 @@ static void stop_for(struct fake_seat *seat, unsigned ms) {
 
 static void test_stops_and_resumes(void) {
   struct fake_seat seat;
-  open_seat(&seat, SHM_CLASS_OFFLINE);
-  pid_t pid = start_tenant(&seat, "flood", "", "on");
-  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  pid_t pid = start_flood(&seat, "");
   CHECK(GET(slot_of(&seat)->level2_driver) >> 16 == 580, "driver %x", GET(slot_of(&seat)->level2_driver));
   for (int i = 0; i < 5; i++) {
     uint64_t ran = GET(slot_of(&seat)->gpu_ns);
@@ -208,9 +237,19 @@ static void test_stops_and_resumes(void) {
     seat_express_clear(&seat, 1);
     AWAIT(is_ready(&seat), "not resumed");
   }
-  uint64_t since = seat_now(), ran = GET(slot_of(&seat)->gpu_ns);
-  AWAIT(GET(slot_of(&seat)->gpu_ns) > ran, "does not run");
-  CHECK(GET(slot_of(&seat)->gpu_ns) - ran <= seat_now() - since + 15 * MS, "what was stopped is charged");
+  uint64_t since = 0;
+  int fine = 0;
+  for (int tries = 0; tries < TRIES && !fine && !is_slow(); tries++) { /* a delay of the tenant itself may be charged */
+    stop_for(&seat, 40);
+    seat_express_clear(&seat, 1);
+    AWAIT(is_ready(&seat), "not resumed");
+    since = seat_now();
+    uint64_t ran = GET(slot_of(&seat)->gpu_ns);
+    AWAIT(GET(slot_of(&seat)->gpu_ns) > ran, "does not run");
+    uint64_t more = GET(slot_of(&seat)->gpu_ns) - ran;
+    fine = more <= seat_now() - since + 15 * MS;
+  }
+  CHECK(fine, "what was stopped is charged");
   CHECK(GET(slot_of(&seat)->level2_stops) >= 5, "stops");
   CHECK(GET(slot_of(&seat)->level2_stopped_ns) >= 5 * 40 * MS, "stopped for");
   uint64_t stopped_at = GET(slot_of(&seat)->level2_stopped_at_ns);
@@ -222,21 +261,33 @@ static void test_stops_and_resumes(void) {
 
 /* Shuts the gate until it catches work that can be stopped. */
 static void shut_and_stop(struct fake_seat *seat) {
-  for (uint64_t until = seat_now() + 5000 * MS; !is_stopped(seat) && seat_now() < until;) {
+  int stopped = 0;
+  for (uint64_t until = seat_now() + PATIENCE_NS; !stopped && seat_now() < until && !is_slow();) {
     seat_gate(seat, (uint32_t)SHM_GRANT_OPEN);
     AWAIT(GET(slot_of(seat)->busy) != 0, "does not run");
     seat_gate(seat, 0);
-    for (int i = 0; i < 100 && !is_stopped(seat) && GET(slot_of(seat)->busy) != 0; i++) usleep(200);
+    for (int i = 0; i < 100 && !(stopped = is_stopped(seat)) && GET(slot_of(seat)->busy) != 0; i++) usleep(200);
   }
-  CHECK(is_stopped(seat), "not stopped");
+  CHECK(stopped, "not stopped");
+}
+
+/* Stops the tenant by the lane, and shuts its gate before the lane is clear. If this seat is delayed it may go on: again. */
+static void shut_while_stopped(struct fake_seat *seat) {
+  int stopped = 0;
+  for (int tries = 0; tries < TRIES && !stopped && !is_slow(); tries++) {
+    seat_gate(seat, (uint32_t)SHM_GRANT_OPEN);
+    stop_for(seat, 5);
+    seat_gate(seat, 0);
+    seat_express_clear(seat, 1);
+    stopped = is_stopped(seat);
+  }
+  CHECK(stopped, "not stopped");
 }
 
 /* A tenant loses its turn to a more urgent one, so its gate is shut; then the seat falls silent. */
 static void test_gate_and_lost_seat(void) {
   struct fake_seat seat;
-  open_seat(&seat, SHM_CLASS_OFFLINE);
-  pid_t pid = start_tenant(&seat, "flood", "", "on");
-  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  pid_t pid = start_flood(&seat, "");
   __atomic_store_n(&seat.grant->level2_flags, (uint32_t)(SHM_LEVEL2_ALLOWED | SHM_LEVEL2_STOP), __ATOMIC_SEQ_CST);
   shut_and_stop(&seat);
   seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
@@ -254,16 +305,15 @@ static void test_gate_and_lost_seat(void) {
  */
 static void test_stays_stopped_at_a_shut_gate(void) {
   struct fake_seat seat;
-  open_seat(&seat, SHM_CLASS_OFFLINE);
-  pid_t pid = start_tenant(&seat, "flood", "", "on");
-  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
-  stop_for(&seat, 5);
-  seat_gate(&seat, 0);
-  CHECK(is_stopped(&seat), "not stopped");
-  uint64_t resumed = GET(slot_of(&seat)->level2_stopped_ns);
-  seat_express_clear(&seat, 1);
-  stay(&seat, 40);
-  CHECK(is_stopped(&seat) && GET(slot_of(&seat)->level2_stopped_ns) == resumed, "resumed though its gate is shut");
+  pid_t pid = start_flood(&seat, "");
+  int stays = 0;
+  for (int tries = 0; tries < TRIES && !stays && !is_slow(); tries++) { /* a delayed seat may count as lost */
+    shut_while_stopped(&seat);
+    uint64_t resumed = GET(slot_of(&seat)->level2_stopped_ns);
+    stay(&seat, 40);
+    stays = is_stopped(&seat) && GET(slot_of(&seat)->level2_stopped_ns) == resumed;
+  }
+  CHECK(stays, "resumed though its gate is shut");
   seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
   AWAIT(is_ready(&seat), "not resumed by the gate");
   stop_for(&seat, 5);
@@ -280,13 +330,8 @@ static void test_stays_stopped_at_a_shut_gate(void) {
  */
 static void test_unknown_work_goes_on(void) {
   struct fake_seat seat;
-  open_seat(&seat, SHM_CLASS_OFFLINE);
-  pid_t pid = start_tenant(&seat, "flood", "", "on");
-  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
-  stop_for(&seat, 5);
-  seat_gate(&seat, 0);
-  seat_express_clear(&seat, 1);
-  CHECK(is_stopped(&seat), "not stopped");
+  pid_t pid = start_flood(&seat, "");
+  shut_while_stopped(&seat);
   __atomic_store_n(&slot_of(&seat)->busy, 0, __ATOMIC_SEQ_CST);
   AWAIT(is_ready(&seat), "stays stopped");
   end_tenant(pid);
@@ -296,13 +341,8 @@ static void test_unknown_work_goes_on(void) {
 /* A driver that refuses to resume is asked again, and not all times at once. */
 static void test_resumed_late(void) {
   struct fake_seat seat;
-  open_seat(&seat, SHM_CLASS_OFFLINE);
-  pid_t pid = start_tenant(&seat, "flood", "late=300", "on");
-  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
-  stop_for(&seat, 5);
-  seat_gate(&seat, 0);
-  seat_express_clear(&seat, 1);
-  CHECK(is_stopped(&seat), "not stopped");
+  pid_t pid = start_flood(&seat, "late=300");
+  shut_while_stopped(&seat);
   __atomic_store_n(&slot_of(&seat)->busy, 0, __ATOMIC_SEQ_CST);
   AWAIT(!is_stopped(&seat), "stays stopped");
   CHECK(is_ready(&seat), "off: reason %u", GET(slot_of(&seat)->level2_reason));
@@ -313,9 +353,7 @@ static void test_resumed_late(void) {
 /* The bit of an urgent process that was killed or stopped has no heartbeat. */
 static void test_stale_bit(void) {
   struct fake_seat seat;
-  open_seat(&seat, SHM_CLASS_OFFLINE);
-  pid_t pid = start_tenant(&seat, "flood", "", "on");
-  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  pid_t pid = start_flood(&seat, "");
   stop_for(&seat, 2);
   AWAIT(is_ready(&seat), "a dead process's bit leaves it stopped");
   CHECK((GET(seat.express->busy) & 1) != 0, "the bit is still set");
@@ -326,9 +364,7 @@ static void test_stale_bit(void) {
 /* The tenant process itself is stopped and resumed while its channels are stopped. */
 static void test_stopped_tenant(void) {
   struct fake_seat seat;
-  open_seat(&seat, SHM_CLASS_OFFLINE);
-  pid_t pid = start_tenant(&seat, "flood", "", "on");
-  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  pid_t pid = start_flood(&seat, "");
   stop_for(&seat, 2);
   kill(pid, SIGSTOP);
   usleep(30000);
@@ -342,6 +378,7 @@ static void test_stopped_tenant(void) {
 static void expect_off(const char *how, const char *setting, uint32_t class, uint64_t why) {
   struct fake_seat seat;
   open_seat(&seat, class);
+  if (why == SHM_LEVEL2_WHY_SLOW) not_slow = NULL;
   pid_t pid = start_tenant(&seat, "flood", how, setting);
   AWAIT(GET(slot_of(&seat)->gpu_ns) > 0, "does not run: %s", how);
   AWAIT(GET(slot_of(&seat)->level2_reason) == why, "%s %s: reason %u", how, setting, GET(slot_of(&seat)->level2_reason));
@@ -361,9 +398,7 @@ static void test_off_with_a_reason(void) {
 
 static void test_second_way(void) {
   struct fake_seat seat;
-  open_seat(&seat, SHM_CLASS_OFFLINE);
-  pid_t pid = start_tenant(&seat, "flood", "refuse=2080110b", "on");
-  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  pid_t pid = start_flood(&seat, "refuse=2080110b");
   stop_for(&seat, 2);
   seat_express_clear(&seat, 1);
   AWAIT(is_ready(&seat), "not resumed");
@@ -378,9 +413,7 @@ static void test_branches(void) {
     char how[64];
     struct fake_seat seat;
     snprintf(how, sizeof how, "refuse=2080110b,version=%u.10.01", branches[i]);
-    open_seat(&seat, SHM_CLASS_OFFLINE);
-    pid_t pid = start_tenant(&seat, "flood", how, "on");
-    AWAIT(is_ready(&seat), "%u: reason %u", branches[i], GET(slot_of(&seat)->level2_reason));
+    pid_t pid = start_flood(&seat, how);
     stop_for(&seat, 2);
     seat_express_clear(&seat, 1);
     AWAIT(is_ready(&seat), "%u: not resumed", branches[i]);
@@ -392,9 +425,7 @@ static void test_branches(void) {
 /* A driver that reports success and does nothing. */
 static void test_no_effect(void) {
   struct fake_seat seat;
-  open_seat(&seat, SHM_CLASS_OFFLINE);
-  pid_t pid = start_tenant(&seat, "flood", "stuck", "on");
-  AWAIT(is_ready(&seat), "reason %u", GET(slot_of(&seat)->level2_reason));
+  pid_t pid = start_flood(&seat, "stuck");
   seat_express_clear(&seat, 1);
   for (int i = 0; i < 50 && GET(slot_of(&seat)->level2_reason) != SHM_LEVEL2_WHY_NO_EFFECT; i++) {
     seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
@@ -413,11 +444,15 @@ static void test_no_effect(void) {
 /* A program that ends, or forks, while its work is stopped. */
 static void test_ends_while_stopped(void) {
   static const char *const roles[] = {"long", "fork"};
+  char path[128];
   for (int i = 0; i < 2; i++) {
     struct fake_seat seat;
     open_seat(&seat, SHM_CLASS_OFFLINE);
     pid_t pid = start_tenant(&seat, roles[i], "", "on");
     AWAIT(is_ready(&seat) || GET(slot_of(&seat)->level2_stops) > 0, "%s: reason %u", roles[i], GET(slot_of(&seat)->level2_reason));
+    snprintf(path, sizeof path, "%s/stop", seat.dir);
+    close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    for (int wait = 0; wait < 10000 && GET(slot_of(&seat)->busy) == 0; wait++) usleep(100);
     announce(&seat);
     stay(&seat, 300);
     if (i == 1) seat_express_clear(&seat, 1);
@@ -454,7 +489,11 @@ int main(int count, char **arguments) {
     if (!wanted) continue;
     int before = failures;
     uint64_t since = seat_now();
-    tests[i].run();
+    for (int tries = 0; tries < TRIES && (tries == 0 || (failures != before && was_slow)); tries++) {
+      failures = before;
+      was_slow = 0;
+      tests[i].run();
+    }
     printf("%s %s (%llu ms)\n", failures == before ? "ok  " : "FAIL", tests[i].name, (unsigned long long)(seat_now() - since) / 1000000);
   }
   return failures == 0 ? 0 : 1;

@@ -254,15 +254,21 @@ static void compare_whole(const char *bare, const char *hooked) {
   CHECK(system(command) == 0, "a program runs otherwise than on the driver alone");
 }
 
-static void test(size_t role) {
+/* Whether a role compares what was charged with what its work takes: a delay of its process may be charged too. */
+static int measures(const char *name) {
+  return strncmp(name, "green", 5) == 0 || strncmp(name, "ipc", 3) == 0 || strncmp(name, "replay-legacy", 13) == 0;
+}
+
+/* Returns whether it counts for nothing, because a check has failed in a process that was delayed. */
+static int test(size_t role) {
   /* started by other roles */
-  if (strstr(roles[role].name, "-other") != NULL || strcmp(roles[role].name, "measured-beside") == 0) return;
+  if (strstr(roles[role].name, "-other") != NULL || strcmp(roles[role].name, "measured-beside") == 0) return 0;
   int inputs = strcmp(roles[role].name, "inputs") == 0, compared = strcmp(hook, "-") != 0;
   int replayed = compared && strncmp(roles[role].name, "replay", 6) == 0;
   int zeros = compared && (inputs || strcmp(roles[role].name, "zeros") == 0);
   if (replayed) test_seed(); /* the same seed for both runs */
   /* A program with the hook linked in cannot run the driver alone. */
-  if (!compared && strcmp(roles[role].name, "zeros") == 0) return;
+  if (!compared && strcmp(roles[role].name, "zeros") == 0) return 0;
   int inexact = strncmp(roles[role].name, "measured", 8) == 0 && strcmp(roles[role].name, "measured-less") != 0 &&
                 strcmp(roles[role].name, "measured-not") != 0;
   struct fake_seat seat;
@@ -272,26 +278,28 @@ static void test(size_t role) {
   char bare[160], hooked[160];
   snprintf(bare, sizeof bare, "%s/bare", seat.dir);
   snprintf(hooked, sizeof hooked, "%s/hooked", seat.dir);
-  int status = run(&seat, role, 1, zeros || replayed ? hooked : NULL);
+  int status = run(&seat, role, 1, zeros || replayed ? hooked : NULL), delayed = status == DELAYED;
   CHECK(status == 0, "role %s ended with %d", roles[role].name, status);
-  if (zeros || replayed) {
+  if ((zeros || replayed) && !delayed) {
     status = run(&seat, role, 0, bare);
     CHECK(status == 0, "the driver alone ended with %d", status);
     if (replayed) compare_whole(bare, hooked);
     else compare(bare, hooked);
   }
-  uint64_t until = seat_now() + 5000000000u;
+  uint64_t until = seat_now() + PATIENCE_NS;
   while (seat_units(&seat) != 0 && seat_now() < until) usleep(1000);
   CHECK(seat_units(&seat) == 0, "%llu units left", (unsigned long long)seat_units(&seat));
   seat_close(&seat);
+  return delayed;
 }
 
 int main(int count, char **arguments) {
   if (count > 2 && strcmp(arguments[1], "--role") == 0) {
+    if (measures(arguments[2])) delays_watch();
     for (size_t i = 0; i < ROLES; i++) {
       if (strcmp(roles[i].name, arguments[2]) == 0) roles[i].run();
     }
-    return failures == 0 ? 0 : 1;
+    return failures == 0 ? 0 : measures(arguments[2]) && delays_were_long() ? DELAYED : 1;
   }
   if (count < 3) return 2;
   setvbuf(stdout, NULL, _IOLBF, 0);
@@ -303,7 +311,10 @@ int main(int count, char **arguments) {
     for (int j = 3; j < count; j++) wanted |= strcmp(arguments[j], roles[i].name) == 0;
     if (!wanted) continue;
     uint64_t since = seat_now();
-    test(i);
+    for (int tries = 0, delayed = 1; tries < 10 && delayed; tries++) {
+      failures = before;
+      delayed = test(i);
+    }
     printf("%s %s (%llu ms)\n", failures == before ? "ok  " : "FAIL", roles[i].name, (unsigned long long)(seat_now() - since) / 1000000);
   }
   return failures == 0 ? 0 : 1;

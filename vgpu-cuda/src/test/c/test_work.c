@@ -19,16 +19,16 @@ static uint64_t had_ns(const struct pair *pair, int which) {
   return __atomic_load_n(&pair->seat->slots[pair->slot[which]].launches, __ATOMIC_ACQUIRE) * pair->each_ns[which] - pair->before[which];
 }
 
-/* Waits until both have had this much, for at most 20 s. */
+/* Waits until both have had this much. */
 static int await_both(const struct pair *pair, uint64_t ns) {
-  for (uint64_t since = seat_now(); seat_now() - since < 20000000000u; usleep(1000)) {
+  for (uint64_t since = seat_now(); seat_now() - since < PATIENCE_NS; usleep(1000)) {
     if (had_ns(pair, 0) > ns && had_ns(pair, 1) > ns) return 1;
   }
   return 0;
 }
 
 static int slot_of(const struct fake_seat *seat, pid_t pid) {
-  for (uint64_t since = seat_now(); seat_now() - since < 5000000000u; usleep(1000)) {
+  for (uint64_t since = seat_now(); seat_now() - since < PATIENCE_NS; usleep(1000)) {
     for (int i = 1; i < (int)SHM_SLOT_COUNT; i++) {
       if (GET(seat->slots[i].pid) == (uint32_t)pid) return i;
     }
@@ -50,26 +50,39 @@ static void share(const char *first, const char *second, double least) {
   struct pair pair = {.seat = &seat, .each_ns = {strtoull(first, NULL, 10), strtoull(second, NULL, 10)}};
   for (int i = 0; i < 2; i++) pair.slot[i] = slot_of(&seat, pids[i]);
   CHECK(await_both(&pair, 20000000), "they do not both work");
-  for (int i = 0; i < 2; i++) pair.before[i] += had_ns(&pair, i);
-  CHECK(await_both(&pair, 400000000), "they do not go on");
-  double had[] = {(double)had_ns(&pair, 0) / 1e6, (double)had_ns(&pair, 1) / 1e6};
-  double ratio = had[0] < had[1] ? had[0] / had[1] : had[1] / had[0];
-  printf("  \"%s\" beside \"%s\": %.1f and %.1f ms, %.3f\n", first, second, had[0], had[1], ratio);
+  double ratio = 0;
+  for (int tries = 0; tries < 10 && ratio <= least; tries++) { /* if one is delayed, the other rightly goes on */
+    for (int i = 0; i < 2; i++) pair.before[i] += had_ns(&pair, i);
+    CHECK(await_both(&pair, 400000000), "they do not go on");
+    double had[] = {(double)had_ns(&pair, 0) / 1e6, (double)had_ns(&pair, 1) / 1e6};
+    ratio = had[0] < had[1] ? had[0] / had[1] : had[1] / had[0];
+    printf("  \"%s\" beside \"%s\": %.1f and %.1f ms, %.3f\n", first, second, had[0], had[1], ratio);
+  }
   CHECK(ratio > least, "\"%s\" beside \"%s\": %.3f", first, second, ratio);
   stop_launching(&seat, pids[0]);
   finish(pids[1]);
   seat_close(&seat);
 }
 
-static void one_role(const char *role, uint32_t gate) {
-  struct fake_seat seat;
-  seat_open(&seat, 64u << 20, 1 << 20);
-  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
-  seat.grant->word = gate;
-  seat_start(&seat);
-  CHECK(finish(start(&seat, role, "")) == 0, "role %s", role);
-  seat_close(&seat);
+void measured_role(const char *role, const char *argument, uint32_t gate) {
+  enum { TRIES = 10 };
+  int status = DELAYED;
+  setenv("TEST_MEASURES", "1", 1);
+  for (int tries = 0; tries < TRIES && status == DELAYED; tries++) {
+    struct fake_seat seat;
+    seat_open(&seat, 1024u << 20, 1 << 20);
+    seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+    seat.grant->word = gate;
+    seat_start(&seat);
+    status = finish(start(&seat, role, argument));
+    await_empty(&seat, role);
+    seat_close(&seat);
+  }
+  unsetenv("TEST_MEASURES");
+  CHECK(status == 0, "role %s %s ended with %d", role, argument, status);
 }
+
+static void one_role(const char *role, uint32_t gate) { measured_role(role, "", gate); }
 
 void test_copies_apart(void) { one_role("copies", 0); } /* gate shut */
 
@@ -120,18 +133,14 @@ void test_cancelled(void) {
   seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
   seat_start(&seat);
   play_role(&seat, "cancelled", "");
+  for (uint64_t since = seat_now(); GET(seat.wants) < 3 && seat_now() - since < PATIENCE_NS;) usleep(1000);
   CHECK(GET(seat.wants) >= 3, "it told that work begins %u times", GET(seat.wants));
   seat_close(&seat);
 }
 
 void test_many_streams(void) { one_role("many-streams", (uint32_t)SHM_GRANT_OPEN); }
 
-void test_many_contexts(void) {
-  SEATED(1024u << 20, 1 << 20);
-  play_role(&seat, "many-contexts", "");
-  await_empty(&seat, "after many contexts");
-  seat_close(&seat);
-}
+void test_many_contexts(void) { one_role("many-contexts", (uint32_t)SHM_GRANT_OPEN); }
 
 void test_measuring_calls(void) { one_role("calls", (uint32_t)SHM_GRANT_OPEN); }
 
@@ -163,18 +172,15 @@ static int64_t behind_ns(const struct fake_seat *seat, int slot, int other) {
 static int64_t await_launches(const struct fake_seat *seat, int slot, int other) {
   enum { SOME = 3 };
   uint64_t before = GET(seat->slots[slot].launches);
-  for (uint64_t since = seat_now(); seat_now() - since < 10000000000u; usleep(20)) {
+  for (uint64_t since = seat_now(); seat_now() - since < PATIENCE_NS; usleep(20)) {
     if (GET(seat->slots[slot].launches) - before >= SOME) return behind_ns(seat, slot, other);
   }
   CHECK(0, "no launches");
   return 0;
 }
 
-/*
- * A process that stood still, or that is new in the slot of a dead one, gets no credit: the others of its lease would
- * have to wait for it.
- */
-void test_peers_no_credit(void) {
+/* Returns whether neither was behind. A busy machine may delay a process of itself, which then is behind. */
+static int no_credit_round(void) {
   enum { TRIES = 8, MOST_NS = 5000000 };
   struct fake_seat seat;
   seat_open(&seat, 64u << 20, 1 << 20);
@@ -182,7 +188,7 @@ void test_peers_no_credit(void) {
   seat_start(&seat);
   pid_t pids[] = {start(&seat, "load", "200000 1 0"), 0};
   int slots[] = {slot_of(&seat, pids[0]), 0};
-  for (uint64_t since = seat_now(); GET(seat.slots[slots[0]].pace_ns) < 50000000 && seat_now() - since < 10000000000u; usleep(1000)) {
+  for (uint64_t since = seat_now(); GET(seat.slots[slots[0]].pace_ns) < 50000000 && seat_now() - since < PATIENCE_NS; usleep(1000)) {
   }
   /* as dead processes leave them */
   for (int i = 0; i < 2; i++) __atomic_store_n(&seat.ledger->active[i], UINT64_MAX, __ATOMIC_SEQ_CST);
@@ -197,10 +203,20 @@ void test_peers_no_credit(void) {
     usleep(50000);
   }
   printf("  behind by %.2f ms at first, by %.2f ms after 100 ms, on average\n", (double)fresh_ns / 1e6, (double)sum_ns / TRIES / 1e6);
-  CHECK(fresh_ns < MOST_NS && sum_ns < TRIES * MOST_NS, "behind by %lld and %lld ns", (long long)fresh_ns, (long long)(sum_ns / TRIES));
   stop_launching(&seat, pids[0]);
   finish(pids[1]);
   seat_close(&seat);
+  return fresh_ns < MOST_NS && sum_ns < TRIES * MOST_NS;
+}
+
+/*
+ * A process that stood still, or that is new in the slot of a dead one, gets no credit: the others of its lease would
+ * have to wait for it.
+ */
+void test_peers_no_credit(void) {
+  int fine = 0;
+  for (int tries = 0; tries < 5 && !fine; tries++) fine = no_credit_round();
+  CHECK(fine, "behind the other");
 }
 
 /* A stopped process, with or without the turn, delays the others of its lease for milliseconds only. */
@@ -213,7 +229,7 @@ void test_peers_stopped(void) {
   pid_t pids[] = {start(&seat, "load", "500000 0 0"), start(&seat, "load", "500000 0 0")};
   int slots[] = {slot_of(&seat, pids[0]), slot_of(&seat, pids[1])}, fine = 0, stops = 0;
   for (uint64_t since = seat_now(); GET(seat.slots[slots[0]].launches) * GET(seat.slots[slots[1]].launches) == 0 &&
-                                    seat_now() - since < 10000000000u; usleep(1000)) {
+                                    seat_now() - since < PATIENCE_NS; usleep(1000)) {
   }
   double worked_ns = 0, passed_ns = 0;
   for (; fine < WANTED && stops < MOST; stops++) { /* on a busy machine the other may stand still too */
@@ -288,7 +304,7 @@ static void set_paces(const struct fake_seat *seat, uint64_t least, uint64_t mos
   __atomic_store_n(&seat->slots[DUMMY].pace_ns, least, __ATOMIC_SEQ_CST);
 }
 
-/* The slot's first pace of at least `least`; 0: not within five seconds. */
+/* The slot's first pace of at least `least`; 0: there was none in time. */
 static uint64_t await_pace(const struct fake_seat *seat, int slot, uint64_t least) {
   for (uint64_t since = seat_now(), pace; seat_now() - since < 5000000000u; usleep(20)) {
     if ((pace = GET(seat->slots[slot].pace_ns)) >= least) return pace;
@@ -313,10 +329,16 @@ void test_peers_line(void) {
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, keep_alive, &dummies) == 0, "thread");
   seat_start(&seat);
-  pid_t pid = start(&seat, "load", "100000 1 0");
-  int slot = slot_of(&seat, pid), behind = 0;
-  /* Before it begins it may look once, and briefly have a lower pace. */
-  CHECK(await_pace(&seat, slot, FIRST_NS + SPREAD_NS) != 0, "a newcomer's pace: %llu", (unsigned long long)GET(seat.slots[slot].pace_ns));
+  pid_t pid = 0;
+  int slot = 0, lined = 0, behind = 0;
+  for (int i = 0; i < TRIES && !lined; i++) { /* retried: with this process the heartbeats of the dummies may be delayed */
+    if (pid != 0) kill(pid, SIGKILL), finish(pid);
+    pid = start(&seat, "load", "100000 1 0");
+    slot = slot_of(&seat, pid);
+    /* Before it begins it may look once, and briefly have a lower pace. */
+    lined = await_pace(&seat, slot, FIRST_NS + SPREAD_NS) != 0;
+  }
+  CHECK(lined, "a newcomer's pace: %llu", (unsigned long long)GET(seat.slots[slot].pace_ns));
   for (int i = 1; i <= TRIES && !behind; i++) { /* retried: it may be stopped between its look and its use of it */
     uint64_t least = FIRST_NS * (uint64_t)(i + 1);
     kill(pid, SIGSTOP);
@@ -352,7 +374,7 @@ void test_suspended_waits(void) {
   CHECK(GET(seat.slots[slot].launches) == 0, "it has launched");
   __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
   __atomic_store_n(&seat.grant->turn_flags, 0, __ATOMIC_SEQ_CST);
-  for (uint64_t since = seat_now(); GET(seat.slots[slot].launches) == 0 && seat_now() - since < 10000000000u; usleep(1000)) {
+  for (uint64_t since = seat_now(); GET(seat.slots[slot].launches) == 0 && seat_now() - since < PATIENCE_NS; usleep(1000)) {
   }
   CHECK(GET(seat.slots[slot].launches) != 0, "it does not go on");
   CHECK(stop_launching(&seat, pid) == 0, "role");

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define MS UINT64_C(1000000)
+enum { TRIES = 100 };
 
 typedef int ioctl_function(int fd, unsigned long request, ...);
 
@@ -173,16 +174,22 @@ static void files_and_handles_are_checked(void) {
 static void a_kernel_stops_in_the_middle(uint32_t (*stop)(void), uint32_t (*resume)(void)) {
     CUevent start = NULL;
     CUevent end = NULL;
+    bool is_late = true; /* on a busy machine the kernel may end before it is stopped */
     CHECK_OK(cuEventCreate(&start, 0));
     CHECK_OK(cuEventCreate(&end, 0));
-    CHECK_OK(cuEventRecord(start, NULL));
-    launch(10 * MS);
-    CHECK_OK(cuEventRecord(end, NULL));
-    CHECK_EQUAL(stop(), RM_OK);
-    sleep_ms(30);
-    CHECK_EQUAL(cuEventQuery(end), CUDA_ERROR_NOT_READY);
-    CHECK_EQUAL(resume(), RM_OK);
-    CHECK_OK(cuCtxSynchronize());
+    for (int i = 0; i < TRIES && is_late; i++) {
+        uint64_t began = emu_now_ns();
+        CHECK_OK(cuEventRecord(start, NULL));
+        launch(10 * MS);
+        CHECK_OK(cuEventRecord(end, NULL));
+        CHECK_EQUAL(stop(), RM_OK);
+        is_late = emu_now_ns() - began >= 10 * MS;
+        sleep_ms(30);
+        CHECK(is_late || cuEventQuery(end) == CUDA_ERROR_NOT_READY);
+        CHECK_EQUAL(resume(), RM_OK);
+        CHECK_OK(cuCtxSynchronize());
+    }
+    CHECK(!is_late);
     float ms = 0;
     CHECK_OK(cuEventElapsedTime(&ms, start, end));
     CHECK(ms >= 40 - 1);
@@ -258,8 +265,8 @@ static void a_fork_has_nothing(void) {
     CHECK_EQUAL(status, 0);
 }
 
-/* A process that is killed while its work is stopped leaves nothing behind. */
-static void the_stopped_can_be_killed(const char *self) {
+/* A process that is killed while its work is stopped leaves nothing behind. Returns how long others then wait. */
+static uint64_t kill_the_stopped(const char *self) {
     pid_t child = fork();
     if (child == 0) {
         execl(self, self, "stopped", (char *)NULL);
@@ -271,7 +278,15 @@ static void the_stopped_can_be_killed(const char *self) {
     uint64_t before = emu_now_ns();
     launch(MS);
     CHECK_OK(cuCtxSynchronize());
-    CHECK(emu_now_ns() - before < 1000 * MS);
+    return emu_now_ns() - before;
+}
+
+static void the_stopped_can_be_killed(const char *self) {
+    uint64_t waited = UINT64_MAX;
+    for (int i = 0; i < 5 && waited >= 1000 * MS; i++) { /* a busy machine may delay this process itself */
+        waited = kill_the_stopped(self);
+    }
+    CHECK(waited < 1000 * MS);
 }
 
 int main(int count, char **arguments) {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LONG_MS = 30000 /* for a lock that must succeed, however slow the process is */ };
+
 /* Holds 16 MiB with known content and a second of work, then executes commands and reports when each is done. */
 static void hold(void) {
     enum { WORDS = 16 << 18 };
@@ -78,7 +80,7 @@ static CUresult lock_within(pid_t pid, unsigned int ms) {
 }
 
 static void suspend_holder(const holder *h) {
-    CHECK_OK(lock_within(h->pid, 1000));
+    CHECK_OK(lock_within(h->pid, LONG_MS));
     CHECK_EQUAL(state_of(h->pid), EMU_LOCKED);
     CHECK_OK(cuCheckpointProcessCheckpoint(h->pid, NULL));
     CHECK_EQUAL(state_of(h->pid), EMU_CHECKPOINTED);
@@ -159,7 +161,7 @@ static void checkpointStepsHaveAnOrder(emu_state *state) {
 static void refusedCheckpointsLeaveTheProcessLocked(emu_state *state) {
     size_t before = free_bytes();
     holder h = start_holder();
-    CHECK_OK(lock_within(h.pid, 1000));
+    CHECK_OK(lock_within(h.pid, LONG_MS));
     setenv("VGPU_EMULATOR_CHECKPOINT", "restore:1,checkpoint:999", 1);
     CHECK_EQUAL(cuCheckpointProcessCheckpoint(h.pid, NULL), CUDA_ERROR_UNKNOWN);
     CHECK_EQUAL(state_of(h.pid), EMU_LOCKED);
@@ -167,13 +169,13 @@ static void refusedCheckpointsLeaveTheProcessLocked(emu_state *state) {
     CHECK_OK(cuCheckpointProcessUnlock(h.pid, NULL));
     tell(&h, 'm'); /* allocates managed memory */
     hear(h.out);
-    CHECK_OK(lock_within(h.pid, 1000));
+    CHECK_OK(lock_within(h.pid, LONG_MS));
     CHECK_EQUAL(cuCheckpointProcessCheckpoint(h.pid, NULL), CUDA_ERROR_NOT_SUPPORTED);
     CHECK_EQUAL(state_of(h.pid), EMU_LOCKED);
     CHECK_OK(cuCheckpointProcessUnlock(h.pid, NULL));
     CHECK_EQUAL(before - free_bytes(), 25 * MIB);
     setenv("VGPU_EMULATOR_CHECKPOINT", "lock:lost", 1);
-    CHECK_EQUAL(lock_within(h.pid, 1000), CUDA_ERROR_UNKNOWN);
+    CHECK_EQUAL(lock_within(h.pid, LONG_MS), CUDA_ERROR_UNKNOWN);
     unsetenv("VGPU_EMULATOR_CHECKPOINT");
     CHECK_EQUAL(state_of(h.pid), EMU_FAILED);
     CHECK_EQUAL(cuCheckpointProcessUnlock(h.pid, NULL), CUDA_ERROR_ILLEGAL_STATE);
