@@ -138,7 +138,15 @@ public final class BackendChoices {
     }
     Candidate judged = judged(backend, backend.capabilities(), slot, request);
     Optional<String> never =
-        judged.verdict == Verdict.IMPOSSIBLE ? Optional.empty() : backend.unable(slot.gpu, request);
+        judged.verdict == Verdict.IMPOSSIBLE
+            ? Optional.empty()
+            : backend
+                .unable(slot.gpu, request)
+                .or(
+                    () ->
+                        enforcements
+                            .beneath(backend)
+                            .flatMap(below -> below.unable(slot.gpu, request)));
     if (never.isPresent()) {
       return new Candidate(
           backend, Verdict.IMPOSSIBLE, never.get(), judged.lacks, judged.capabilities);
