@@ -28,9 +28,11 @@ import org.jspecify.annotations.Nullable;
  */
 public final class BackendChoices {
   private final Enforcements enforcements;
+  private final BackendWork work;
 
-  BackendChoices(Enforcements enforcements) {
+  BackendChoices(Enforcements enforcements, BackendWork work) {
     this.enforcements = enforcements;
+    this.work = work;
   }
 
   /**
@@ -71,6 +73,13 @@ public final class BackendChoices {
     return name.flatMap(enforcements::named).filter(BackendChoices::isSpatial).isPresent();
   }
 
+  /** Whether the backend of this name sets a part of a GPU aside for each of its leases. */
+  boolean setsPartAside(Optional<String> name) {
+    return name.flatMap(enforcements::named)
+        .filter(EnforcementBackend::preparesWhenGranted)
+        .isPresent();
+  }
+
   /** The verdicts, cheapest first. A backend is loaded only when the stream reaches it. */
   private Stream<Candidate> candidates(GpuSlot slot, VirtualGpuRequest request) {
     return Stream.concat(
@@ -92,6 +101,14 @@ public final class BackendChoices {
   /** Whether any backend could serve a request on a GPU, now or later. */
   boolean couldServe(GpuSlot slot, VirtualGpuRequest request) {
     return candidates(slot, request).anyMatch(each -> each.verdict != Verdict.IMPOSSIBLE);
+  }
+
+  /** Whether a part may be set aside for a request when the work on another part has ended. */
+  boolean mayHavePartSoon(GpuSlot slot, VirtualGpuRequest request) {
+    return work.isOnParts()
+        && candidates(slot, request)
+            .filter(each -> each.verdict != Verdict.IMPOSSIBLE)
+            .anyMatch(each -> each.backend != null && each.backend.preparesWhenGranted());
   }
 
   /** Whether the request would be served without all that it demands. */
@@ -152,12 +169,18 @@ public final class BackendChoices {
           backend, Verdict.IMPOSSIBLE, never.get(), judged.lacks, judged.capabilities);
     }
     Optional<String> later =
-        judged.verdict == Verdict.POSSIBLE
-            ? enforcements.lack(backend, slot.gpu, request)
-            : Optional.empty();
+        judged.verdict == Verdict.POSSIBLE ? lackNow(backend, slot, request) : Optional.empty();
     return later.isEmpty()
         ? judged
         : new Candidate(backend, Verdict.NOT_NOW, later.get(), judged.lacks, judged.capabilities);
+  }
+
+  /** A backend that sets parts aside knows what is left only when no part is in work. */
+  private Optional<String> lackNow(
+      EnforcementBackend backend, GpuSlot slot, VirtualGpuRequest request) {
+    return backend.preparesWhenGranted() && work.isOnParts()
+        ? Optional.of("a part of a GPU is being set aside, moved or given back")
+        : enforcements.lack(backend, slot.gpu, request);
   }
 
   /** Why a backend may not serve a request that names another one; empty if it may. */

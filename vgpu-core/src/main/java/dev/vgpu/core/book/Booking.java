@@ -6,7 +6,9 @@ import dev.vgpu.GpuLease;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.disk.LeaseDirectory;
 import dev.vgpu.core.disk.LeaseRecord;
 import dev.vgpu.core.disk.Member;
 import dev.vgpu.core.disk.ProcessIdentity;
@@ -23,6 +25,8 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * A virtual GPU in the book of the process that decides about its GPU. Guarded by the {@link
@@ -32,6 +36,7 @@ public final class Booking {
   /** The {@link #suspension} of a virtual GPU whose owner asked for it. */
   public static final String BY_OWNER = "owner";
 
+  private static final Logger log = LoggerFactory.getLogger(Booking.class);
   private static final int LEAST_PERMILLE = 10;
   private static final int MOST_SUSPENDERS = 4;
 
@@ -92,6 +97,15 @@ public final class Booking {
    * Whether that backend gives it a spatial part of the GPU, so that its programs take no turns.
    */
   final boolean spatial;
+
+  /** Whether that backend sets a part of the GPU aside for it. Set once, when it is booked. */
+  boolean part;
+
+  /** Whether its backend is preparing, moving or closing it. */
+  boolean inWork;
+
+  /** Whether a thread of its own is about to release it. */
+  boolean leaving;
 
   /** The backend prepared for its programs; null if none yet. */
   public @Nullable String backend;
@@ -191,8 +205,14 @@ public final class Booking {
     return suspension.filter(BY_OWNER::equals).isPresent();
   }
 
-  /** Whether processes are under it, or may still attach; {@link #forgetEnded} before it. */
+  /**
+   * Whether processes are under it, or may still attach, or its backend is at work; {@link
+   * #forgetEnded} before it.
+   */
   boolean hasProcesses() {
+    if (inWork) {
+      return true;
+    }
     EnforcedLease lease = enforced;
     if (lease != null && keepsProcesses(lease)) {
       return true;
@@ -266,6 +286,20 @@ public final class Booking {
         Optional.ofNullable(chosen),
         ownerKey,
         member);
+  }
+
+  /**
+   * Updates the record on disk if possible; otherwise the next holder of the seat sees the old
+   * terms.
+   */
+  void rewrite(@Nullable LeaseDirectory disk) {
+    if (disk != null) {
+      try {
+        disk.write(record());
+      } catch (VgpuException e) {
+        log.warn("{}", e.getMessage());
+      }
+    }
   }
 
   /** The part of its memory that is in host memory. */

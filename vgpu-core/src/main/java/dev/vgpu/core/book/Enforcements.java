@@ -40,6 +40,9 @@ public final class Enforcements implements AutoCloseable {
   private final Supplier<List<EnforcementBackend>> find;
   private final ReentrantLock lock = new ReentrantLock();
 
+  /** Held while a backend is opened, which may take long; taken before the other lock. */
+  private final ReentrantLock opening = new ReentrantLock();
+
   /** In the order of opening. */
   private final Map<String, Enforcement> opened = new LinkedHashMap<>();
 
@@ -140,7 +143,10 @@ public final class Enforcements implements AutoCloseable {
     }
   }
 
-  /** Prepares a lease for processes, or takes it over from an earlier holder of the seat. */
+  /**
+   * Prepares a lease for processes, or takes it over from an earlier holder of the seat. May take
+   * seconds: call it without the table's lock.
+   */
   EnforcedLease prepare(
       EnforcementBackend backend,
       Booking booking,
@@ -154,7 +160,6 @@ public final class Enforcements implements AutoCloseable {
       throw ThreadLimit.refusal("the virtual GPU cannot be prepared: id=" + booking.id, e);
     }
     lease.gpus(booking.gpus());
-    booking.backend = backend.name();
     return booking.spatial ? new SpatialLease(lease, () -> booking.suspended) : lease;
   }
 
@@ -179,7 +184,7 @@ public final class Enforcements implements AutoCloseable {
 
   /**
    * Moves parts set aside for leases without processes, so that a request fits. Returns the moved
-   * leases.
+   * leases. May take seconds: call it without the table's lock.
    */
   List<String> makeRoom(PhysicalGpu gpu, VirtualGpuRequest request, Predicate<String> mayMove) {
     for (EnforcementBackend backend : backends()) {
@@ -242,24 +247,43 @@ public final class Enforcements implements AutoCloseable {
   }
 
   private Enforcement open(EnforcementBackend backend) {
-    Path directory = runDirectory;
+    Optional<Enforcement> before = opened(backend);
+    if (before.isPresent()) {
+      return before.get();
+    }
+    opening.lock();
+    try {
+      Path directory = runDirectory;
+      Optional<Enforcement> meanwhile = opened(backend);
+      if (meanwhile.isPresent()) {
+        return meanwhile.get();
+      } else if (directory == null) {
+        throw new IllegalStateException("the pool is closed");
+      }
+      Enforcement enforcement =
+          backend.needs().isEmpty()
+              ? backend.open(directory)
+              : backend.open(directory, open(need(backend)));
+      lock.lock();
+      try {
+        opened.put(backend.name(), enforcement);
+        atWork = List.copyOf(opened.values());
+      } finally {
+        lock.unlock();
+      }
+      return enforcement;
+    } finally {
+      opening.unlock();
+    }
+  }
+
+  private Optional<Enforcement> opened(EnforcementBackend backend) {
     lock.lock();
     try {
       if (closed) {
         throw SeatLostException.givenUp();
-      } else if (directory == null) {
-        throw new IllegalStateException("the pool is closed");
       }
-      Enforcement enforcement = opened.get(backend.name());
-      if (enforcement == null) {
-        enforcement =
-            backend.needs().isEmpty()
-                ? backend.open(directory)
-                : backend.open(directory, open(need(backend)));
-        opened.put(backend.name(), enforcement);
-        atWork = List.copyOf(opened.values());
-      }
-      return enforcement;
+      return Optional.ofNullable(opened.get(backend.name()));
     } finally {
       lock.unlock();
     }
@@ -280,6 +304,7 @@ public final class Enforcements implements AutoCloseable {
   @Override
   public void close() {
     List<Enforcement> closing;
+    opening.lock(); // what is being opened is closed too
     lock.lock();
     try {
       closed = true;
@@ -288,6 +313,7 @@ public final class Enforcements implements AutoCloseable {
       atWork = List.of();
     } finally {
       lock.unlock();
+      opening.unlock();
     }
     Collections.reverse(closing); // a backend before the one beneath it
     for (Enforcement enforcement : closing) {

@@ -102,6 +102,11 @@ public final class GpuSlot {
         .collect(Collectors.joining(" "));
   }
 
+  /** Whether a virtual GPU on it is being closed, whose capacity will be free. */
+  boolean isBeingFreed() {
+    return bookings.stream().anyMatch(booking -> booking.released);
+  }
+
   MemorySize freeMemory() {
     return admission.freeMemory();
   }

@@ -3,6 +3,7 @@ package dev.vgpu.core.book;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuId;
+import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.disk.LeaseDirectory;
 import dev.vgpu.core.disk.LeaseRecord;
@@ -10,12 +11,20 @@ import dev.vgpu.core.disk.Member;
 import dev.vgpu.files.OpenFiles;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.EnforcementBackend;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.locks.Lock;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/** Adds leases to the book. Guarded by the {@link LeaseTable}'s lock. */
-public final class LeaseGrants {
+/**
+ * Adds leases to the book. If a part of a GPU is set aside for a lease, the lease is in the book at
+ * once, but its request is granted only when the part is there; another thread sees to that without
+ * the table's lock. Guarded by the {@link LeaseTable}'s lock.
+ */
+public final class LeaseGrants implements WaitingLine.Desk {
   /** This many leases fit into one answer to a client that lists them. */
   public static final int MOST_LEASES = 1_000;
 
@@ -25,22 +34,33 @@ public final class LeaseGrants {
   private final int mostForClients = OpenFiles.part(MOST_LEASES); // each may have a file open
   private final NodeContext node;
   private final LeaseTable table;
-  private final Enforcements enforcements;
+  private final Lock lock;
+  private final BackendWork work;
+  private final Preparations preparations;
   private final @Nullable LeaseDirectory disk;
 
+  /** The requests whose parts are being set aside. */
+  private final Map<PendingRequest, Booking> unsettled = new LinkedHashMap<>();
+
+  /** Creates one; {@code lock} is the table's. */
   LeaseGrants(
       NodeContext node,
       LeaseTable table,
-      Enforcements enforcements,
+      Lock lock,
+      BackendWork work,
+      Preparations preparations,
       @Nullable LeaseDirectory disk) {
     this.node = node;
     this.table = table;
-    this.enforcements = enforcements;
+    this.lock = lock;
+    this.work = work;
+    this.preparations = preparations;
     this.disk = disk;
   }
 
-  /** Grants a request on GPUs where it fits. */
-  Booking grant(Asked asked, List<GpuSlot> on) {
+  @Override
+  public void grant(PendingRequest waiting, List<GpuSlot> on) {
+    Asked asked = waiting.asked;
     VirtualGpuRequest request = asked.request();
     checkRoom(asked);
     String id = node.newLeaseId(request.name(), disk);
@@ -66,10 +86,26 @@ public final class LeaseGrants {
               asked.by().member()));
     }
     Booking booking = book(id, on, asked, chosen);
-    setAside(booking);
+    if (booking.part) {
+      work.begin(booking);
+      unsettled.put(waiting, booking);
+      node.workers().execute(() -> setAside(waiting, booking));
+    } else {
+      granted(waiting, booking);
+    }
+  }
+
+  private void granted(PendingRequest waiting, Booking booking) {
     table.meter().opened(booking);
-    node.listeners().publish(at -> new GpuEvent.Acquired(at, id, gpus.get(0), request));
-    return booking;
+    GpuId first = booking.gpus().get(0);
+    node.listeners().publish(at -> new GpuEvent.Acquired(at, booking.id, first, booking.request()));
+    waiting.grant(booking);
+  }
+
+  @Override
+  public void refuse(PendingRequest waiting, String refusal, List<Booking> holders) {
+    table.publishRefused(waiting.asked.request(), refusal);
+    waiting.fail(new GpuCapacityException(refusal, Booking.snapshots(holders)));
   }
 
   /**
@@ -89,28 +125,66 @@ public final class LeaseGrants {
     }
   }
 
-  /** If the backend sets a part of the GPU aside, it does so now, or nothing is granted. */
-  private void setAside(Booking booking) {
-    boolean now =
-        Optional.ofNullable(booking.chosen)
-            .flatMap(enforcements::named)
-            .filter(EnforcementBackend::preparesWhenGranted)
-            .isPresent();
-    boolean done = false;
+  /**
+   * Has a part of the GPU set aside for a booking, then grants its request. If that fails, or if
+   * nobody waits for it any more, the part is given back. Work on the booking has begun. Called
+   * without the lock.
+   */
+  private void setAside(PendingRequest waiting, Booking booking) {
+    RuntimeException failure = null;
     try {
-      EnforcedLease ignored = now ? table.enforce(booking) : null;
-      done = true;
-    } finally {
-      if (!done) {
-        booking.released = true;
-        booking.gate.end();
-        if (disk != null) {
-          disk.remove(booking.id);
+      EnforcedLease ignored = preparations.prepare(booking);
+    } catch (RuntimeException e) {
+      failure = e;
+    } catch (Error e) {
+      failure = new VgpuException("a virtual GPU could not be prepared: id=" + booking.id, e);
+    }
+    boolean awaited;
+    lock.lock();
+    try {
+      awaited = unsettled.remove(waiting) != null;
+      if (awaited && failure == null) {
+        try {
+          granted(waiting, booking);
+        } finally {
+          table.ends().workDone(booking); // before its owner can close it
         }
-        booking.slots.forEach(slot -> slot.remove(booking));
-        booking.calls.released();
+        return;
+      }
+      table.ends().shut(booking);
+    } finally {
+      lock.unlock();
+    }
+    try {
+      table.ends().bookOut(booking);
+      booking.calls.released();
+    } finally {
+      if (awaited && failure != null) {
+        fail(waiting, failure);
       }
     }
+  }
+
+  private void fail(PendingRequest waiting, RuntimeException because) {
+    lock.lock();
+    try {
+      waiting.fail(because);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Lets a request go whose part is being set aside; returns whether that was so. */
+  boolean giveUp(PendingRequest waiting) {
+    return unsettled.remove(waiting) != null;
+  }
+
+  /** Fails some of the requests whose parts are being set aside. Returns their bookings. */
+  List<Booking> failAll(Predicate<PendingRequest> which, RuntimeException because) {
+    List<PendingRequest> failing = unsettled.keySet().stream().filter(which).toList();
+    List<Booking> bookings = failing.stream().map(unsettled::remove).toList();
+    failing.forEach(waiting -> waiting.fail(because));
+    return bookings;
   }
 
   /** Books a request on its GPUs. */
@@ -124,6 +198,7 @@ public final class LeaseGrants {
             asked.by().calls(id, on, asked.request()),
             chosen.orElse(null),
             table.choices().isSpatial(chosen));
+    booking.part = table.choices().setsPartAside(chosen);
     on.forEach(slot -> slot.add(booking));
     return booking;
   }

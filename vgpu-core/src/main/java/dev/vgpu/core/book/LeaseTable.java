@@ -1,7 +1,5 @@
 package dev.vgpu.core.book;
 
-import static java.util.Objects.requireNonNull;
-
 import dev.vgpu.BackendChoice;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
@@ -17,32 +15,30 @@ import dev.vgpu.core.disk.Member;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.spi.EnforcedLease;
-import dev.vgpu.spi.EnforcementBackend;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * The book of the deciding process: which leases hold what of a node's GPUs, and which requests
- * wait. Its lock is taken before a GPU's seat, never after. Safe for use by several threads.
+ * wait. Its lock is taken before a GPU's seat, never after. No backend prepares, moves or closes a
+ * virtual GPU while it is held: see {@link BackendWork}. Safe for use by several threads.
  */
 public final class LeaseTable {
-  private static final Logger log = LoggerFactory.getLogger(LeaseTable.class);
-
   private final NodeContext node;
   private final List<GpuSlot> slots;
-  private final Enforcements enforcements;
   private final @Nullable LeaseDirectory disk;
   private final ReentrantLock lock = new ReentrantLock();
+  private final BackendWork work = new BackendWork(lock);
   private final BackendChoices choices;
+  private final Preparations preparations;
   private final LeaseGrants grants;
   private final Placement placement;
   private final WaitingLine line;
@@ -64,13 +60,17 @@ public final class LeaseTable {
     this.meter = new SeatMeter(node, this::bookings, this::states, usage);
     this.node = node;
     this.slots = slots;
-    this.enforcements = enforcements;
     this.disk = disk;
-    this.choices = new BackendChoices(enforcements);
-    this.grants = new LeaseGrants(node, this, enforcements, disk);
+    this.choices = new BackendChoices(enforcements, work);
+    this.ends = new LeaseEnds(node, lock, work, meter, disk, this::serve);
+    this.preparations = new Preparations(node, lock, work, enforcements, choices, ends, disk);
+    this.grants = new LeaseGrants(node, this, lock, work, preparations, disk);
     this.placement = new Placement(slots, choices);
-    this.line = new WaitingLine(placement, grants::grant);
-    this.ends = new LeaseEnds(node, lock, meter, disk, line::serve);
+    this.line = new WaitingLine(placement, grants);
+  }
+
+  private void serve() {
+    line.serve();
   }
 
   /** {@return all GPUs, in order} */
@@ -151,28 +151,32 @@ public final class LeaseTable {
 
   // ---- acquiring
 
-  /** Grants a request now, or refuses it. */
+  /** Grants a request, or refuses it. Waits only for the work of a backend that may concern it. */
   public Booking acquire(Asked asked) {
-    VirtualGpuRequest request = asked.request();
-    String refusal;
-    List<Booking> holders;
+    Thread thread = Thread.currentThread();
+    PendingRequest request = new PendingRequest(asked, settled -> LockSupport.unpark(thread));
+    decide(request);
+    boolean interrupted = false;
+    while (!request.isSettled()) {
+      LockSupport.park(this);
+      interrupted |= Thread.interrupted();
+    }
+    if (interrupted) {
+      thread.interrupt();
+    }
+    return request.booking();
+  }
+
+  /** Grants a request or refuses it; at once, unless the work of a backend may concern it. */
+  public void decide(PendingRequest request) {
     lock.lock();
     try {
-      checkPossible(asked);
-      Optional<String> heldBack = held.because(request);
-      Booking booking = heldBack.isEmpty() ? line.serveAtOnce(asked) : null;
-      if (booking != null) {
-        return booking;
-      }
-      boolean first = line.isFirst(request);
-      String more = first ? "" : "; " + line.size() + " requests wait in front";
-      refusal = heldBack.orElseGet(() -> placement.refusal(request, more));
-      holders = GpuSlot.holders(placement.allowed(request));
+      checkPossible(request.asked);
+      held.because(request.asked.request())
+          .ifPresentOrElse(heldBack -> line.refuse(request, heldBack), () -> line.decide(request));
     } finally {
       lock.unlock();
     }
-    publishRefused(request, refusal);
-    throw new GpuCapacityException(refusal, Booking.snapshots(holders));
   }
 
   /** Publishes that a request was refused. */
@@ -204,6 +208,10 @@ public final class LeaseTable {
       if (held.giveUp(waiting)) {
         return held.because(waiting.asked.request());
       }
+      if (grants.giveUp(waiting)) {
+        return Optional.of(
+            "a part of a GPU was not set aside in time: asked " + waiting.asked.request());
+      }
       if (!line.remove(waiting)) {
         return Optional.empty();
       }
@@ -215,17 +223,22 @@ public final class LeaseTable {
 
   /** Fails all waiting requests of an owner that closes. */
   public void failPending(Object owner) {
-    failPending(
-        waiting -> waiting.asked.by().owner() == owner,
-        new IllegalStateException("the pool was closed"));
+    List<Booking> ignored =
+        failPending(
+            waiting -> waiting.asked.by().owner() == owner,
+            new IllegalStateException("the pool was closed"));
   }
 
-  private void failPending(Predicate<PendingRequest> which, RuntimeException because) {
-    change(
-        () -> {
-          held.failAll(which, because);
-          line.failAll(which, because);
-        });
+  private List<Booking> failPending(Predicate<PendingRequest> which, RuntimeException because) {
+    lock.lock();
+    try {
+      held.failAll(which, because);
+      List<Booking> unsettled = grants.failAll(which, because);
+      line.failAll(which, because);
+      return unsettled;
+    } finally {
+      lock.unlock();
+    }
   }
 
   /**
@@ -235,7 +248,8 @@ public final class LeaseTable {
   public void giveUp() {
     givenUp = true;
     ends.giveUp();
-    failPending(waiting -> true, SeatLostException.givenUp());
+    failPending(waiting -> true, SeatLostException.givenUp())
+        .forEach(booking -> booking.calls.released()); // nobody was told of them
   }
 
   /** Throws if this process no longer decides. */
@@ -308,6 +322,11 @@ public final class LeaseTable {
     }
   }
 
+  /** {@return where backends are at work} */
+  BackendWork work() {
+    return work;
+  }
+
   // ---- changing and giving back
 
   /** Replaces the terms of a virtual GPU, or throws and changes nothing. */
@@ -315,6 +334,7 @@ public final class LeaseTable {
     VirtualGpuRequest before;
     lock.lock();
     try {
+      work.awaitTurn(booking);
       before = booking.request();
       ResizeRules.checkSameElsewhere(before, asked, booking.id, booking.gpus());
       if (booking.calls.isClosed() || booking.released) {
@@ -335,26 +355,12 @@ public final class LeaseTable {
       }
       booking.request(asked);
       booking.slots.forEach(GpuSlot::divide);
-      rewrite(booking);
+      booking.rewrite(disk);
       line.serve();
     } finally {
       lock.unlock();
     }
     node.listeners().publish(at -> new GpuEvent.Resized(at, booking.id, before, asked));
-  }
-
-  /**
-   * Updates the record on disk if possible; otherwise the next holder of the seat sees the old
-   * terms.
-   */
-  private void rewrite(Booking booking) {
-    if (disk != null) {
-      try {
-        disk.write(booking.record());
-      } catch (VgpuException e) {
-        log.warn("{}", e.getMessage());
-      }
-    }
   }
 
   /**
@@ -367,31 +373,9 @@ public final class LeaseTable {
 
   // ---- programs
 
-  /** Prepares a virtual GPU for programs, once. */
+  /** Prepares a virtual GPU for programs, once. Takes as long as its backend. */
   public EnforcedLease enforce(Booking booking) {
-    lock.lock();
-    try {
-      EnforcedLease before = booking.enforced();
-      if (before != null) {
-        return before;
-      }
-      if (booking.released) {
-        throw new IllegalStateException("the virtual GPU is closed: id=" + booking.id);
-      }
-      enforcements.checkUsable();
-      Path directory =
-          requireNonNull(disk, "where backends work, leases are on disk").of(booking.id);
-      EnforcedLease.Listener listener = new LeaseWatch(node, ends, booking);
-      EnforcementBackend backend = choices.forPrograms(booking);
-      EnforcedLease lease = enforcements.prepare(backend, booking, directory, listener);
-      booking.enforced(lease);
-      booking.goOnInSpace();
-      booking.slots.forEach(slot -> slot.enforced(booking));
-      rewrite(booking);
-      return lease;
-    } finally {
-      lock.unlock();
-    }
+    return preparations.enforce(booking);
   }
 
   /** Keeps a virtual GPU for as long as this program lives. */
@@ -402,7 +386,7 @@ public final class LeaseTable {
       if (!booking.released
           && booking.programs.size() < LeaseRecord.MOST_PROGRAMS
           && booking.programs.add(program)) {
-        rewrite(booking);
+        booking.rewrite(disk);
       }
     } finally {
       lock.unlock();
@@ -412,13 +396,15 @@ public final class LeaseTable {
   // ---- suspending
 
   /**
-   * Writes to disk that a virtual GPU is suspended, or about to be.
+   * Writes to disk that a virtual GPU is suspended, or about to be. Waits until no backend is at
+   * work on it.
    *
    * @throws VgpuException if it cannot be written: the next holder of the seat would not know
    */
   public void suspended(Booking booking, String by) {
     lock.lock();
     try {
+      work.awaitEnd(booking);
       Optional<String> before = booking.suspension;
       booking.suspension = Optional.of(by);
       if (disk != null && !booking.released) {
@@ -444,7 +430,7 @@ public final class LeaseTable {
     try {
       booking.suspension = Optional.empty();
       if (!booking.released) {
-        rewrite(booking);
+        booking.rewrite(disk);
       }
     } finally {
       lock.unlock();
@@ -484,7 +470,7 @@ public final class LeaseTable {
         booking.gate.beginSuspended();
       }
       meter.restored(booking);
-      rewrite(booking);
+      booking.rewrite(disk);
       return booking;
     } finally {
       lock.unlock();

@@ -58,6 +58,17 @@ final class Placement {
   }
 
   /**
+   * Whether a request that does not fit may do so when the backends have done what they are about.
+   */
+  boolean mayFitSoon(VirtualGpuRequest request) {
+    return allowed(request).stream()
+        .anyMatch(
+            slot ->
+                (slot.isBeingFreed() && choices.couldServe(slot, request))
+                    || choices.mayHavePartSoon(slot, request));
+  }
+
+  /**
    * The GPUs on which the request fits most tightly, so that large requests find room elsewhere.
    */
   private @Nullable List<GpuSlot> choose(VirtualGpuRequest request, List<GpuSlot> fitting) {

@@ -2,15 +2,21 @@ package dev.vgpu.core.book;
 
 import dev.vgpu.BackendChoice;
 import dev.vgpu.GpuCapacityException;
+import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.disk.Member;
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 
-/** Makes room for a request by moving parts of a GPU that are set aside for idle leases. */
+/**
+ * Makes room for a request by moving parts of a GPU that are set aside for idle leases. While they
+ * are moved, the table's lock is not held, and whoever wants to use one of them waits.
+ */
 public final class RoomMaking {
   private final LeaseTable table;
   private final Enforcements enforcements;
@@ -35,34 +41,73 @@ public final class RoomMaking {
         idle.add(booking.id);
       }
     }
-    List<String> moved = new ArrayList<>();
-    table.change(() -> moved.addAll(move(request, idle, member)));
+    Attempt attempt = new Attempt();
+    table.change(() -> begin(attempt, request, idle));
+    if (attempt.fits) {
+      return List.of();
+    }
+    List<String> moved = attempt.movable.isEmpty() ? List.of() : move(attempt, request);
+    if (moved.isEmpty()) {
+      throw refusal(request, idle, member);
+    }
     return moved;
   }
 
-  private List<String> move(VirtualGpuRequest request, Set<String> idle, Optional<Member> member) {
-    boolean fits =
+  /** What may be moved where. Until its end, nobody else uses the movable parts. */
+  private static final class Attempt {
+    private boolean fits;
+    private final List<PhysicalGpu> gpus = new ArrayList<>();
+    private final Map<String, Booking> movable = new LinkedHashMap<>();
+  }
+
+  private void begin(Attempt attempt, VirtualGpuRequest request, Set<String> idle) {
+    table.work().awaitParts();
+    attempt.fits =
         table.explain(request).stream()
             .anyMatch(choice -> choice.verdict() == BackendChoice.Verdict.CHOSEN);
-    if (fits) {
-      return List.of();
+    if (attempt.fits) {
+      return;
     }
     for (GpuSlot slot : table.slots()) {
       boolean isAllowed = request.gpus().isEmpty() || request.gpus().contains(slot.gpu.id());
       if (isAllowed && slot.fits(request)) {
-        List<String> moved =
-            enforcements.makeRoom(slot.gpu, request, id -> idle.contains(id) && isIdle(id));
+        attempt.gpus.add(slot.gpu);
+      }
+    }
+    for (Booking booking : table.bookings()) {
+      // Something may run under it since the look.
+      if (booking.part
+          && idle.contains(booking.id)
+          && !booking.released
+          && !booking.hasProcesses()) {
+        attempt.movable.put(booking.id, booking);
+        table.work().begin(booking);
+      }
+    }
+  }
+
+  private List<String> move(Attempt attempt, VirtualGpuRequest request) {
+    try {
+      for (PhysicalGpu gpu : attempt.gpus) {
+        List<String> moved = enforcements.makeRoom(gpu, request, attempt.movable::containsKey);
         if (!moved.isEmpty()) {
           return moved;
         }
       }
+      return List.of();
+    } finally {
+      table.change(() -> attempt.movable.values().forEach(table.work()::end));
     }
+  }
+
+  private GpuCapacityException refusal(
+      VirtualGpuRequest request, Set<String> idle, Optional<Member> member) {
     List<String> used =
         table.bookings().stream()
             .map(booking -> booking.id)
             .filter(id -> !idle.contains(id))
             .toList();
-    throw new GpuCapacityException(
+    return new GpuCapacityException(
         "no room can be made by moving idle virtual GPUs: asked "
             + request
             + (used.isEmpty()
@@ -72,10 +117,5 @@ public final class RoomMaking {
                     + ", which cannot be moved: "
                     + GpuSlot.named(used.stream(), used.size())),
         Booking.snapshots(GpuSlot.holders(table.slots())));
-  }
-
-  /** Checked again with the lock held. */
-  private boolean isIdle(String id) {
-    return table.booking(id).filter(booking -> !booking.hasProcesses()).isPresent();
   }
 }

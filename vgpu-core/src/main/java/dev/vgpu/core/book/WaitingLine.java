@@ -4,9 +4,9 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.core.schedule.UrgencyQueue;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Predicate;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The waiting requests, in order of class, then arrival, and the choice of the one to serve now. A
@@ -14,52 +14,76 @@ import org.jspecify.annotations.Nullable;
  * Placement#placeBeside}. Guarded by the {@link LeaseTable}'s lock.
  */
 final class WaitingLine {
-  /** Books a request on GPUs that have room. */
+  /** Settles requests. */
   interface Desk {
     /**
-     * Books the request.
+     * Books a request on GPUs that have room, and grants it now or soon.
      *
      * @throws VgpuException if the lease cannot be written
      */
-    Booking grant(Asked asked, List<GpuSlot> on);
+    void grant(PendingRequest waiting, List<GpuSlot> on);
+
+    /** Refuses a request, and names who holds what it would need. */
+    void refuse(PendingRequest waiting, String refusal, List<Booking> holders);
   }
 
   private final Placement placement;
   private final Desk desk;
   private final UrgencyQueue<PendingRequest> line = new UrgencyQueue<>();
 
+  /** Requests that do not wait in line, and may fit when a backend has done its work. */
+  private final List<PendingRequest> undecided = new ArrayList<>();
+
   WaitingLine(Placement placement, Desk desk) {
     this.placement = placement;
     this.desk = desk;
   }
 
-  int size() {
-    return line.size();
-  }
-
   /** Whether an arrival would be served before all waiting requests. */
-  boolean isFirst(VirtualGpuRequest coming) {
+  private boolean isFirst(VirtualGpuRequest coming) {
     return line.isFirstInLine(coming.preemptionClass());
   }
 
   /**
-   * Serves a request that does not wait, if it may pass the waiting ones; null if it fits nowhere.
+   * Serves or refuses a request that does not wait in line. Where a backend is at work, this is
+   * decided when it is done: only then is it known what is left.
    */
-  @Nullable Booking serveAtOnce(Asked asked) {
-    VirtualGpuRequest request = asked.request();
+  void decide(PendingRequest asked) {
+    VirtualGpuRequest request = asked.asked.request();
+    if (serveAtOnce(asked)) {
+      return;
+    }
+    if (placement.mayFitSoon(request)) {
+      undecided.add(asked);
+    } else {
+      String more = isFirst(request) ? "" : "; " + line.size() + " requests wait in front";
+      refuse(asked, placement.refusal(request, more));
+    }
+  }
+
+  void refuse(PendingRequest asked, String refusal) {
+    desk.refuse(asked, refusal, GpuSlot.holders(placement.allowed(asked.asked.request())));
+  }
+
+  /**
+   * Serves a request that does not wait, if it may pass the waiting ones; returns whether it fits
+   * anywhere.
+   */
+  private boolean serveAtOnce(PendingRequest asked) {
+    VirtualGpuRequest request = asked.asked.request();
     PendingRequest first = line.peek();
     List<GpuSlot> on =
         first == null || isFirst(request)
             ? placement.place(request)
             : placement.placeBeside(request, first.asked.request());
     if (on == null) {
-      return null;
+      return false;
     }
-    Booking booking = desk.grant(asked, on);
+    grant(asked, on);
     if (isFirst(request)) {
       line.servedWithoutWaiting(request.preemptionClass());
     }
-    return booking;
+    return true;
   }
 
   void add(PendingRequest waiting) {
@@ -93,11 +117,23 @@ final class WaitingLine {
         waiting.fail(because);
       }
     }
+    for (PendingRequest waiting : List.copyOf(undecided)) {
+      if (which.test(waiting) && undecided.remove(waiting)) {
+        waiting.fail(because);
+      }
+    }
     serve();
   }
 
   /** Grants waiting requests, as far as they fit. */
   void serve() {
+    serveLine();
+    List<PendingRequest> again = List.copyOf(undecided);
+    undecided.clear();
+    again.forEach(this::decide);
+  }
+
+  private void serveLine() {
     for (PendingRequest first = line.peek(); first != null; first = line.peek()) {
       List<GpuSlot> on = placement.place(first.asked.request());
       if (on == null) {
@@ -122,7 +158,7 @@ final class WaitingLine {
 
   private void grant(PendingRequest waiting, List<GpuSlot> on) {
     try {
-      waiting.grant(desk.grant(waiting.asked, on));
+      desk.grant(waiting, on);
     } catch (VgpuException | SeatLostException e) { // the lease could not be written
       waiting.fail(e);
     }

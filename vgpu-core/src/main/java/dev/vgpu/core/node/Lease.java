@@ -239,6 +239,7 @@ public final class Lease implements GateOwner, BookedCalls {
 
   @Override
   public void released() {
+    pool.remove(this); // if it was never granted, nobody closes it
     node.remove(this);
   }
 

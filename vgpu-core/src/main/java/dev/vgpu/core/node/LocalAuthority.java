@@ -252,6 +252,7 @@ public final class LocalAuthority implements Authority {
   public ProgramTerms terms(Booking booking, Optional<Path> program) {
     books().checkNotHeldBack(booking);
     EnforcedLease enforced = table.enforce(booking);
+    books().checkNotHeldBack(booking); // that may have taken a while
     program.ifPresent(enforced::check);
     Map<String, String> variables = new LinkedHashMap<>();
     variables.putAll(discovery.environment(booking.gpus()));

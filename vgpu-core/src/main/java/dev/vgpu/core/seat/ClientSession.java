@@ -46,7 +46,6 @@ import org.slf4j.LoggerFactory;
 final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Orders {
   private static final Logger log = LoggerFactory.getLogger(ClientSession.class);
   private static final int MOST_PENDING = 1_000;
-
   private static final int MOST_EVENT_BYTES = 2 << 10;
   private static final int MOST_EVENTS_A_SECOND = 100;
   private static final long SECOND_NS = 1_000_000_000;
@@ -214,7 +213,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
       case EventValues.TYPE -> publish(message);
       case Protocol.CLOSE, Protocol.STARTED, Protocol.CLAIMED, Protocol.CANCEL ->
           lines.inOrder(from, message, () -> work(message));
-      case Protocol.ENQUEUE ->
+      case Protocol.ACQUIRE, Protocol.ENQUEUE ->
           lines.inOrder(
               from,
               message,
@@ -396,10 +395,6 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     return server.authority();
   }
 
-  Operation.Granted acquire(VirtualGpuRequest request) {
-    return granted(table().acquire(asked(request)));
-  }
-
   private Asked asked(VirtualGpuRequest request) {
     checkHasRoom();
     return new Asked(user.demanding(request), this);
@@ -411,10 +406,6 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     if (leases.size() >= most) {
       throw new IllegalStateException("too many virtual GPUs in one process: limit=" + most);
     }
-  }
-
-  private static Operation.Granted granted(Booking booking) {
-    return new Operation.Granted(booking.id, booking.gpus());
   }
 
   private void enqueue(Link from, Message message) {
@@ -433,7 +424,11 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     pending.put(number, new Waiting(waiting, from, bytes));
     from.hold(bytes);
     try {
-      server.table().enqueue(waiting);
+      if (message.type().equals(Protocol.ACQUIRE)) {
+        table().decide(waiting);
+      } else {
+        table().enqueue(waiting);
+      }
     } catch (RuntimeException | Error e) {
       pending.remove(number);
       from.hold(-bytes);
@@ -445,7 +440,8 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     pending.remove(number);
     Message reply = new Message(Protocol.REPLY).with(NUMBER, number);
     try {
-      Operation.GRANTED.put().accept(reply, granted(settled.booking()));
+      Booking booking = settled.booking();
+      Operation.GRANTED.put().accept(reply, new Operation.Granted(booking.id, booking.gpus()));
     } catch (SeatLostException e) {
       return; // the client asks the next holder
     } catch (RuntimeException e) {
@@ -477,6 +473,10 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     }
     lease.booking().gate.adopt(null);
     leases.put(lease.id, lease); // last: messages about its turns wait until then
+  }
+
+  void released(RemoteLease lease) {
+    leases.remove(lease.id, lease);
   }
 
   private void closeLease(Message message) {

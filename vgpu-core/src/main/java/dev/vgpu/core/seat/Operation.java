@@ -52,7 +52,7 @@ record Operation<Q, A>(
     IN_ORDER,
     /** Reads what may be long; runs beside operations that change something. */
     READ,
-    /** May take long, because backends are prepared. */
+    /** May take long, because a backend prepares, or because it waits for one that does. */
     PREPARE,
     /** May take long, because programs are moved or suspended. */
     CHANGE
@@ -103,14 +103,10 @@ record Operation<Q, A>(
               message.with(Protocol.LEASE, granted.lease).with("", RequestValues.of(granted.gpus)),
           message -> new Granted(message.text(Protocol.LEASE), RequestValues.gpus(message::find)));
 
-  static final Operation<VirtualGpuRequest, Granted> ACQUIRE =
-      new Operation<>(
-          "acquire", Line.IN_ORDER, REQUEST, GRANTED, (client, request) -> client.acquire(request));
-
   static final Operation<Resize, Nothing> RESIZE =
       new Operation<>(
           "resize",
-          Line.IN_ORDER,
+          Line.PREPARE,
           new Codec<>(
               (message, resize) -> {
                 LEASE.put.accept(message, resize.lease);
@@ -280,7 +276,6 @@ record Operation<Q, A>(
   /** All operations, by name. */
   static final Map<String, Operation<?, ?>> ALL =
       Stream.of(
-              ACQUIRE,
               RESIZE,
               LEASES,
               STATES,

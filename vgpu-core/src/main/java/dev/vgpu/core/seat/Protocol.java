@@ -33,6 +33,7 @@ final class Protocol {
   static final String HELLO = "hello";
   static final String CLAIM = "claim";
   static final String CLAIMED = "claimed";
+  static final String ACQUIRE = "acquire";
   static final String ENQUEUE = "enqueue";
   static final String CANCEL = "cancel";
 

@@ -136,5 +136,10 @@ final class RemoteLease implements BookedCalls {
   }
 
   @Override
-  public void released() {}
+  public void released() {
+    ClientSession of = session;
+    if (of != null) {
+      of.released(this); // if it was never granted, its process does not close it
+    }
+  }
 }

@@ -136,7 +136,9 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
 
   @Override
   public Lease acquire(LocalClaim claim) {
-    return granted(claim, ask(Operation.ACQUIRE, claim.request()));
+    Message request = new Message(Protocol.ACQUIRE);
+    Message reply = calls.ask(request.with(REQUEST, RequestValues.of(claim.request())), ANSWER_NS);
+    return granted(claim, Operation.GRANTED.get().apply(reply));
   }
 
   @Override

@@ -86,7 +86,7 @@ class BackfillProperties {
       node.manage(List.copyOf(gpus), settings);
       Enforcements none = Enforcements.none("this is a test");
       table = new LeaseTable(node, node.newSlots(), none, null, null);
-      placement = new Placement(table.slots(), new BackendChoices(none));
+      placement = new Placement(table.slots(), new BackendChoices(none, table.work()));
     }
 
     VirtualGpuRequest request(Terms terms) {

@@ -49,6 +49,9 @@ public final class FakeBackend implements EnforcementBackend {
 
   volatile List<String> launcher = List.of();
 
+  /** Runs when a lease is prepared, before anything is done. */
+  volatile Runnable beforePrepare = () -> {};
+
   /** Runs when a holder of the seat closes the backend, before it is closed. */
   volatile Runnable beforeClose = () -> {};
 
@@ -95,6 +98,7 @@ public final class FakeBackend implements EnforcementBackend {
           PhysicalGpu gpu,
           VirtualGpuRequest request,
           EnforcedLease.Listener listener) {
+        beforePrepare.run();
         if (Files.exists(directory.resolve("damaged"))) {
           throw new VgpuException("the report file is damaged");
         }

@@ -16,6 +16,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Function;
+import java.util.function.Predicate;
 
 /** A spatial backend on top of the fake one, configured by the test. */
 final class StagedBackend implements EnforcementBackend {
@@ -35,6 +38,20 @@ final class StagedBackend implements EnforcementBackend {
   volatile Optional<String> lack = Optional.empty();
   volatile Optional<String> unable = Optional.empty();
   volatile boolean failing;
+
+  /** Runs when a lease is prepared, before anything is done. */
+  volatile Runnable beforePrepare = () -> {};
+
+  /** Runs when a lease is closed, before anything is done. */
+  volatile Runnable beforeClose = () -> {};
+
+  /** Moves leases, given which may be moved. */
+  volatile Function<Predicate<String>, List<String>> moves = mayMove -> List.of();
+
+  /** How many leases are being prepared or closed now, and the most that were so at once. */
+  private final AtomicInteger working = new AtomicInteger();
+
+  final AtomicInteger mostWorking = new AtomicInteger();
 
   @Override
   public String name() {
@@ -96,6 +113,7 @@ final class StagedBackend implements EnforcementBackend {
           PhysicalGpu gpu,
           VirtualGpuRequest request,
           EnforcedLease.Listener listener) {
+        during(beforePrepare);
         if (failing) {
           throw new VgpuException("the device said no");
         }
@@ -107,7 +125,19 @@ final class StagedBackend implements EnforcementBackend {
             variables.put("PART", "7");
             return variables;
           }
+
+          @Override
+          public void close() {
+            during(beforeClose);
+            super.close();
+          }
         };
+      }
+
+      @Override
+      public List<String> makeRoom(
+          PhysicalGpu gpu, VirtualGpuRequest request, Predicate<String> mayMove) {
+        return moves.apply(mayMove);
       }
 
       @Override
@@ -118,6 +148,15 @@ final class StagedBackend implements EnforcementBackend {
       @Override
       public void close() {}
     };
+  }
+
+  private void during(Runnable what) {
+    mostWorking.accumulateAndGet(working.incrementAndGet(), Math::max);
+    try {
+      what.run();
+    } finally {
+      working.decrementAndGet();
+    }
   }
 
   @Override

@@ -7,6 +7,7 @@ import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.ForwardingLease;
 import java.io.IOException;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -53,6 +54,8 @@ public final class GreenEnforcement implements Enforcement {
       if (!Files.exists(lock)) {
         Files.createFile(lock);
       }
+    } catch (FileAlreadyExistsException e) {
+      // Another lease of this GPU was prepared at the same time.
     } catch (IOException e) {
       throw new VgpuException("a lock for green contexts cannot be made: path=" + lock, e);
     }
