@@ -40,4 +40,4 @@ if [ "$kind" = large-pages ]; then
   export LD_PRELOAD="$work/large_pages.so"
 fi
 # shellcheck disable=SC2086 # a list of words
-exec timeout 120 ${VGPU_TEST_RUNNER-} "$work/test_hook" "$hook" "$work/libcuda_stub.so" "$@"
+exec timeout 300 ${VGPU_TEST_RUNNER-} "$work/test_hook" "$hook" "$work/libcuda_stub.so" "$@"

@@ -32,4 +32,4 @@ else
 fi
 export ASAN_OPTIONS=detect_leaks=0:exitcode=99 TSAN_OPTIONS=exitcode=99:die_after_fork=0:atexit_sleep_ms=0:suppressions=$here/tsan.supp UBSAN_OPTIONS=print_stacktrace=1
 # shellcheck disable=SC2086 # a list of words
-exec timeout 120 ${VGPU_TEST_RUNNER-} "$work/test_memory" "$hook" "$EMULATOR" "$@"
+exec timeout 300 ${VGPU_TEST_RUNNER-} "$work/test_memory" "$hook" "$EMULATOR" "$@"

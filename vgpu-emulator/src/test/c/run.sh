@@ -108,7 +108,7 @@ for test in $tests; do
   # A short path, because the tests create directories and sockets below it.
   directory=$(mktemp -d /tmp/vgpu-emu-XXXXXX)
   if ! VGPU_EMULATOR_DIR=$directory VGPU_TEST_KILLS=$kills \
-    VGPU_EMULATOR="devices=2,memory=1GiB,model=Test GPU" timeout 60 $runner "$out/${test}_test"; then
+    VGPU_EMULATOR="devices=2,memory=1GiB,model=Test GPU" timeout 150 $runner "$out/${test}_test"; then
     echo "failed: ${test}_test ($kind)"
     failed=1
   fi

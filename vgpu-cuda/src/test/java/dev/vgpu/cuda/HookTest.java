@@ -10,7 +10,7 @@ import org.junit.jupiter.api.parallel.Isolated;
 @Isolated("the hook tells short pauses from long ones by the clock")
 class HookTest extends NativeTests {
   @Test
-  @Timeout(value = 240, unit = TimeUnit.SECONDS)
+  @Timeout(value = 420, unit = TimeUnit.SECONDS)
   void hookKeepsItsPromises() throws Exception {
     runTests("plain", List.of());
   }

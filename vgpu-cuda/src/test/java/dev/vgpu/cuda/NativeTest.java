@@ -19,7 +19,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Runs the C tests of the hook, which need a C compiler and no GPU. Compares the tables and layouts
  * of C and Java.
  */
-@Timeout(value = 240, unit = TimeUnit.SECONDS) // compiles, and runs under sanitizers
+@Timeout(value = 420, unit = TimeUnit.SECONDS) // compiles, and runs under sanitizers
 @Execution(ExecutionMode.CONCURRENT)
 class NativeTest extends NativeTests {
   @Test

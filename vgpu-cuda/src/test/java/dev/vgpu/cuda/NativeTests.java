@@ -50,7 +50,7 @@ abstract class NativeTests {
     builder.environment().keySet().removeIf(name -> name.equals("LD_PRELOAD"));
     builder.redirectErrorStream(true).redirectOutput(output.toFile());
     Process process = builder.start();
-    boolean ended = process.waitFor(180, TimeUnit.SECONDS);
+    boolean ended = process.waitFor(360, TimeUnit.SECONDS);
     if (!ended) {
       process.destroyForcibly();
     }

@@ -17,7 +17,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class NativeTestsTest {
   @ParameterizedTest
   @ValueSource(strings = {"plain", "large-pages", "address", "thread"})
-  @Timeout(value = 240, unit = TimeUnit.SECONDS)
+  @Timeout(value = 660, unit = TimeUnit.SECONDS)
   void nativeTestsPass(String variant) throws IOException, InterruptedException {
     Path module = Path.of("").toAbsolutePath();
     Process process =
