@@ -152,8 +152,8 @@ public final class LeaseEnds {
           disk.remove(booking.id);
         }
       } finally {
-        workDone(booking);
         lock.unlock();
+        workDone(booking);
       }
     }
   }

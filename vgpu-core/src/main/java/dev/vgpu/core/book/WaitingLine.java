@@ -2,7 +2,6 @@ package dev.vgpu.core.book;
 
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.core.schedule.UrgencyQueue;
 import java.util.ArrayList;
 import java.util.List;
@@ -159,7 +158,10 @@ final class WaitingLine {
   private void grant(PendingRequest waiting, List<GpuSlot> on) {
     try {
       desk.grant(waiting, on);
-    } catch (VgpuException | SeatLostException e) { // the lease could not be written
+    } catch (RuntimeException e) { // for example, the lease could not be written
+      if (waiting.isSettled()) {
+        throw e;
+      }
       waiting.fail(e);
     }
   }

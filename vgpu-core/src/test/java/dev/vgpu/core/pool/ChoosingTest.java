@@ -288,6 +288,16 @@ class ChoosingTest {
   }
 
   @Test
+  void whatTheBackendBeneathCouldNeverServeIsRefused() {
+    GpuPool pool = open();
+    hook.unable = Optional.of("no program could start");
+    assertThatThrownBy(() -> pool.acquire(inSpace()))
+        .isInstanceOf(VgpuException.class)
+        .isNotInstanceOf(GpuCapacityException.class)
+        .hasMessageContaining("staged no program could start");
+  }
+
+  @Test
   void whatCannotBePreparedLeavesNothingBehind() throws IOException {
     GpuPool pool = open();
     space.failing = true;

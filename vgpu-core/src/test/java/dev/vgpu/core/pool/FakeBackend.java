@@ -17,6 +17,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Semaphore;
@@ -55,6 +56,8 @@ public final class FakeBackend implements EnforcementBackend {
   /** Runs when a holder of the seat closes the backend, before it is closed. */
   volatile Runnable beforeClose = () -> {};
 
+  volatile Optional<String> unable = Optional.empty();
+
   volatile int opened;
   volatile int closed;
 
@@ -76,6 +79,11 @@ public final class FakeBackend implements EnforcementBackend {
   @Override
   public boolean serves(PhysicalGpu gpu) {
     return gpu.provider().equals("test");
+  }
+
+  @Override
+  public Optional<String> unable(PhysicalGpu gpu, VirtualGpuRequest request) {
+    return unable;
   }
 
   @Override
