@@ -181,26 +181,25 @@ account() {
     ${2:+--bound-object-name "$2"}) && kubeconfig "$1" "$token"
 }
 
-# java_role NAME OPTIONS ARGUMENTS...: vgpu-k8s under the service account of that name; OPTIONS of the JVM.
-java_role() {
-  local name=$1 options=$2
-  shift 2
-  # shellcheck disable=SC2086 # OPTIONS is a list of words
+# role NAME COMMAND...: a role under the service account of that name.
+role() {
+  local name=$1
+  shift
   start "$name" env KUBECONFIG="$WORK/$name" VGPU_RUN_DIR="$WORK/run" VGPU_EMULATOR_DIR="$WORK/gpus" \
-    VGPU_EMULATOR=devices=1,memory=8GiB XDG_CACHE_HOME="$WORK/cache" "$JDK/bin/java" -XX:+UseSerialGC $options \
-    -cp "$ROOT/vgpu-k8s-adapter/target/image/lib/*" dev.vgpu.k8s.VgpuK8sCommand "$@"
+    VGPU_EMULATOR=devices=1,memory=8GiB XDG_CACHE_HOME="$WORK/cache" JAVA_HOME="$JDK" "$@"
 }
 
-# The options are those of the Containerfile and of the Deployment.
 start_node_role() {
   ROLE[vgpu-node]=start_node_role
-  java_role vgpu-node '-Xmx96m -XX:TieredStopAtLevel=1' node --node-name dra --kubelet "$WORK/kubelet" \
+  role vgpu-node "$ROOT/vgpu-k8s-adapter/target/image/bin/vgpu-k8s" node --node-name dra --kubelet "$WORK/kubelet" \
     --cdi "$WORK/cdi" --slots 4 --metrics-port 0 ${GANG_CLAIMS:+"$GANG_CLAIMS"}
 }
 
 start_extender() {
   ROLE[vgpu-scheduler]=start_extender
-  java_role vgpu-scheduler -Xmx1g scheduler --port "$EXTENDER_PORT" --hold 20 ${GANG_CLAIMS:+"$GANG_CLAIMS"} \
+  # The options are those of the Deployment.
+  role vgpu-scheduler "$JDK/bin/java" -XX:+UseSerialGC -Xmx1g -cp "$ROOT/vgpu-k8s-adapter/target/image/lib/*" \
+    dev.vgpu.k8s.VgpuK8sCommand scheduler --port "$EXTENDER_PORT" --hold 20 ${GANG_CLAIMS:+"$GANG_CLAIMS"} \
     ${EXTENDER_TLS:+--tls-certificate "$WORK/crt" --tls-key "$WORK/key" --client-ca "$WORK/crt"}
 }
 

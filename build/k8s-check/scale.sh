@@ -1,5 +1,39 @@
 # shellcheck shell=bash
-# Sourced by build/k8s-check.sh: the scenarios of many nodes, which print figures.
+# Sourced by build/k8s-check.sh: the scenarios that print figures: of many nodes, and of the node role.
+
+REST_S=30
+
+# resident PID: its memory in KiB, and that of the processes that it started.
+resident() {
+  local child kib
+  kib=$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$1/status") && [ -n "$kib" ] || return 1
+  for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+    kib=$((kib + $(resident "$child" || echo 0)))
+  done
+  echo "$kib"
+}
+
+# ticks PID: its processor time, and that of the processes that it started.
+ticks() {
+  local child sum
+  sum=$(sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }') && [ -n "$sum" ] || return 1
+  for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+    sum=$((sum + $(ticks "$child" || echo 0)))
+  done
+  echo "$sum"
+}
+
+# What the node role costs at rest. The time is not judged: other programs make the same work dearer.
+scenario_node_cost() {
+  local pid=${PID[vgpu-node]} before after kib
+  before=$(ticks "$pid") || fail "the node role does not run: $(last_line vgpu-node)" || return 1
+  sleep $REST_S
+  after=$(ticks "$pid") && kib=$(resident "$pid") || fail "the node role has ended: $(last_line vgpu-node)" || return 1
+  NOTE=$(awk -v ticks=$((after - before)) -v each="$(getconf CLK_TCK)" -v s=$REST_S -v kib="$kib" 'BEGIN {
+    printf "%.0f MiB resident (goal: 150), %.2f %% of a processor in %d s at rest (goal: 0.5)",
+      kib / 1024, 100 * ticks / each / s, s }')
+  [ "$kib" -le $((150 * 1024)) ] || fail "more than 150 MiB resident"
+}
 
 # writes RESOURCE: how often vgpu's scheduler has written such objects.
 writes() {

@@ -1,12 +1,13 @@
 # shellcheck shell=bash
 # Sourced by build/k8s-check.sh: what is checked. A scenario is a function; it fails with a REASON.
-# Those of claims are in claims.sh, those of many nodes in scale.sh, those of a node with a kubelet in kubelet.sh.
+# Those of claims are in claims.sh, those with figures in scale.sh, those of a node with a kubelet in kubelet.sh.
 # Nodes: "dra" has the node role and one emulated GPU of 8 GiB. "rack-a" and "rack-b" have two GPUs each by annotation.
 
 SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class gpu-lost node-annotation'
-SCENARIOS="$SCENARIOS accounts node-policy slots slots-refused slots-several annotations gang gang-queue pod-group"
-SCENARIOS="$SCENARIOS gang-claims eviction eviction-refused eviction-gang names extender-killed extender-tls"
-SCENARIOS="$SCENARIOS api-server-away show many thousand kubelet-daemon-set kubelet-claims kubelet-shares kubelet-prepare"
+SCENARIOS="$SCENARIOS accounts node-policy slots slots-refused slots-several annotations beside gang gang-queue"
+SCENARIOS="$SCENARIOS pod-group gang-claims eviction eviction-refused eviction-gang names extender-killed extender-tls"
+SCENARIOS="$SCENARIOS api-server-away show node-cost many thousand"
+SCENARIOS="$SCENARIOS kubelet-daemon-set kubelet-claims kubelet-shares kubelet-prepare"
 SCENARIOS="$SCENARIOS kubelet-several kubelet-killed kubelet-restarted kubelet-health kubelet-slots kubelet-scheduler"
 SCENARIOS="$SCENARIOS kubelet-gang"
 
@@ -282,6 +283,14 @@ scenario_annotations() {
   ! k annotate --overwrite pod held vgpu.dev/reservation='{}' >"$WORK/last" 2>&1 ||
     fail "a reservation can be written anew" || return 1
   k label pod held any=thing >"$WORK/last" 2>&1 || fail "a bound pod cannot be labelled: $(cat "$WORK/last")"
+}
+
+# A pod waits for the one whose node it must share, and is bound after it.
+scenario_beside() {
+  slot web 50 4Gi 'vgpu.dev/same-node-as: db' | make && says web 'default/db, which neither runs nor waits' || return 1
+  slot db 100 4Gi | make && bound 60 db web || return 1
+  [ "$(field pod web '{.spec.nodeName}')" = "$(field pod db '{.spec.nodeName}')" ] ||
+    fail "not on one node: $(waiting_text)"
 }
 
 # No member of a gang is bound before all can be.

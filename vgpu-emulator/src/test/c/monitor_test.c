@@ -25,6 +25,7 @@ nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *version, unsig
 nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int size, unsigned long *set);
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values);
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t other, int what, int *status);
+nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *info);
 nvmlReturn_t nvmlDeviceGetSupportedClocksEventReasons(nvmlDevice_t device,
                                                       unsigned long long *reasons);
 nvmlReturn_t nvmlDeviceGetSupportedClocksThrottleReasons(nvmlDevice_t device,
@@ -116,6 +117,16 @@ static void pairsTellWhatConnectsThem(void) {
     CHECK_EQUAL(nvmlDeviceGetP2PStatus(device, NULL, 0, &status), NVML_ERROR_INVALID_ARGUMENT);
 }
 
+static void aGpuIsInAFabricIfASettingSaysSo(void) {
+    nvmlGpuFabricInfo_t info;
+    CHECK_EQUAL(nvmlDeviceGetGpuFabricInfo(device, &info), NVML_ERROR_NOT_SUPPORTED);
+    CHECK_EQUAL(nvmlDeviceGetGpuFabricInfo(device, NULL), NVML_ERROR_INVALID_ARGUMENT);
+    write_settings("clique.0=7\n");
+    CHECK_OK(nvmlDeviceGetGpuFabricInfo(device, &info));
+    CHECK(info.cliqueId == 7 && info.state == NVML_GPU_FABRIC_STATE_COMPLETED && info.status == 0);
+    CHECK(info.clusterUuid[0] != 0);
+}
+
 static void reasonsAreAmongTheSupportedOnes(void) {
     unsigned long long now = 0;
     unsigned long long supported = 0;
@@ -179,5 +190,6 @@ int main(void) {
     oldPlacesOnTheBusAreShorter();
     versionsAreThoseOfTheSettings();
     pairsTellWhatConnectsThem();
+    aGpuIsInAFabricIfASettingSaysSo();
     return check_failures != 0;
 }

@@ -87,6 +87,16 @@ typedef struct {
     unsigned int memory;
 } nvmlUtilization_t;
 
+#define NVML_GPU_FABRIC_UUID_LEN 16
+#define NVML_GPU_FABRIC_STATE_COMPLETED 3
+
+typedef struct {
+    unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
+    nvmlReturn_t status;
+    unsigned int cliqueId;
+    unsigned char state;
+} nvmlGpuFabricInfo_t;
+
 typedef struct {
     unsigned long long bar1Total;
     unsigned long long bar1Free;

@@ -287,6 +287,20 @@ EMU_API nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsign
     return check_link(gpu, link);
 }
 
+/* A clique of GPUs that NVLink connects, perhaps those of several machines. All cliques are of one cluster. */
+EMU_API nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *info) {
+    EMU_NVML_GPU(device, info != NULL);
+    uint64_t clique = emu_nvml_number("clique", (int)gpu->index, UINT64_MAX);
+    if (clique == UINT64_MAX) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
+    memset(info, 0, sizeof *info);
+    memset(info->clusterUuid, 0x5e, sizeof info->clusterUuid);
+    info->cliqueId = (unsigned int)clique;
+    info->state = NVML_GPU_FABRIC_STATE_COMPLETED;
+    return NVML_SUCCESS;
+}
+
 /* ---- virtual machines ---- */
 
 EMU_API nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t device, unsigned int *mode) {

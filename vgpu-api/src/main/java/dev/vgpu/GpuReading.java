@@ -108,8 +108,9 @@ public interface GpuReading {
   /**
    * {@return further readings by name, for example {@code driver_version}, {@code cuda_version},
    * {@code architecture}, {@code compute_capability}, {@code pci}, {@code numa_node}, {@code
-   * memory} (only for a GPU without memory of its own: {@code the host's}), {@code mig_mode},
-   * {@code compute_mode}; in this order}
+   * memory} (only for a GPU without memory of its own: {@code the host's}), {@code clique} (in an
+   * NVLink fabric of several machines: the cluster's UUID, a dot, and the clique's number), {@code
+   * compute_mode}, {@code mig_mode}; in this order}
    */
   default Map<String, String> properties() {
     return Map.of();

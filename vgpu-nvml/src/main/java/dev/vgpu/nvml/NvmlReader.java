@@ -9,6 +9,7 @@ import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.nvml.binding.NvmlState;
 import dev.vgpu.nvml.binding.NvmlTypes;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -17,6 +18,7 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
+import java.util.UUID;
 
 /**
  * Reads the state of a session's GPUs. Buffers are allocated once, and constant properties are read
@@ -29,6 +31,7 @@ final class NvmlReader {
   private static final int MOST_MILLIWATTS = 100_000_000;
   private static final int MOST_MHZ = 100_000;
   private static final double MILLI = 1_000;
+  private static final UUID NO_CLUSTER = new UUID(0, 0);
 
   /** An NVML function that writes one number and returns its code. */
   private interface Call {
@@ -42,6 +45,7 @@ final class NvmlReader {
   private final ByteBuffer second = NativeCalls.memory(Long.BYTES);
   private final ByteBuffer memory = NativeCalls.memory(Nvml.MEMORY_V2_BYTES);
   private final ByteBuffer rates = NativeCalls.memory(NvmlTypes.UTILIZATION_BYTES);
+  private final ByteBuffer fabric = NativeCalls.memory(NvmlTypes.FABRIC_BYTES);
   private final NvmlFacts facts;
   private final NvmlProcesses processes;
   private final Map<Long, NvmlFacts.Facts> known = new HashMap<>();
@@ -180,7 +184,7 @@ final class NvmlReader {
     return pending.getInt(0) == 1 ? "a row of the memory is retired at the next reset" : "";
   }
 
-  // ---- modes that an administrator may switch
+  // ---- modes that an administrator may switch, and what is known only after a while
 
   private Map<String, String> modes(long device) {
     Map<String, String> modes = new HashMap<>();
@@ -196,7 +200,24 @@ final class NvmlReader {
     if (state.nvmlDeviceGetPersistenceMode(device, first) == Nvml.NVML_SUCCESS) {
       modes.put("persistence_mode", first.getInt(0) == 1 ? "on" : "off");
     }
+    clique(device).ifPresent(clique -> modes.put("clique", clique));
     return modes;
+  }
+
+  /** {@return the clique in the NVLink fabric, once the GPU is registered there; empty if none} */
+  private Optional<String> clique(long device) {
+    if (state.nvmlDeviceGetGpuFabricInfo(device, fabric) != Nvml.NVML_SUCCESS
+        || fabric.get(NvmlTypes.FABRIC_STATE) != NvmlTypes.NVML_GPU_FABRIC_STATE_COMPLETED
+        || fabric.getInt(NvmlTypes.FABRIC_STATUS) != Nvml.NVML_SUCCESS) {
+      return Optional.empty();
+    }
+    ByteBuffer id = fabric.duplicate().order(ByteOrder.BIG_ENDIAN);
+    UUID cluster = new UUID(id.getLong(0), id.getLong(Long.BYTES));
+    // A machine whose fabric is its own has no cluster.
+    return cluster.equals(NO_CLUSTER)
+        ? Optional.empty()
+        : Optional.of(
+            cluster + "." + Integer.toUnsignedString(fabric.getInt(NvmlTypes.FABRIC_CLIQUE)));
   }
 
   private List<NvLink> links(long device, NvmlFacts.Facts of) {

@@ -61,6 +61,7 @@ class NvmlReadingTest {
         "ecc_corrected.1=7",
         "nvlink_down.1=3",
         "numa.1=1",
+        "clique.1=42",
         "compute_mode.1=3",
         "host_vgpu.1=1");
     List<GpuReading> readings = provider.readings();
@@ -80,7 +81,7 @@ class NvmlReadingTest {
         .containsEntry("pci", "00000000:01:00.0")
         .containsEntry("numa_node", "0")
         .containsEntry("compute_mode", "default")
-        .doesNotContainKey("sriov");
+        .doesNotContainKeys("sriov", "clique");
     GpuReading second = readings.get(1);
     assertThat(second.temperatureCelsius()).hasValue(71);
     assertThat(second.powerWatts()).hasValue(345.6);
@@ -89,6 +90,7 @@ class NvmlReadingTest {
     assertThat(second.eccCorrected()).hasValue(7);
     assertThat(second.properties())
         .containsEntry("numa_node", "1")
+        .containsEntry("clique", "5e5e5e5e-5e5e-5e5e-5e5e-5e5e5e5e5e5e.42")
         .containsEntry("compute_mode", "exclusive process")
         .containsEntry("sriov", "yes");
     assertThat(second.nvLinks()).hasSize(12);

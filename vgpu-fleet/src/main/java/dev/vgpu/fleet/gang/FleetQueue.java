@@ -339,22 +339,27 @@ public final class FleetQueue {
   }
 
   /**
-   * {@return the gang and all gangs that must share its nodes; empty if it cannot be tried, because
-   * a member or a request that a member depends on is missing}
+   * {@return the gang and all complete gangs that must share its nodes; empty if it cannot be
+   * tried, because a member or a request that a member depends on is missing}
    */
   private List<Gang> bundle(Gang gang, List<Gang> dependents) {
     List<Gang> bundle = new ArrayList<>(List.of(gang));
-    for (Gang other : dependents) {
-      if (!running.containsKey(other.name())
-          && !bundle.contains(other)
-          && bundle.stream().anyMatch(other::dependsOn)) {
-        bundle.add(other);
+    // A gang that depends on a later one of the list is found in another pass.
+    for (int size = 0; size < bundle.size(); ) {
+      size = bundle.size();
+      for (Gang other : dependents) {
+        if (other.isComplete()
+            && !running.containsKey(other.name())
+            && !bundle.contains(other)
+            && bundle.stream().anyMatch(other::dependsOn)) {
+          bundle.add(other);
+        }
       }
     }
     Set<String> names = new HashSet<>();
     bundle.forEach(one -> one.members().forEach(member -> names.add(member.name())));
     boolean isReady =
-        bundle.stream().allMatch(Gang::isComplete)
+        gang.isComplete()
             && bundle.stream()
                 .flatMap(one -> one.members().stream())
                 .map(Request::sameNodeAs)

@@ -221,6 +221,34 @@ class GangTest {
   }
 
   @Test
+  void aChainOfDependentsIsPlacedTogetherInWhateverOrderItCame() {
+    Fleet fleet = SmallFleets.alike(2, 3);
+    FleetQueue queue = queue(fleet);
+    addWholes(queue, "one", NEARLINE, 1, 100);
+    queue.decide(0);
+    int taken = fleet.placement("one-0").orElseThrow().node();
+    queue.add(
+        Terms.of("c", 1, NEARLINE, 10), Request.builder("C").wholeGpus(1).sameNodeAs("B").build());
+    queue.add(
+        Terms.of("b", 1, NEARLINE, 10), Request.builder("B").wholeGpus(1).sameNodeAs("A").build());
+    assertThat(queue.decide(1)).isEmpty();
+    queue.add(Terms.of("a", 1, NEARLINE, 10), whole("A", NEARLINE, 1));
+    assertThat(started(queue.decide(2))).containsExactlyInAnyOrder("a", "b", "c");
+    for (String name : List.of("A", "B", "C")) {
+      assertThat(fleet.placement(name).orElseThrow().node()).isNotEqualTo(taken);
+    }
+  }
+
+  @Test
+  void aDependentThatIsNotCompleteHoldsNobodyUp() {
+    FleetQueue queue = queue(SmallFleets.alike(1, 2));
+    queue.add(
+        Terms.of("b", 2, NEARLINE, 10), Request.builder("B").wholeGpus(1).sameNodeAs("A").build());
+    queue.add(Terms.of("a", 1, NEARLINE, 10), whole("A", NEARLINE, 1));
+    assertThat(started(queue.decide(1))).containsExactly("a");
+  }
+
+  @Test
   void ifBothDoNotFitAPlaceIsHeldForBoth() {
     Fleet fleet = SmallFleets.alike(2, 2);
     FleetQueue queue = queue(fleet);

@@ -24,6 +24,7 @@ import java.util.stream.Collectors;
  * @param preemptionClass the class
  * @param models the acceptable GPU models, or words of their names; empty for any
  * @param spread the group whose pods must be on different nodes; empty for none
+ * @param sameNodeAs the pod whose node it must share, with its namespace; empty for none
  * @param runS how long it may run at most, in seconds; infinite if not stated
  * @param gang the gang it belongs to
  * @param resources the resources by which the container can get a virtual GPU; a node must offer
@@ -41,6 +42,7 @@ public record PodRequest(
     PreemptionClass preemptionClass,
     Set<String> models,
     String spread,
+    String sameNodeAs,
     double runS,
     Optional<GangName> gang,
     Set<KubeletResource> resources) {
@@ -61,9 +63,15 @@ public record PodRequest(
    * @param hostMemory host memory
    * @param nodes the acceptable nodes; empty for any
    * @param present the models of the cluster's GPUs
+   * @param sameNode the name of the request whose node it must share; empty for none
    */
   public Request onFleet(
-      String name, int cpuMillis, MemorySize hostMemory, Set<String> nodes, Set<String> present) {
+      String name,
+      int cpuMillis,
+      MemorySize hostMemory,
+      Set<String> nodes,
+      Set<String> present,
+      String sameNode) {
     Request.Builder request =
         Request.builder(name)
             .preemptionClass(preemptionClass)
@@ -72,6 +80,7 @@ public record PodRequest(
             .host(cpuMillis, hostMemory)
             .models(named(present))
             .spread(spread)
+            .sameNodeAs(sameNode)
             .nodes(nodes);
     if (isWhole) {
       request.wholeGpus(gpus);

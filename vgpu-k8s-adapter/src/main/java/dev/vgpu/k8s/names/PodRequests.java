@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -24,11 +25,16 @@ public final class PodRequests {
   /** The annotation that names the group whose pods must be on different nodes. */
   public static final String SPREAD = Driver.NAME + "/spread";
 
+  /** The annotation that names the pod whose node this one must share. */
+  public static final String SAME_NODE = Driver.NAME + "/same-node-as";
+
   /** The annotation that names the acceptable GPU models. */
   static final String MODEL = Driver.NAME + "/model";
 
   /** NVIDIA's device plugin gives MIG instances by the names of their profiles. */
   private static final String MIG = "nvidia.com/mig-";
+
+  private static final Pattern POD_NAME = Pattern.compile("[a-z0-9][a-z0-9.-]{0,252}");
 
   private PodRequests() {}
 
@@ -110,12 +116,41 @@ public final class PodRequests {
         view.annotation(SPREAD)
             .map(group -> pod.getMetadata().getNamespace() + "/" + group)
             .orElse(""),
+        sameNode(pod, view),
         deadline == null || deadline < 1 ? Double.POSITIVE_INFINITY : deadline,
         GangName.of(view, nativeGroup(pod)),
         Stream.of(KubeletResource.values())
             .filter(one -> view.asker(one.resource()).equals(part.container()))
             .filter(one -> view.amount(one.resource()).map(one::gives).orElse(true))
             .collect(Collectors.toSet()));
+  }
+
+  /** {@return the pod whose node a pod must share, with its namespace; empty for none} */
+  private static String sameNode(Pod pod, PodView view) {
+    Optional<String> said = view.annotation(SAME_NODE);
+    if (said.isEmpty()) {
+      return "";
+    }
+    String name = said.get();
+    if (!POD_NAME.matcher(name).matches()) {
+      throw new PodRefusedException(
+          SAME_NODE + " is the name of one other pod of the namespace, as db-0: asked " + name);
+    }
+    if (name.equals(pod.getMetadata().getName())) {
+      throw new PodRefusedException(SAME_NODE + " is " + name + ", which is the pod itself");
+    }
+    if (view.annotation(SPREAD).isPresent()) {
+      throw new PodRefusedException(
+          SAME_NODE
+              + " is "
+              + name
+              + " and "
+              + SPREAD
+              + " is "
+              + view.annotation(SPREAD).get()
+              + ": the other pod decides on the node; leave out one");
+    }
+    return pod.getMetadata().getNamespace() + "/" + name;
   }
 
   private static Set<String> models(PodView view, GpuPart part) {

@@ -13,6 +13,12 @@ final class Entry {
   private final Optional<PodRequest> request;
   private Pod pod;
 
+  /**
+   * The request whose node it must share: the UID of the pod that it names, or that pod's name
+   * while no such pod is known. Empty for none.
+   */
+  String sameNodeAs;
+
   /** The name of its crew. */
   String crew = "";
 
@@ -27,6 +33,7 @@ final class Entry {
   Entry(Pod pod, Optional<PodRequest> request) {
     this.pod = pod;
     this.request = request;
+    sameNodeAs = sharesWith();
   }
 
   Pod pod() {
@@ -55,6 +62,11 @@ final class Entry {
     return request;
   }
 
+  /** {@return the full name of the pod whose node it must share; empty for none} */
+  String sharesWith() {
+    return request.map(PodRequest::sameNodeAs).orElse("");
+  }
+
   Request onFleet(FleetView view, Set<String> allowed) {
     return onFleet(view, allowed, HostDemand.of(pod));
   }
@@ -74,7 +86,10 @@ final class Entry {
 
   private Request onFleet(FleetView view, Set<String> allowed, HostDemand host) {
     return request
-        .map(one -> one.onFleet(uid(), host.cpuMillis(), host.memory(), allowed, view.models()))
+        .map(
+            one ->
+                one.onFleet(
+                    uid(), host.cpuMillis(), host.memory(), allowed, view.models(), sameNodeAs))
         .orElseGet(
             () ->
                 Request.builder(uid())

@@ -35,6 +35,7 @@ final class PodLine {
   private static final double NO_EVICTION_S = 60;
 
   private final Roll roll;
+  private final SharedNodes shared;
   private final UnsizedGangs unsized = new UnsizedGangs();
   private final List<Action> outbox = new ArrayList<>();
   private double evictAgainS;
@@ -46,6 +47,7 @@ final class PodLine {
    */
   PodLine(String policy) {
     roll = new Roll(policy);
+    shared = new SharedNodes(roll);
   }
 
   /**
@@ -116,6 +118,7 @@ final class PodLine {
     if (place != null) {
       giveBack(crew, "a member's node may not be taken: " + place.node());
     }
+    shared.resolve();
     roll.view
         .queue()
         .change(
@@ -185,6 +188,7 @@ final class PodLine {
       throw new PodRefusedException(
           "a gang has one size: gang=" + name + " size=" + crew.terms().size() + " asked=" + size);
     }
+    shared.join(entry, name);
     Terms terms =
         crew == null
             ? Terms.of(name, wanted, request.preemptionClass(), request.runS())
@@ -207,8 +211,13 @@ final class PodLine {
           + " members are here";
     }
     Optional<String> obstacle = roll.view.queue().obstacle(crew.name());
+    Optional<String> missing = shared.missing(crew);
+    if (missing.isPresent()) {
+      return name + " waits: " + missing.get();
+    }
+    String limits = shared.limits(crew);
     if (obstacle.isPresent()) {
-      return name + " waits for other nodes: it " + obstacle.get();
+      return name + " waits for other nodes: it " + obstacle.get() + limits;
     }
     List<String> waiting = roll.view.queue().waiting();
     Optional<Reservation> held = roll.view.queue().reservation();
@@ -219,7 +228,12 @@ final class PodLine {
                         ? "; a place is held for it on " + one.nodes().size() + " nodes"
                         : "; a place is held for " + label(one.gang()))
             .orElse("");
-    return name + " waits: no room now, " + waiting.indexOf(crew.name()) + " before it" + place;
+    return name
+        + " waits: no room now, "
+        + waiting.indexOf(crew.name())
+        + " before it"
+        + place
+        + limits;
   }
 
   private String label(String crewName) {
@@ -278,7 +292,7 @@ final class PodLine {
   }
 
   private void tryGo(Crew crew) {
-    if (crew.mayGo()) {
+    if (crew.mayGo() && shared.mayGo(crew)) {
       crew.isGoing = true;
       crew.go.complete("");
     }
@@ -329,6 +343,7 @@ final class PodLine {
       Crew crew = roll.crews.get(entry.crew);
       if (crew != null && crew.isPlaced) {
         entry.isBound = true;
+        shared.waitingFor(entry).forEach(this::tryGo);
         return;
       }
     }
@@ -340,6 +355,7 @@ final class PodLine {
     seen.place = Restart.place(pod, node);
     roll.entries.put(seen.uid(), seen);
     roll.adoptAlone(seen, nowS);
+    shared.waitingFor(seen).forEach(this::tryGo);
   }
 
   /** A pod has ended or was deleted: its GPUs are free. */
@@ -404,6 +420,10 @@ final class PodLine {
 
   /** The answer tells the pods in {@code unwritten} their place; it is written on binding. */
   private void decide(double nowS, Set<String> unwritten) {
+    for (List<Crew> apart = shared.apart(); !apart.isEmpty(); apart = shared.apart()) {
+      apart.forEach(crew -> giveBack(crew, "a pod whose node it must share has moved"));
+    }
+    shared.resolve();
     Map<String, List<Pod>> victims = new LinkedHashMap<>();
     roll.view.queue().allowEviction(nowS >= evictAgainS);
     for (Decision decision : roll.view.queue().decide(nowS)) {
@@ -473,6 +493,7 @@ final class PodLine {
     outbox.clear();
     unsized.clear();
     roll.begin(allNodes, pods, nowS);
+    shared.begin();
     joinServed();
     decide(nowS);
   }

@@ -70,6 +70,16 @@ class PodRequestsTest {
     assertThat(asked.runS()).isEqualTo(3600);
   }
 
+  @Test
+  void aPodOfAnySystemMayNameThePodWhoseNodeItMustShare() {
+    Map<String, String> notes = Map.of("vgpu.dev/same-node-as", "db-0");
+    PodRequest asked = of(Map.of("aliyun.com/gpu-mem", "8"), notes);
+    assertThat(asked.sameNodeAs()).isEqualTo("d/db-0");
+    assertThat(of(Map.of("aliyun.com/gpu-mem", "8"), Map.of()).sameNodeAs()).isEmpty();
+    assertThat(asked.onFleet("p", 0, MemorySize.ZERO, Set.of(), Set.of(), "uid").sameNodeAs())
+        .isEqualTo("uid");
+  }
+
   /** In the forms of the API server and kube-scheduler. */
   @Test
   void kubernetesOwnPodGroupIsAGang() {
@@ -172,7 +182,7 @@ class PodRequestsTest {
   void aWordOfAModelsNameStandsForTheModel() {
     Set<String> present =
         Set.of("NVIDIA A100-SXM4-80GB", "NVIDIA-A100-PCIE-40GB", "NVIDIA A10", "Tesla T4");
-    Request asked = read("hami").onFleet("hami", 0, MemorySize.ZERO, Set.of(), present);
+    Request asked = read("hami").onFleet("hami", 0, MemorySize.ZERO, Set.of(), present, "");
     assertThat(asked.shape().models())
         .as("V100 is not there, and A10 is another model")
         .containsExactlyInAnyOrder("NVIDIA A100-SXM4-80GB", "NVIDIA-A100-PCIE-40GB", "V100");
@@ -347,7 +357,7 @@ class PodRequestsTest {
     PodRequest asked = of(map(limits), Map.of(note, " " + model + ", V100"));
     assertThat(asked.models()).containsExactlyInAnyOrder(model, "V100");
     Set<String> present = Set.of("NVIDIA A100-SXM4-80GB", "Tesla T4");
-    assertThat(asked.onFleet("p", 0, MemorySize.ZERO, Set.of(), present).shape().models())
+    assertThat(asked.onFleet("p", 0, MemorySize.ZERO, Set.of(), present, "").shape().models())
         .containsExactlyInAnyOrder("NVIDIA A100-SXM4-80GB", "V100");
   }
 
@@ -371,6 +381,10 @@ class PodRequestsTest {
         "vgpu.dev/share=30,vgpu.dev/memory=8Gi | vgpu.dev/class=urgent | [online, nearline,"
             + " offline]",
         "vgpu.dev/share=30,vgpu.dev/memory=8Gi | vgpu.dev/gang=a | needs vgpu.dev/gang-size",
+        "vgpu.dev/memory=8Gi | vgpu.dev/same-node-as=p | which is the pod itself",
+        "vgpu.dev/memory=8Gi | vgpu.dev/same-node-as=other/db | of one other pod of the namespace",
+        "vgpu.dev/memory=8Gi | vgpu.dev/same-node-as=Db_0 | asked Db_0",
+        "vgpu.dev/memory=8Gi | vgpu.dev/same-node-as=db,vgpu.dev/spread=g | leave out one",
         "aliyun.com/gpu-mem=8Gi | | counts units of 1GiB",
         "nvidia.com/gpu=1,nvidia.com/gpumem=8Gi | | 64 to 1048576",
         "nvidia.com/gpu=1,nvidia.com/gpumem=3 | | counts units of 1MiB: asked 3",

@@ -2,6 +2,7 @@ package dev.vgpu.k8s.scheduler;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.k8s.names.PodRequests;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -17,7 +18,7 @@ import net.jqwik.api.Tag;
 
 /**
  * No gang ever runs in part, in whatever order its pods are filtered, recorded, bound and ended,
- * and however often the scheduler is killed.
+ * and however often the scheduler is killed. A pod that names another one runs beside it.
  */
 @Tag("property")
 class GangProperties {
@@ -47,6 +48,28 @@ class GangProperties {
       }
     }
     cluster.check();
+    checkBeside(cluster);
+  }
+
+  /** A pod is on the node of the one that it names, if both run; ended gangs are not whole. */
+  private void checkBeside(SmallCluster cluster) {
+    for (Pod pod : cluster.pods.values()) {
+      String name = PodRequests.of(pod).orElseThrow().sameNodeAs();
+      Pod other = cluster.pods.get("uid-" + name.substring(name.indexOf('/') + 1));
+      if (other == null || ended.contains(gang(pod)) || ended.contains(gang(other))) {
+        continue;
+      }
+      String node = pod.getSpec().getNodeName();
+      if (node != null && other.getSpec().getNodeName() != null) {
+        assertThat(node)
+            .as(pod.getMetadata().getName() + " beside " + name)
+            .isEqualTo(other.getSpec().getNodeName());
+      }
+    }
+  }
+
+  private static String gang(Pod pod) {
+    return pod.getMetadata().getAnnotations().get("vgpu.dev/gang");
   }
 
   private void step(SmallCluster cluster, Random random, int step) {
@@ -75,6 +98,12 @@ class GangProperties {
     List<String> members = new ArrayList<>();
     for (int i = 0; i < size; i++) {
       String member = name + "-" + i;
+      notes.remove("vgpu.dev/same-node-as");
+      if (random.nextInt(4) == 0) {
+        int step = Integer.parseInt(name.substring(1));
+        String other = "g" + Math.max(0, step + random.nextInt(12) - 8) + "-" + random.nextInt(2);
+        notes.put("vgpu.dev/same-node-as", other.equals(member) ? "g-none" : other);
+      }
       Pod pod = isWhole ? Pods.whole(member, 1, notes) : Pods.share(member, percent, notes);
       cluster.create(pod);
       members.add(pod.getMetadata().getUid());

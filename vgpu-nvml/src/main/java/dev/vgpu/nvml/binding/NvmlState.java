@@ -280,6 +280,16 @@ public final class NvmlState {
   }
 
   /**
+   * {@return the code of {@code nvmlDeviceGetGpuFabricInfo}}
+   *
+   * @param device the device
+   * @param gpuFabricInfo nvmlGpuFabricInfo_t, out
+   */
+  public int nvmlDeviceGetGpuFabricInfo(long device, ByteBuffer gpuFabricInfo) {
+    return nvml.call("nvmlDeviceGetGpuFabricInfo", device, gpuFabricInfo);
+  }
+
+  /**
    * {@return the code of {@code nvmlDeviceGetTopologyCommonAncestor}}
    *
    * @param device1 a device

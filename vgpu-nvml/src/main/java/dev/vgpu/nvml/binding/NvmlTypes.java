@@ -116,6 +116,21 @@ public final class NvmlTypes {
   /** {@code NVML_NVLINK_DEVICE_TYPE_SWITCH}. */
   public static final int NVML_NVLINK_DEVICE_TYPE_SWITCH = 2;
 
+  /** {@code sizeof(nvmlGpuFabricInfo_t)}. */
+  public static final int FABRIC_BYTES = 28;
+
+  /** {@code offsetof(nvmlGpuFabricInfo_t, status)}; what is before it is the cluster's UUID. */
+  public static final int FABRIC_STATUS = 16;
+
+  /** {@code offsetof(nvmlGpuFabricInfo_t, cliqueId)}. */
+  public static final int FABRIC_CLIQUE = 20;
+
+  /** {@code offsetof(nvmlGpuFabricInfo_t, state)}; a byte. */
+  public static final int FABRIC_STATE = 24;
+
+  /** {@code NVML_GPU_FABRIC_STATE_COMPLETED}. */
+  public static final int NVML_GPU_FABRIC_STATE_COMPLETED = 3;
+
   /** {@code NVML_AFFINITY_SCOPE_NODE}. */
   public static final int NVML_AFFINITY_SCOPE_NODE = 0;
 

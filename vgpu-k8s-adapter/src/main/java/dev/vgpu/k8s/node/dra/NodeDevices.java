@@ -114,6 +114,7 @@ final class NodeDevices {
     if (numa.matches("\\d{1,4}")) {
       attributes.putObject("numaNode").put("int", Integer.parseInt(numa));
     }
+    text(attributes, "clique", properties.getOrDefault("clique", ""));
     String bus = properties.getOrDefault("pci", "");
     text(attributes, "pciBusID", bus);
     PcieRoot.of(pciDevices, bus).ifPresent(root -> text(attributes, PcieRoot.ATTRIBUTE, root));

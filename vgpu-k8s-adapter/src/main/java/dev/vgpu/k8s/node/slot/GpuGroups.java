@@ -13,22 +13,28 @@ import java.util.OptionalInt;
 
 /**
  * The groups of a node's GPUs: GPUs that NVLink connects, directly or over switches; without
- * NVLink, those of one NUMA node. Immutable.
+ * NVLink, those of one NUMA node. Switches connect only GPUs of one clique. Immutable.
  */
 final class GpuGroups {
+  private static final String SWITCH = "switch";
+
   private final Map<GpuId, Integer> groups = new HashMap<>();
 
   GpuGroups(List<PhysicalGpu> gpus, GpuConditions conditions) {
-    // The group of each GPU is the number of its first one; the last stands for the switches.
+    List<GpuId> ids = gpus.stream().map(PhysicalGpu::id).toList();
+    List<String> cliques = ids.stream().map(id -> property(conditions, id, "clique")).toList();
+    List<String> names = new ArrayList<>(ids.stream().map(GpuId::value).toList());
+    cliques.stream().distinct().map(clique -> SWITCH + clique).forEach(names::add);
+    // The group of each GPU is the number of its first one; the last ones stand for the switches.
     List<Integer> first = new ArrayList<>();
-    for (int i = 0; i <= gpus.size(); i++) {
+    for (int i = 0; i < names.size(); i++) {
       first.add(i);
     }
-    List<GpuId> ids = gpus.stream().map(PhysicalGpu::id).toList();
-    List<String> names = ids.stream().map(GpuId::value).toList();
     boolean isLinked = false;
     for (int i = 0; i < ids.size(); i++) {
-      for (int other : ends(names, conditions.answer(ids.get(i)).map(GpuReading::nvLinks))) {
+      Optional<List<GpuReading.NvLink>> links =
+          conditions.answer(ids.get(i)).map(GpuReading::nvLinks);
+      for (int other : ends(names, links, cliques.get(i))) {
         join(first, i, other);
         isLinked = true;
       }
@@ -38,21 +44,25 @@ final class GpuGroups {
       if (isLinked) {
         groups.put(id, first.get(i));
       } else {
-        conditions
-            .answer(id)
-            .map(reading -> reading.properties().getOrDefault("numa_node", ""))
-            .filter(node -> node.matches("\\d{1,4}"))
-            .ifPresent(node -> groups.put(id, Integer.parseInt(node)));
+        String node = property(conditions, id, "numa_node");
+        if (node.matches("\\d{1,4}")) {
+          groups.put(id, Integer.parseInt(node));
+        }
       }
     }
   }
 
-  /** {@return the numbers of the GPUs at the other ends of links that are up} */
-  private static List<Integer> ends(List<String> names, Optional<List<GpuReading.NvLink>> links) {
+  private static String property(GpuConditions conditions, GpuId gpu, String name) {
+    return conditions.answer(gpu).map(one -> one.properties().getOrDefault(name, "")).orElse("");
+  }
+
+  /** {@return the numbers of the GPUs and switches at the other ends of links that are up} */
+  private static List<Integer> ends(
+      List<String> names, Optional<List<GpuReading.NvLink>> links, String clique) {
     List<Integer> ends = new ArrayList<>();
     for (GpuReading.NvLink link : links.orElse(List.of())) {
       String peer = link.isActive() ? link.peer().orElse("") : "";
-      int number = peer.equals("switch") ? names.size() : names.indexOf(peer);
+      int number = names.indexOf(peer.equals(SWITCH) ? SWITCH + clique : peer);
       if (number >= 0) {
         ends.add(number);
       }

@@ -51,6 +51,14 @@ class DevicesOfTheSliceTest {
   }
 
   @Test
+  void aCliqueIsAnAttributeIfTheGpuIsInOne() {
+    gpus.reads("GPU-1", Map.of("clique", "5e5e5e5e-5e5e-5e5e-5e5e-5e5e5e5e5e5e.4294967295"));
+    JsonNode devices = devices();
+    assertThat(devices.at("/0/attributes/clique/string").asText()).endsWith("5e.4294967295");
+    assertThat(devices.at("/1/attributes").has("clique")).isFalse();
+  }
+
+  @Test
   void rootIsReadFromTheKernelsLink(@TempDir Path sys) throws Exception {
     Path devices = Files.createDirectories(sys.resolve("bus/pci/devices"));
     link(devices, "0000:41:00.0", "../../../devices/pci0000:40/0000:40:01.1/0000:41:00.0");

@@ -98,4 +98,12 @@ class NodeNoteTest {
     gpus.reads("GPU-3", Map.of(), to("switch"), to("another device"));
     assertThat(each(told(), "group")).containsExactly("0", "1", "2", "1");
   }
+
+  @Test
+  void switchesConnectNoGpusOfOtherCliques() throws Exception {
+    for (int i = 0; i < GPUS.length; i++) {
+      gpus.reads(GPUS[i], Map.of("clique", "cluster." + i % 2), to("switch"));
+    }
+    assertThat(each(told(), "group")).containsExactly("0", "1", "0", "1");
+  }
 }
