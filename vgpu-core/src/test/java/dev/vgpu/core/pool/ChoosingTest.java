@@ -81,9 +81,7 @@ class ChoosingTest {
   @AfterEach
   void closeAll() throws IOException {
     open.forEach(GpuPool::close);
-    try (Stream<Path> files = Files.walk(directory)) {
-      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
-    }
+    Pools.delete(directory);
   }
 
   private GpuPool open() {

@@ -31,7 +31,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -101,9 +100,7 @@ class HealthWatchTest {
     client.close();
     holder.close();
     assertThat(provider.watches.get()).isZero();
-    try (Stream<Path> files = Files.walk(directory)) {
-      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
-    }
+    Pools.delete(directory);
   }
 
   private GpuPool open(GpuProvider with) {

@@ -26,7 +26,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -62,9 +61,7 @@ class MemoryReclaimTest {
   void closeBoth() throws IOException {
     client.close();
     holder.close();
-    try (Stream<Path> files = Files.walk(directory)) {
-      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
-    }
+    Pools.delete(directory);
   }
 
   private GpuPool open() {

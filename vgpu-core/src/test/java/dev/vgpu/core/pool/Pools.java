@@ -9,11 +9,17 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.core.disk.SeatLock;
 import dev.vgpu.spi.GpuProvider;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
+import java.util.stream.Stream;
 
 /** Pools over GPUs that exist only in tests. */
 public final class Pools {
@@ -91,6 +97,19 @@ public final class Pools {
         throw new InterruptedException();
       }
       Thread.onSpinWait();
+    }
+  }
+
+  /** Deletes a run directory as soon as nobody holds its seat. */
+  static void delete(Path runDirectory) throws IOException {
+    SeatLock seat;
+    do {
+      seat = SeatLock.tryTake(runDirectory.resolve("seat.lock"), ProcessIdentity.current()).lock();
+    } while (seat == null);
+    try (Stream<Path> files = Files.walk(runDirectory)) {
+      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
+    } finally {
+      seat.close();
     }
   }
 }

@@ -11,7 +11,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.stream.Stream;
 
 /** A run directory and the processes that a test starts in it. */
 final class SeatProcesses implements AutoCloseable {
@@ -126,8 +125,6 @@ final class SeatProcesses implements AutoCloseable {
       child.process.destroyForcibly();
       child.process.onExit().join();
     }
-    try (Stream<Path> files = Files.walk(directory)) {
-      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
-    }
+    Pools.delete(directory);
   }
 }

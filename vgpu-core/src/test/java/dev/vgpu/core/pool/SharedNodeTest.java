@@ -40,7 +40,6 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -66,9 +65,7 @@ class SharedNodeTest {
   void closeBoth() throws IOException {
     client.close();
     holder.close();
-    try (Stream<Path> files = Files.walk(directory)) {
-      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
-    }
+    Pools.delete(directory);
   }
 
   private NodeRegistry registry() {

@@ -9,7 +9,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 
@@ -40,9 +39,7 @@ abstract class TwoPools {
   void closeBoth() throws IOException {
     client.close();
     holder.close();
-    try (Stream<Path> files = Files.walk(directory)) {
-      files.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
-    }
+    Pools.delete(directory);
   }
 
   GpuPool open() {
