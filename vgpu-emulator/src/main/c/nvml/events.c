@@ -128,8 +128,9 @@ static void await_change(int changes, uint64_t until) {
     char events[4096];
     while (changes >= 0 && read(changes, events, sizeof events) > 0) {
     }
-    struct timespec look = {.tv_nsec = LOOK_EVERY_NS}; /* limits the polling rate when many changes occur */
-    nanosleep(&look, NULL);
+    uint64_t left_ns = left_ms * NS_PER_MS;
+    struct timespec look = {.tv_nsec = left_ns < LOOK_EVERY_NS ? (long)left_ns : LOOK_EVERY_NS};
+    nanosleep(&look, NULL); /* limits the polling rate when many changes occur */
 }
 
 static nvmlReturn_t wait_until(nvmlEventSet_t set, nvmlEventData_t *data, uint64_t until,
@@ -157,7 +158,7 @@ static nvmlReturn_t wait_until(nvmlEventSet_t set, nvmlEventData_t *data, uint64
 EMU_API nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data,
                                          unsigned int timeout_ms) {
     EMU_NVML_ENTER(set != NULL && data != NULL);
-    int changes = open_changes();
+    int changes = timeout_ms * NS_PER_MS > LOOK_EVERY_NS ? open_changes() : -1;
     nvmlReturn_t result = wait_until(set, data, emu_now_ns() + timeout_ms * NS_PER_MS, changes);
     if (changes >= 0) {
         close(changes);

@@ -38,9 +38,9 @@ final class NvmlWatch implements GpuPool.Listening {
   private static final int EVENT_WAIT_MS = 1;
 
   /** The pause between two such waits, which {@link #close} ends: an event is reported later. */
-  private static final long EVENT_PAUSE_NS = 100_000_000L;
+  private static final long EVENT_PAUSE_NS = 250_000_000L;
 
-  private static final int EVENT_WAITS = 5;
+  private static final int EVENT_WAITS = 2;
 
   /** The longest wait in {@link #close}, reached only if the driver does not answer. */
   private static final long LONGEST_END_MS = 1_000;
