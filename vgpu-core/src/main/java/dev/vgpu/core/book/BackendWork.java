@@ -32,9 +32,14 @@ final class BackendWork {
     }
   }
 
+  /** Whether a backend may work on a virtual GPU only when another work has ended. */
+  boolean mustWait(Booking booking) {
+    return booking.inWork || (booking.part && onParts);
+  }
+
   /** Waits until a backend may work on a virtual GPU. */
   void awaitTurn(Booking booking) {
-    while (booking.inWork || (booking.part && onParts)) {
+    while (mustWait(booking)) {
       ended.awaitUninterruptibly();
     }
   }

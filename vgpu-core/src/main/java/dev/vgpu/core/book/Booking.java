@@ -104,7 +104,7 @@ public final class Booking {
   /** Whether its backend is preparing, moving or closing it. */
   boolean inWork;
 
-  /** Whether a thread of its own is about to release it. */
+  /** Whether it is given back as soon as the work of a backend has ended. */
   boolean leaving;
 
   /** The backend prepared for its programs; null if none yet. */

@@ -84,7 +84,9 @@ public final class GpuSlot {
     admission.divide();
     enforced.removeIf(booking -> booking.released);
     for (Booking booking : enforced) {
-      booking.gate.entitle(booking.request(), booking.entitledPermille());
+      if (!booking.spatial) { // a part of a GPU is its own, whatever its neighbours have
+        booking.gate.entitle(booking.request(), booking.entitledPermille());
+      }
     }
   }
 
@@ -102,9 +104,9 @@ public final class GpuSlot {
         .collect(Collectors.joining(" "));
   }
 
-  /** Whether a virtual GPU on it is being closed, whose capacity will be free. */
+  /** Whether a virtual GPU on it is being closed, or is about to be: its capacity will be free. */
   boolean isBeingFreed() {
-    return bookings.stream().anyMatch(booking -> booking.released);
+    return bookings.stream().anyMatch(booking -> booking.released || booking.leaving);
   }
 
   MemorySize freeMemory() {

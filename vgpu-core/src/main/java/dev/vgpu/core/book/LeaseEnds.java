@@ -4,6 +4,11 @@ import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.core.disk.LeaseDirectory;
 import dev.vgpu.spi.EnforcedLease;
+import java.util.ArrayDeque;
+import java.util.Collection;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.Executor;
 import java.util.concurrent.locks.Lock;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -24,6 +29,9 @@ public final class LeaseEnds {
   private final Runnable serve;
   private volatile boolean givenUp;
   private volatile Runnable whenKept = () -> {};
+
+  /** What waits to be given back until a backend's work has ended, in order. */
+  private final Queue<Booking> leaving = new ArrayDeque<>();
 
   /** Creates one; {@code lock} is the table's, and {@code serve} grants to waiting requests. */
   LeaseEnds(
@@ -56,73 +64,69 @@ public final class LeaseEnds {
 
   /**
    * Books out a virtual GPU that has ended, if no process is under it any more. May scan all
-   * processes of the node. Giving back a part of a GPU takes long: if other parts are in work, or
-   * nobody waits for it, another thread does it.
+   * processes of the node. Nobody waits here for the work of a backend, only for a part of this
+   * process's own that is given back.
    */
   public void releaseIfUnused(Booking booking) {
     if (!booking.ended || booking.released || givenUp) {
       return;
     }
-    if (booking.isInUse(lock)) {
+    GpuUsage usage = null;
+    try {
+      if (booking.isInUse(lock)) {
+        whenKept.run();
+      } else {
+        usage = beginOrQueue(booking);
+      }
+    } catch (RuntimeException e) {
+      log.error("a virtual GPU that has ended will be looked at again: id={}", booking.id, e);
       whenKept.run();
-      return;
     }
-    boolean later;
-    lock.lock();
-    try {
-      if (booking.leaving) {
-        return;
-      }
-      later = booking.part && (booking.calls.localGate() == null || work.isOnParts());
-      booking.leaving = later;
-    } finally {
-      lock.unlock();
-    }
-    if (later) {
-      node.workers().execute(() -> releaseLater(booking));
-    } else {
-      release(booking);
+    if (usage != null) {
+      boolean awaited = !booking.part || booking.calls.localGate() != null;
+      finish(booking, usage, awaited ? Runnable::run : node.workers());
     }
   }
 
-  private void releaseLater(Booking booking) {
-    try {
-      release(booking);
-    } finally {
-      lock.lock();
-      try {
-        booking.leaving = false;
-      } finally {
-        lock.unlock();
-      }
-    }
-  }
-
-  private void release(Booking booking) {
-    GpuUsage usage;
+  private @Nullable GpuUsage beginOrQueue(Booking booking) {
     lock.lock();
     try {
-      if (booking.released) {
-        return;
+      if (!booking.leaving && work.mustWait(booking)) {
+        booking.leaving = true;
+        leaving.add(booking);
       }
-      work.awaitTurn(booking);
-      if (!booking.ended || booking.released || givenUp) {
-        return;
-      }
-      if (booking.hasProcesses()) {
-        whenKept.run(); // a program was named or has attached in the meantime
-        return;
-      }
-      usage = booking.finalUsage();
-      shut(booking);
-      work.begin(booking);
+      return booking.leaving ? null : begin(booking);
     } finally {
       lock.unlock();
     }
-    bookOut(booking);
-    meter.closed(booking, usage);
-    booking.calls.released();
-    node.listeners().publish(at -> new GpuEvent.Closed(at, booking.id, usage));
+  }
+
+  /**
+   * Begins to give a virtual GPU back, and returns its use; null if that may not be now. The caller
+   * holds the table's lock.
+   */
+  private @Nullable GpuUsage begin(Booking booking) {
+    if (booking.released || givenUp) {
+      return null;
+    }
+    if (booking.hasProcesses()) {
+      whenKept.run(); // a program was named or has attached in the meantime
+      return null;
+    }
+    GpuUsage usage = booking.finalUsage();
+    shut(booking);
+    work.begin(booking);
+    return usage;
+  }
+
+  private void finish(Booking booking, GpuUsage usage, Executor on) {
+    on.execute(
+        () -> {
+          bookOut(booking);
+          meter.closed(booking, usage);
+          booking.calls.released();
+          node.listeners().publish(at -> new GpuEvent.Closed(at, booking.id, usage));
+        });
   }
 
   /** From now on, nothing starts in a virtual GPU. The caller holds the table's lock. */
@@ -160,13 +164,35 @@ public final class LeaseEnds {
 
   /** Ends a backend's work on a virtual GPU, and grants what can be granted now. */
   void workDone(Booking booking) {
+    workDone(List.of(booking));
+  }
+
+  /**
+   * The same for several at once. What waits to be given back comes first, as requests may fit then
+   * only.
+   */
+  void workDone(Collection<Booking> bookings) {
     lock.lock();
     try {
-      work.end(booking);
+      bookings.forEach(work::end);
+      leaving.removeIf(this::giveBack);
       serve.run();
     } finally {
       lock.unlock();
     }
+  }
+
+  /** Gives back what waits for that, if it may be now; returns whether it waits no more. */
+  private boolean giveBack(Booking booking) {
+    if (work.mustWait(booking)) {
+      return false;
+    }
+    booking.leaving = false;
+    GpuUsage usage = begin(booking);
+    if (usage != null) {
+      finish(booking, usage, node.workers());
+    }
+    return true;
   }
 
   /** Whether any process is under it, or may still come. May scan all processes of the node. */

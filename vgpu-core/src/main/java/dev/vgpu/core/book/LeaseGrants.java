@@ -134,10 +134,8 @@ public final class LeaseGrants implements WaitingLine.Desk {
     RuntimeException failure = null;
     try {
       EnforcedLease ignored = preparations.prepare(booking);
-    } catch (RuntimeException e) {
-      failure = e;
-    } catch (Error e) {
-      failure = new VgpuException("a virtual GPU could not be prepared: id=" + booking.id, e);
+    } catch (RuntimeException | Error e) {
+      failure = failed(booking, e);
     }
     boolean awaited;
     lock.lock();
@@ -146,10 +144,13 @@ public final class LeaseGrants implements WaitingLine.Desk {
       if (awaited && failure == null) {
         try {
           granted(waiting, booking);
-        } finally {
-          table.ends().workDone(booking); // before its owner can close it
+        } catch (RuntimeException | Error e) {
+          failure = failed(booking, e);
         }
-        return;
+        if (waiting.isSettled()) {
+          table.ends().workDone(booking); // before its owner can close it
+          return;
+        }
       }
       table.ends().shut(booking);
     } finally {
@@ -163,6 +164,12 @@ public final class LeaseGrants implements WaitingLine.Desk {
         fail(waiting, failure);
       }
     }
+  }
+
+  private static RuntimeException failed(Booking booking, Throwable why) {
+    return why instanceof RuntimeException known
+        ? known
+        : new VgpuException("a virtual GPU could not be prepared: id=" + booking.id, why);
   }
 
   private void fail(PendingRequest waiting, RuntimeException because) {

@@ -266,7 +266,13 @@ public final class LeaseTable {
     lock.lock();
     try {
       held.hold(name, reason);
-      line.withdraw(request -> held.because(request).isPresent()).forEach(held::park);
+      for (PendingRequest waiting : line.withdraw(each -> held.because(each).isPresent())) {
+        if (waiting.once) {
+          line.refuse(waiting, held.because(waiting.asked.request()).orElse(reason));
+        } else {
+          held.park(waiting);
+        }
+      }
     } finally {
       lock.unlock();
     }

@@ -5,14 +5,18 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A request that waits until it fits, for a thread of this JVM or for another process. Guarded by
- * the {@link LeaseTable}'s lock.
+ * A request of a thread of this JVM or of another process, until it is granted or refused. Guarded
+ * by the {@link LeaseTable}'s lock.
  */
 public final class PendingRequest extends UrgencyQueue.Node<PendingRequest> {
   /** The request and its owner. */
   public final Asked asked;
 
   private final Consumer<PendingRequest> whenSettled;
+
+  /** Whether it waits only for the work of a backend that may make room, and not for others. */
+  boolean once;
+
   private @Nullable Booking booking;
   private @Nullable RuntimeException failure;
   private volatile boolean settled;

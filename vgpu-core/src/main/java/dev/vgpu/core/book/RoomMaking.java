@@ -42,11 +42,16 @@ public final class RoomMaking {
       }
     }
     Attempt attempt = new Attempt();
-    table.change(() -> begin(attempt, request, idle));
-    if (attempt.fits) {
-      return List.of();
+    List<String> moved;
+    try {
+      table.change(() -> begin(attempt, request, idle));
+      if (attempt.fits) {
+        return List.of();
+      }
+      moved = attempt.movable.isEmpty() ? List.of() : move(attempt, request);
+    } finally {
+      table.ends().workDone(attempt.movable.values());
     }
-    List<String> moved = attempt.movable.isEmpty() ? List.of() : move(attempt, request);
     if (moved.isEmpty()) {
       throw refusal(request, idle, member);
     }
@@ -87,17 +92,13 @@ public final class RoomMaking {
   }
 
   private List<String> move(Attempt attempt, VirtualGpuRequest request) {
-    try {
-      for (PhysicalGpu gpu : attempt.gpus) {
-        List<String> moved = enforcements.makeRoom(gpu, request, attempt.movable::containsKey);
-        if (!moved.isEmpty()) {
-          return moved;
-        }
+    for (PhysicalGpu gpu : attempt.gpus) {
+      List<String> moved = enforcements.makeRoom(gpu, request, attempt.movable::containsKey);
+      if (!moved.isEmpty()) {
+        return moved;
       }
-      return List.of();
-    } finally {
-      table.change(() -> attempt.movable.values().forEach(table.work()::end));
     }
+    return List.of();
   }
 
   private GpuCapacityException refusal(

@@ -3,9 +3,12 @@ package dev.vgpu.core.book;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.UrgencyQueue;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Predicate;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The waiting requests, in order of class, then arrival, and the choice of the one to serve now. A
@@ -13,6 +16,8 @@ import java.util.function.Predicate;
  * Placement#placeBeside}. Guarded by the {@link LeaseTable}'s lock.
  */
 final class WaitingLine {
+  private static final Logger log = LoggerFactory.getLogger(WaitingLine.class);
+
   /** Settles requests. */
   interface Desk {
     /**
@@ -30,9 +35,6 @@ final class WaitingLine {
   private final Desk desk;
   private final UrgencyQueue<PendingRequest> line = new UrgencyQueue<>();
 
-  /** Requests that do not wait in line, and may fit when a backend has done its work. */
-  private final List<PendingRequest> undecided = new ArrayList<>();
-
   WaitingLine(Placement placement, Desk desk) {
     this.placement = placement;
     this.desk = desk;
@@ -44,8 +46,8 @@ final class WaitingLine {
   }
 
   /**
-   * Serves or refuses a request that does not wait in line. Where a backend is at work, this is
-   * decided when it is done: only then is it known what is left.
+   * Serves or refuses a request that does not wait for others. Where a backend is at work, this is
+   * decided when it is done: only then is it known what is left. Until then, it is in the line.
    */
   void decide(PendingRequest asked) {
     VirtualGpuRequest request = asked.asked.request();
@@ -53,11 +55,16 @@ final class WaitingLine {
       return;
     }
     if (placement.mayFitSoon(request)) {
-      undecided.add(asked);
+      asked.once = true;
+      line.add(asked);
     } else {
-      String more = isFirst(request) ? "" : "; " + line.size() + " requests wait in front";
-      refuse(asked, placement.refusal(request, more));
+      refuse(asked, isFirst(request) ? 0 : line.size());
     }
+  }
+
+  private void refuse(PendingRequest asked, int inFront) {
+    String more = inFront == 0 ? "" : "; " + inFront + " requests wait in front";
+    refuse(asked, placement.refusal(asked.asked.request(), more));
   }
 
   void refuse(PendingRequest asked, String refusal) {
@@ -116,31 +123,57 @@ final class WaitingLine {
         waiting.fail(because);
       }
     }
-    for (PendingRequest waiting : List.copyOf(undecided)) {
-      if (which.test(waiting) && undecided.remove(waiting)) {
-        waiting.fail(because);
-      }
-    }
     serve();
   }
 
-  /** Grants waiting requests, as far as they fit. */
+  /**
+   * Grants waiting requests, as far as they fit. If one cannot be decided, it fails, and the others
+   * are served.
+   */
   void serve() {
-    serveLine();
-    List<PendingRequest> again = List.copyOf(undecided);
-    undecided.clear();
-    again.forEach(this::decide);
+    do {
+      serveLine();
+    } while (refuseSome());
   }
 
   private void serveLine() {
     for (PendingRequest first = line.peek(); first != null; first = line.peek()) {
-      List<GpuSlot> on = placement.place(first.asked.request());
-      if (on == null) {
+      VirtualGpuRequest request = first.asked.request();
+      List<GpuSlot> on = ask(first, () -> placement.place(request));
+      if (on != null) {
+        line.poll();
+        grant(first, on);
+      } else if (!first.isSettled()) {
         serveBehind(first);
         return;
       }
-      line.poll();
-      grant(first, on);
+    }
+  }
+
+  /** Refuses the requests that wait only for backends and do not fit; returns whether it did. */
+  private boolean refuseSome() {
+    int inFront = 0;
+    boolean some = false;
+    for (PendingRequest next : line.inOrder()) {
+      VirtualGpuRequest request = next.asked.request();
+      Boolean waits = ask(next, () -> !next.once || placement.mayFitSoon(request));
+      if (Boolean.FALSE.equals(waits) && line.remove(next)) {
+        refuse(next, inFront);
+      }
+      inFront += next.isSettled() ? 0 : 1;
+      some |= next.isSettled();
+    }
+    return some;
+  }
+
+  /** Finds out something about a request in the line. If that fails, so does the request: null. */
+  private <T> @Nullable T ask(PendingRequest waiting, Supplier<@Nullable T> what) {
+    try {
+      return what.get();
+    } catch (RuntimeException | Error e) {
+      boolean ignored = line.remove(waiting);
+      fail(waiting, e);
+      return null;
     }
   }
 
@@ -148,7 +181,9 @@ final class WaitingLine {
   private void serveBehind(PendingRequest first) {
     for (PendingRequest next : line.inOrder()) {
       List<GpuSlot> on =
-          next == first ? null : placement.placeBeside(next.asked.request(), first.asked.request());
+          next == first
+              ? null
+              : ask(next, () -> placement.placeBeside(next.asked.request(), first.asked.request()));
       if (on != null && line.remove(next)) {
         grant(next, on);
       }
@@ -158,11 +193,18 @@ final class WaitingLine {
   private void grant(PendingRequest waiting, List<GpuSlot> on) {
     try {
       desk.grant(waiting, on);
-    } catch (RuntimeException e) { // for example, the lease could not be written
-      if (waiting.isSettled()) {
-        throw e;
-      }
-      waiting.fail(e);
+    } catch (RuntimeException | Error e) { // for example, the lease could not be written
+      fail(waiting, e);
+    }
+  }
+
+  private static void fail(PendingRequest waiting, Throwable because) {
+    if (waiting.isSettled()) {
+      log.error("after a request was settled: {}", waiting.asked.request(), because);
+    } else if (because instanceof RuntimeException known) {
+      waiting.fail(known);
+    } else {
+      waiting.fail(new VgpuException("a request could not be served", because));
     }
   }
 }

@@ -100,10 +100,14 @@ public final class LocalAuthority implements Authority {
         new PendingRequest(
             new Asked(claim.request(), claim), settled -> LockSupport.unpark(thread));
     books().enqueue(waiting);
+    boolean interrupted = false;
+    boolean isBeingSettled = false;
     while (!waiting.isSettled()) {
-      boolean interrupted = Thread.interrupted();
+      interrupted |= Thread.interrupted();
       long leftNs = timeoutNs - (node.clock().nanoTime() - startNs);
-      if (interrupted || leftNs <= 0) {
+      if (isBeingSettled) {
+        LockSupport.park(this);
+      } else if (interrupted || leftNs <= 0) {
         Optional<String> refusal = table.giveUp(waiting);
         if (refusal.isPresent()) {
           if (interrupted) {
@@ -112,12 +116,13 @@ public final class LocalAuthority implements Authority {
           table.publishRefused(claim.request(), refusal.get());
           return Optional.empty();
         }
-        if (interrupted) {
-          Thread.currentThread().interrupt();
-        }
+        isBeingSettled = true;
       } else {
         LockSupport.parkNanos(this, leftNs);
       }
+    }
+    if (interrupted) {
+      thread.interrupt();
     }
     return Optional.of(lease(waiting.booking()));
   }

@@ -143,14 +143,16 @@ final class ClientLines {
 
   /**
    * The client is gone: drops its long and read-only requests that have not started, and releases
-   * the memory that they hold. Runs {@code task} when the rest is done.
+   * the memory that they hold. Runs {@code last} when the rest is done, each if another fails too.
    */
-  void end(Runnable task) {
+  void end(Runnable... last) {
     ended = true;
     for (Desk.Line line : List.of(preparations, changes, readings)) {
       line.clear().forEach(each -> ((Task) each).giveUp());
     }
-    inOrder.add(task);
+    for (Runnable each : last) {
+      inOrder.add(each);
+    }
   }
 
   /** Queues a long request behind the earlier requests; refuses it if there are too many. */

@@ -430,8 +430,10 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
         table().enqueue(waiting);
       }
     } catch (RuntimeException | Error e) {
-      pending.remove(number);
-      from.hold(-bytes);
+      if (!waiting.isSettled()) {
+        pending.remove(number);
+        from.hold(-bytes);
+      }
       throw e;
     }
   }
@@ -491,10 +493,6 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     closed = true;
     server.left(this);
     log.debug("a client is gone: {}: {}", process, reason);
-    lines.end(
-        () -> {
-          server.table().failPending(this);
-          server.gone(this, leases.values());
-        });
+    lines.end(() -> server.table().failPending(this), () -> server.gone(this, leases.values()));
   }
 }

@@ -96,13 +96,24 @@ final class Desk implements AutoCloseable {
       }
     }
 
+    /** Takes its next task out; with the lock that made it ready, or it may have none any more. */
     private Runnable begin() {
       isReady = false;
       running++;
       Runnable task = tasks.remove();
       queue();
       callThreads();
-      return task;
+      return () -> work(task);
+    }
+
+    private void work(Runnable task) {
+      try {
+        task.run();
+      } catch (RuntimeException | Error e) {
+        log.error("a client's request failed", e);
+      } finally {
+        done();
+      }
     }
 
     private void done() {
@@ -144,30 +155,13 @@ final class Desk implements AutoCloseable {
   }
 
   private void run() {
-    for (Line line = next(); line != null; line = next()) {
-      work(line);
-    }
-  }
-
-  private void work(Line line) {
-    Runnable task;
-    lock.lock();
-    try {
-      task = line.begin();
-    } finally {
-      lock.unlock();
-    }
-    try {
+    for (Runnable task = next(); task != null; task = next()) {
       task.run();
-    } catch (RuntimeException | Error e) {
-      log.error("a client's request failed", e);
-    } finally {
-      line.done();
     }
   }
 
-  /** The line to serve next; null if the thread is to end. */
-  private @Nullable Line next() {
+  /** The task to run next; null if the thread is to end. */
+  private @Nullable Runnable next() {
     lock.lock();
     try {
       while (ready.isEmpty() && !closed) {
@@ -186,7 +180,7 @@ final class Desk implements AutoCloseable {
       }
       Line line = closed ? null : ready.poll();
       threads -= line == null ? 1 : 0;
-      return line;
+      return line == null ? null : line.begin();
     } finally {
       lock.unlock();
     }

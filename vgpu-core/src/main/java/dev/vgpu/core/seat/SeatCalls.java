@@ -104,28 +104,55 @@ final class SeatCalls implements Link.Handler {
     }
 
     /**
-     * The reply. Throws the failure that it contains, or a {@link VgpuException} after the timeout.
+     * The reply, which may take as long as it likes while the holder is alive: each time it has not
+     * arrived in time, {@code question} asks something that is answered at once. If that throws,
+     * the request is cancelled.
      */
-    Message answer(long timeoutNs) {
+    Message answer(long timeoutNs, Runnable question) {
+      while (!isAnswered(timeoutNs)) {
+        try {
+          question.run();
+        } catch (RuntimeException e) {
+          cancel(e);
+        }
+      }
+      return answer(timeoutNs);
+    }
+
+    private void cancel(RuntimeException because) {
+      settle(null, because); // first: the reply to this message says something else
+      tell(new Message(Protocol.CANCEL).with("of", number));
+    }
+
+    private boolean isAnswered(long timeoutNs) {
       boolean interrupted = false;
       long untilNs = node.clock().nanoTime() + timeoutNs;
       try {
         while (answered.getCount() > 0) {
           long leftNs = untilNs - node.clock().nanoTime();
           if (leftNs <= 0) {
-            settle(null, unanswered(timeoutNs));
-          } else {
-            try {
-              boolean ignored = answered.await(leftNs, TimeUnit.NANOSECONDS);
-            } catch (InterruptedException e) {
-              interrupted = true;
-            }
+            return false;
+          }
+          try {
+            boolean ignored = await(leftNs);
+          } catch (InterruptedException e) {
+            interrupted = true;
           }
         }
+        return true;
       } finally {
         if (interrupted) {
           Thread.currentThread().interrupt();
         }
+      }
+    }
+
+    /**
+     * The reply. Throws the failure that it contains, or a {@link VgpuException} after the timeout.
+     */
+    Message answer(long timeoutNs) {
+      if (!isAnswered(timeoutNs)) {
+        settle(null, unanswered(timeoutNs));
       }
       RuntimeException because = failure;
       if (because != null) {
@@ -167,8 +194,7 @@ final class SeatCalls implements Link.Handler {
   void fail(Object owner, RuntimeException because) {
     for (Call call : waiting.values()) {
       if (call.owner == owner) {
-        tell(new Message(Protocol.CANCEL).with("of", call.number));
-        call.settle(null, because);
+        call.cancel(because);
       }
     }
   }

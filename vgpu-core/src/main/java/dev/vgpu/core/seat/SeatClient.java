@@ -47,7 +47,7 @@ import org.jspecify.annotations.Nullable;
 
 /** The authority when another process holds the seat. Thread-safe. */
 final class SeatClient implements Authority, RemoteTurns.Reports {
-  /** The longest wait for a reply that does not depend on other tenants. */
+  /** The longest wait for a reply that does not depend on backends or other tenants. */
   private static final long ANSWER_NS = 10_000_000_000L;
 
   private static final long UNDO_NS = 90_000_000_000L;
@@ -132,13 +132,23 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
     return operation.answer().get().apply(calls.ask(operation.ask(question), timeoutNs));
   }
 
+  /** Asks something that may wait for the work of backends. */
+  private <Q, A> A askLong(Operation<Q, A> operation, Q question) {
+    return operation.answer().get().apply(answer(calls.begin(operation.ask(question), this)));
+  }
+
+  private Message answer(SeatCalls.Call call) {
+    return call.answer(ANSWER_NS, this::states);
+  }
+
   // ---- acquiring
 
   @Override
   public Lease acquire(LocalClaim claim) {
     Message request = new Message(Protocol.ACQUIRE);
-    Message reply = calls.ask(request.with(REQUEST, RequestValues.of(claim.request())), ANSWER_NS);
-    return granted(claim, Operation.GRANTED.get().apply(reply));
+    SeatCalls.Call call =
+        calls.begin(request.with(REQUEST, RequestValues.of(claim.request())), claim.pool());
+    return granted(claim, Operation.GRANTED.get().apply(answer(call)));
   }
 
   @Override
@@ -157,7 +167,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
       // The reply is the refusal, or the grant or failure that was sent at the same time.
       calls.tell(new Message(Protocol.CANCEL).with("of", call.number()));
     }
-    Message reply = call.answer(ANSWER_NS);
+    Message reply = answer(call);
     if (reply.find("refusal").isPresent()) {
       if (interrupt != null) {
         throw interrupt;
@@ -210,7 +220,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
       resizeHere(lease, asked);
     }
     try {
-      Object ignored = ask(Operation.RESIZE, new Operation.Resize(lease.id, asked));
+      Object ignored = askLong(Operation.RESIZE, new Operation.Resize(lease.id, asked));
     } catch (RuntimeException e) {
       if (shrinks) {
         resizeHere(lease, before);
@@ -317,7 +327,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
 
   @Override
   public ProgramTerms terms(Lease lease, Optional<Path> program) {
-    return ask(Operation.TERMS, new Operation.Program(lease.id, program));
+    return askLong(Operation.TERMS, new Operation.Program(lease.id, program));
   }
 
   @Override

@@ -17,6 +17,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Predicate;
 
@@ -38,6 +39,9 @@ final class StagedBackend implements EnforcementBackend {
   volatile Optional<String> lack = Optional.empty();
   volatile Optional<String> unable = Optional.empty();
   volatile boolean failing;
+
+  /** Runs when a request is looked at, before anything is said. */
+  volatile Consumer<VirtualGpuRequest> beforeLack = request -> {};
 
   /** Runs when a lease is prepared, before anything is done. */
   volatile Runnable beforePrepare = () -> {};
@@ -142,6 +146,7 @@ final class StagedBackend implements EnforcementBackend {
 
       @Override
       public Optional<String> lack(PhysicalGpu gpu, VirtualGpuRequest request) {
+        beforeLack.accept(request);
         return lack;
       }
 
