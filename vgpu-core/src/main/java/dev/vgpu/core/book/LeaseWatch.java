@@ -2,12 +2,16 @@ package dev.vgpu.core.book;
 
 import dev.vgpu.GpuEvent;
 import dev.vgpu.spi.EnforcedLease;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /** Forwards what the processes of a virtual GPU do. Safe for use by several threads. */
 final class LeaseWatch implements EnforcedLease.Listener {
   private final NodeContext node;
   private final LeaseEnds ends;
   private final Booking booking;
+
+  /** Whether a look is about to begin; however often its programs come and go, one is enough. */
+  private final AtomicBoolean looking = new AtomicBoolean();
 
   LeaseWatch(NodeContext node, LeaseEnds ends, Booking booking) {
     this.node = node;
@@ -46,11 +50,16 @@ final class LeaseWatch implements EnforcedLease.Listener {
     node.listeners().publish(at -> new GpuEvent.Disturbed(at, booking.id, reason));
   }
 
+  private void release() {
+    looking.set(false); // first: a program that ends from now on needs another look
+    ends.releaseIfUnused(booking);
+  }
+
   @Override
   public void processes(int attached) {
-    if (attached == 0 && booking.ended) {
+    if (attached == 0 && booking.ended && looking.compareAndSet(false, true)) {
       // Not on the backend's thread, because the backend is asked to close the lease.
-      node.workers().execute(() -> ends.releaseIfUnused(booking));
+      node.workers().execute(this::release);
     }
   }
 }

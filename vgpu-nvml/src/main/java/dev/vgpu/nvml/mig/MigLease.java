@@ -104,7 +104,10 @@ final class MigLease extends ForwardingLease {
 
   @Override
   public void close() {
-    super.close();
-    enforcement.ended(this);
+    try {
+      super.close();
+    } finally {
+      enforcement.ended(this);
+    }
   }
 }

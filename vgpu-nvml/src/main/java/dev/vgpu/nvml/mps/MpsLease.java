@@ -81,7 +81,10 @@ final class MpsLease extends ForwardingLease {
 
   @Override
   public void close() {
-    super.close();
-    on.remove(this);
+    try {
+      super.close();
+    } finally {
+      on.remove(this);
+    }
   }
 }
