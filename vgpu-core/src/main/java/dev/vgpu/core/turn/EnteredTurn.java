@@ -43,9 +43,12 @@ final class EnteredTurn implements GpuTurn, ThreadTurns.HeldTurn {
   void release() {
     if (uses.decrementAndGet() == 0) {
       owner = null; // the thread that entered may refer to this turn for a long time
-      turns.letGo(this);
-      ThreadTurns.current().remove(this);
-      gate.exit(memoryBytes);
+      try {
+        turns.letGo(this);
+        ThreadTurns.current().remove(this);
+      } finally {
+        gate.exit(memoryBytes);
+      }
     }
   }
 

@@ -49,9 +49,12 @@ public final class GatedCalls {
     try {
       return call.call();
     } finally {
-      turns.popCall(gate);
-      gate.exit(memoryBytes);
-      Reference.reachabilityFence(owner);
+      try {
+        turns.popCall(gate);
+      } finally {
+        gate.exit(memoryBytes);
+        Reference.reachabilityFence(owner);
+      }
     }
   }
 
@@ -231,10 +234,13 @@ public final class GatedCalls {
       attempt.end();
       throw e;
     } finally {
-      turns.popCall(gate);
-      // The turn is released before waiting for cancel(), which is the caller's code.
-      gate.exit(memoryBytes, attempt);
-      attempt.awaitCancel();
+      try {
+        turns.popCall(gate);
+      } finally {
+        // The turn is released before waiting for cancel(), which is the caller's code.
+        gate.exit(memoryBytes, attempt);
+        attempt.awaitCancel();
+      }
     }
     return outcome;
   }

@@ -160,6 +160,18 @@ public final class GpuSeat {
 
   /** Steps the scheduler, leaves the seat, then wakes the threads that the step admitted. */
   public void stepAndLeave() {
+    long wakeByNs;
+    try {
+      step();
+      wakeByNs = nextWakeNs();
+      wakeAtNs = wakeByNs;
+    } finally {
+      leave(); // even if there is no stack left to log a failure
+    }
+    thread.wakeBy(wakeByNs);
+  }
+
+  private void step() {
     try {
       long nowNs = clock.nanoTime();
       for (int i = 0; i < alarms.size(); i++) {
@@ -171,14 +183,14 @@ public final class GpuSeat {
     } catch (RuntimeException | Error e) { // whatever it is, the seat must be left
       log.error("a step of the scheduler failed; its GPU may be served late", e);
     }
+  }
+
+  private long nextWakeNs() {
     long nextNs = stepper.nextWakeNs();
     for (int i = 0; i < alarms.size(); i++) {
       nextNs = Math.min(nextNs, alarms.get(i).atNs());
     }
-    wakeAtNs = nextNs;
-    long wakeByNs = wakeAtNs;
-    leave();
-    thread.wakeBy(wakeByNs);
+    return nextNs;
   }
 
   /** Leaves the seat, then runs the collected actions. */
@@ -186,9 +198,15 @@ public final class GpuSeat {
     Waiter ready = firstReady;
     firstReady = null;
     lastReady = null;
-    Runnable[] actions = afterwards.isEmpty() ? null : afterwards.toArray(new Runnable[0]);
-    afterwards.clear();
-    lock.unlock();
+    Runnable[] actions = null;
+    try {
+      if (!afterwards.isEmpty()) {
+        actions = afterwards.toArray(new Runnable[0]);
+        afterwards.clear();
+      }
+    } finally {
+      lock.unlock();
+    }
     while (ready != null) {
       Waiter next = ready.nextReady;
       ready.nextReady = null;

@@ -33,6 +33,7 @@ public final class InProcessGate implements TurnGate {
   private long reservedBytes;
   private long budgetBytes;
   private long preemptions;
+  private long toldNs;
   private boolean closed;
   private boolean finished;
   private GateListener listener = new Nobody();
@@ -335,7 +336,8 @@ public final class InProcessGate implements TurnGate {
 
   @Override
   public long gpuTimeNs(long nowNs) {
-    return count.busyNs(nowNs);
+    toldNs = Math.max(toldNs, count.busyNs(nowNs)); // a call that ends takes its time out first
+    return toldNs;
   }
 
   @Override
@@ -470,7 +472,7 @@ public final class InProcessGate implements TurnGate {
 
   UsageReading usageWithSeat() {
     return UsageReading.ofCalls(
-        count.busyNs(nanoTime()),
+        gpuTimeNs(nanoTime()),
         count.calls(),
         preemptions,
         count.inside(),

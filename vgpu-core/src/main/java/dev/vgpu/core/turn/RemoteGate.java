@@ -278,6 +278,7 @@ public final class RemoteGate implements TurnGate {
       toldNs = reportedNs;
       boolean ran = clientOpen;
       clientOpen = runs;
+      abandoned = false; // its end counts like any other
       work = waits || runs;
       if (ran && !runs) {
         tellDrained();

@@ -171,9 +171,12 @@ final class SlotTable {
     if (!attached.contains(slot)) {
       return;
     }
-    refresh();
-    attached.remove(slot);
-    express.detached(slot);
+    try {
+      refresh();
+    } finally { // whatever has become of the pages, the process is gone
+      attached.remove(slot);
+      express.detached(slot);
+    }
     credit(slot, nowNs);
     retired =
         new Retired(

@@ -48,7 +48,6 @@ public final class MemoryLedger {
   private static final int TARGET_SEQ_SHIFT = 8;
   private static final int TARGET_GPU_SHIFT = 28;
   private static final long MAX_UNITS = (1L << (64 - MEMORY_UNITS_SHIFT)) - 1;
-  private static final int MAX_ATTEMPTS = 1_000_000;
 
   private final SharedPage grant;
   private final SharedPage report;
@@ -247,12 +246,15 @@ public final class MemoryLedger {
     }
     report.setLong(own + Slot.MEMORY_DELTA, delta);
     report.setLong(own + Slot.MEMORY_SEQ, intent(gpu, seq));
-    for (int attempt = 0; !tryApply(delta, gpu, seq); attempt++) {
-      if (attempt == MAX_ATTEMPTS) {
-        // No honest process is that fast. A hostile one harms only its own lease.
-        report.setLong(wordAt(gpu), replacement(report.longAt(wordAt(gpu)), delta, seq));
-        break;
-      }
+    boolean applied = tryApply(delta, gpu, seq);
+    for (int attempt = 1; !applied && attempt < report.mostAttempts(); attempt++) {
+      applied = tryApply(delta, gpu, seq);
+    }
+    if (!applied
+        && !report.changeLedger(wordAt(gpu), delta, seq, doneAt(gpu))
+        && !isApplied(0, gpu, seq)) {
+      // No honest process is that fast. A hostile one harms only its own lease.
+      report.setLong(wordAt(gpu), replacement(report.longAt(wordAt(gpu)), delta, seq));
     }
     report.setLong(own + ownAt(gpu), seq);
   }
@@ -302,11 +304,13 @@ public final class MemoryLedger {
 
   /** A late helper marks an earlier change, so its mark carries an earlier version. */
   private void forget(int at) {
-    for (int attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      long done = report.longAt(at);
-      if (report.compareAndSet(at, done, nextVersion(done))) {
+    long done = report.longAt(at);
+    for (int attempt = 1; !report.compareAndSet(at, done, nextVersion(done)); attempt++) {
+      if (attempt == report.mostAttempts()) {
+        report.setLong(at, nextVersion(done)); // as above: only a hostile process gets here
         return;
       }
+      done = report.longAt(at);
     }
   }
 

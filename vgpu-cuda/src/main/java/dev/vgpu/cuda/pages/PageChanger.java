@@ -25,7 +25,7 @@ import org.slf4j.LoggerFactory;
 public final class PageChanger implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(PageChanger.class);
 
-  private static final int REQUEST_BYTES = 32;
+  private static final int REQUEST_BYTES = 40;
 
   private final Supplier<Path> program;
   private @Nullable Process process;
@@ -93,8 +93,29 @@ public final class PageChanger implements AutoCloseable {
    * @param offset the word's offset; a multiple of eight
    * @throws IOException if the process has ended; whether the word was changed is then unknown
    */
-  synchronized Answer compareAndSet(Path file, int size, int offset, long expected, long value)
+  Answer compareAndSet(Path file, int size, int offset, long expected, long value)
       throws IOException {
+    return change(file, size, offset, expected, value, 0);
+  }
+
+  /**
+   * Makes a change of a memory ledger, which it tries often, as the programs may change it too.
+   *
+   * @param file the file
+   * @param size the length that the file must have
+   * @param offset the offset of the ledger's word
+   * @param delta by how many units the word changes
+   * @param seq the change's sequence
+   * @param marks where a slot marks the GPU's changes as done
+   * @throws IOException if the process has ended; whether the word was changed is then unknown
+   */
+  Answer changeLedger(Path file, int size, int offset, long delta, long seq, int marks)
+      throws IOException {
+    return change(file, size, offset, delta, seq, marks);
+  }
+
+  private synchronized Answer change(
+      Path file, int size, int offset, long expected, long value, int marks) throws IOException {
     Process running = process;
     if (running == null) {
       throw new IOException("the process that changes pages does not run");
@@ -103,6 +124,7 @@ public final class PageChanger implements AutoCloseable {
     ByteBuffer request =
         ByteBuffer.allocate(REQUEST_BYTES + path.length).order(ByteOrder.LITTLE_ENDIAN);
     request.putLong(offset).putLong(expected).putLong(value).putInt(size).putInt(path.length);
+    request.putLong(marks);
     request.put(path);
     try {
       return ask(running, request.array());

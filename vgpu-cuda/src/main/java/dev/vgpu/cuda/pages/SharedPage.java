@@ -52,6 +52,19 @@ public class SharedPage {
     return LONGS.compareAndSet(buffer, offset, expected, value);
   }
 
+  /** {@return how often to try a change that others may prevent by theirs} */
+  int mostAttempts() {
+    return 1_000_000;
+  }
+
+  /**
+   * Makes a change of a memory ledger that could not be made from here; returns false if it cannot
+   * be made, or if that is unknown.
+   */
+  boolean changeLedger(int word, long delta, long seq, int marks) {
+    return false;
+  }
+
   /** Sets a range to zero; offset and length are multiples of eight. */
   void clear(int offset, int length) {
     for (int at = offset; at < offset + length; at += Long.BYTES) {

@@ -7,6 +7,7 @@ import dev.vgpu.cuda.files.HookLibrary;
 import dev.vgpu.cuda.layout.ShmLayout;
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -116,6 +117,52 @@ class PagesCutShortTest {
         ReportPage page = LeasePages.mapShared(path, SIZE, changer)) {
       assertThat(page.compareAndSet(128, 0, 1)).isTrue();
       assertThat(page.compareAndSet(128, 0, 1)).isFalse();
+    }
+  }
+
+  @Test
+  void aChangeOfTheLedgerMarksTheOneBeforeAndKeepsItsUnits() throws Exception {
+    Path path = directory.resolve("report");
+    Files.write(path, new byte[SIZE]);
+    int word = MemoryLedger.wordAt(2);
+    int mark = MemoryLedger.slotAt(3) + MemoryLedger.doneAt(2);
+    try (PageChanger changer = changer();
+        ReportPage page = LeasePages.mapShared(path, SIZE, changer)) {
+      page.setLong(
+          word, 40L << ShmLayout.MEMORY_UNITS_SHIFT | 3L << ShmLayout.MEMORY_SLOT_SHIFT | 5);
+      page.setLong(mark, 7L << ShmLayout.MEMORY_SLOT_SHIFT | 4);
+      assertThat(page.changeLedger(word, -15, 9, MemoryLedger.doneAt(2))).isTrue();
+      assertThat(page.longAt(word)).isEqualTo(25L << ShmLayout.MEMORY_UNITS_SHIFT | 9);
+      assertThat(page.longAt(mark)).isEqualTo(8L << ShmLayout.MEMORY_SLOT_SHIFT | 5);
+      assertThat(page.changeLedger(word, -26, 10, MemoryLedger.doneAt(2))).isTrue();
+      assertThat(page.longAt(word)).isEqualTo(10);
+    }
+  }
+
+  @Test
+  void aProgramThatChangesTheLedgerWithoutAPauseKeepsNobodyWaiting() throws Exception {
+    Path path = directory.resolve("report");
+    Files.write(path, new byte[SIZE]);
+    try (PageChanger changer = changer();
+        ReportPage page = LeasePages.mapShared(path, SIZE, changer)) {
+      SharedPage hostile = new SharedPage(page.buffer());
+      Thread program =
+          new Thread(
+              () -> {
+                for (long i = 1; !ended; i++) {
+                  hostile.setLong(MemoryLedger.wordAt(0), i << ShmLayout.MEMORY_UNITS_SHIFT);
+                }
+              });
+      program.setDaemon(true);
+      program.start();
+      SharedPage grant = new SharedPage(ByteBuffer.allocateDirect(ShmLayout.GRANT_SIZE));
+      for (int slot = 1; slot < CASES; slot++) { // an attempt at a time, this takes an hour
+        new MemoryLedger(grant, page).recover(slot, new MemoryLedger.Retired(0, 0, 0, 0));
+      }
+      ended = true;
+      program.join();
+      assertThat(page.longAt(MemoryLedger.slotAt(0) + ShmLayout.Slot.MEMORY_SEQ))
+          .isEqualTo(CASES - 1);
     }
   }
 }
