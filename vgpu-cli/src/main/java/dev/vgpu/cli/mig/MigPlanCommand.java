@@ -140,7 +140,7 @@ final class MigPlanCommand implements Callable<Integer> {
   }
 
   /** Asks the seat's holder, which knows which instances are vgpu's and which are in use. */
-  private int carryOut(List<MigGpu> gpus) throws UserException {
+  private int carryOut(List<MigGpu> gpus) {
     VirtualGpuRequest.Builder request =
         VirtualGpuRequest.builder().name("plan").require(Capabilities.FaultIsolation.ISOLATED);
     MigGpu first = gpus.stream().filter(gpu -> wanted(gpu).isPresent()).findFirst().orElseThrow();

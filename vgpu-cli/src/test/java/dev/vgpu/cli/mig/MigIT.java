@@ -116,7 +116,7 @@ class MigIT {
     CommandNode.Command taken = run("--memory 1GiB --part 3g.8gb:0", "true");
     assertThat(taken.exitCode()).isEqualTo(75);
     assertThat(taken.err().replaceAll("\\s+", " "))
-        .contains("part 3g.8gb:0 is taken, at least partly; free now: 3g.8gb:4");
+        .contains("has no room for part 3g.8gb:0 now, only for 3g.8gb:4");
     CommandNode.Command none = run("--memory 1GiB --part 3g.8gb:2", "true");
     assertThat(none.exitCode()).isEqualTo(69);
     assertThat(none.err().replaceAll("\\s+", " "))

@@ -134,14 +134,14 @@ class MigPartsTest {
     try (MigEnforcement enforcement = open()) {
       EnforcedLease holds = grant(enforcement, "holds", part(ONE, 5));
       VirtualGpuRequest asked = part(THREE, 4);
-      String lack =
-          "part %1$s:4 is taken, at least partly; free now: %1$s:0".formatted(name(THREE));
+      String lack = "has no room for part X:4 now, only for X:0".replace("X", name(THREE));
       assertThat(enforcement.lack(physical(), asked)).contains(lack);
       assertThatThrownBy(() -> grant(enforcement, "a", asked))
           .isInstanceOf(VgpuException.class)
           .hasMessageStartingWith(lack);
       EnforcedLease other = grant(enforcement, "other", part(THREE, 0));
-      assertThat(enforcement.lack(physical(), asked).orElse("")).endsWith("no " + name(THREE));
+      assertThat(enforcement.lack(physical(), asked).orElse(""))
+          .endsWith(" now, nor for any of this profile");
       assertThat(instances()).containsExactly(ONE + ":5", THREE + ":0");
       holds.close();
       assertThat(enforcement.lack(physical(), asked)).isEmpty();
