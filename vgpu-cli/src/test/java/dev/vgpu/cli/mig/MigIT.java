@@ -105,7 +105,7 @@ class MigIT {
 
   @Test
   void aProgramGetsExactlyThePartThatItNames() throws Exception {
-    String[] sleep = {"sh", "-c", "echo ready; exec sleep 60"};
+    String[] sleep = {"sh", "-c", "echo ready; exec sleep 300"};
     CommandNode.Command seat = node.vgpuWith(ON, "serve");
     CommandNode.await(() -> count() == 0, seat);
     CommandNode.Command held = run("--memory 1GiB --part 2g.4gb:2 --name held", sleep);
@@ -121,7 +121,9 @@ class MigIT {
     assertThat(none.exitCode()).isEqualTo(69);
     assertThat(none.err().replaceAll("\\s+", " "))
         .contains("mig has no part 3g.8gb:2, only 3g.8gb:0|4");
-    assertThat(run("--memory 9GiB --part 3g.8gb:4", "true").err().replaceAll("\\s+", " "))
+    CommandNode.Command large = run("--memory 9GiB --part 3g.8gb:4", "true");
+    assertThat(large.exitCode()).isEqualTo(69);
+    assertThat(large.err().replaceAll("\\s+", " "))
         .contains("part 3g.8gb has only 8GiB and 3 of 7 compute slices");
     CommandNode.Command waits = run("--memory 1GiB --part 3g.8gb:0 --wait 60s", sleep);
     held.signal("TERM");
