@@ -57,6 +57,17 @@ public interface GpuPool extends AutoCloseable {
   /** {@return the GPUs, in the order in which their providers listed them} */
   List<PhysicalGpu> gpus();
 
+  /**
+   * {@return the parts that a GPU can be divided into, whatever is in use: every profile at every
+   * start, the smallest profile first; empty if the GPU is not divided} Such a GPU is in MIG mode.
+   * Read in this process.
+   *
+   * @param gpu one of {@link #gpus()}
+   * @throws IllegalArgumentException if it is none of them
+   * @throws GpuDriverException if the driver fails
+   */
+  List<GpuPart> parts(GpuId gpu);
+
   /** {@return the current leases on all GPUs, whichever pool acquired them} */
   List<GpuLease> leases();
 

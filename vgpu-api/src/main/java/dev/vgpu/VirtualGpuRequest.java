@@ -31,6 +31,7 @@ public final class VirtualGpuRequest {
   private final int gpuCount;
   private final Capabilities requires;
   private final @Nullable String backend;
+  private final @Nullable String part;
   private final FailureMode failureMode;
   private final MemoryMobility memoryMobility;
 
@@ -45,6 +46,7 @@ public final class VirtualGpuRequest {
     this.gpuCount = builder.gpuCount;
     this.requires = builder.requires;
     this.backend = builder.backend;
+    this.part = builder.part;
     this.failureMode = builder.failureMode;
     this.memoryMobility = builder.memoryMobility;
   }
@@ -67,6 +69,7 @@ public final class VirtualGpuRequest {
     builder.gpuCount = gpuCount;
     builder.requires = requires;
     builder.backend = backend;
+    builder.part = part;
     builder.failureMode = failureMode;
     builder.memoryMobility = memoryMobility;
     return builder;
@@ -127,6 +130,11 @@ public final class VirtualGpuRequest {
     return Optional.ofNullable(backend);
   }
 
+  /** {@return the part of the GPU, {@code PROFILE} or {@code PROFILE:START}; empty means any} */
+  public Optional<String> part() {
+    return Optional.ofNullable(part);
+  }
+
   /** {@return what happens if no backend has the demanded capabilities} */
   public FailureMode failureMode() {
     return failureMode;
@@ -152,6 +160,7 @@ public final class VirtualGpuRequest {
         + (gpus.isEmpty() ? "" : gpus.size() == 1 ? " gpu=" + gpus.get(0) : " gpus=" + gpus)
         + (gpuCount == 1 ? "" : " gpuCount=" + gpuCount)
         + (backend == null ? "" : " backend=" + backend)
+        + (part == null ? "" : " part=" + part)
         + (memoryMobility == MemoryMobility.FIXED ? "" : " memoryMobility=" + memoryMobility);
   }
 
@@ -167,6 +176,7 @@ public final class VirtualGpuRequest {
     private int gpuCount = 1;
     private Capabilities requires = NOTHING;
     private @Nullable String backend;
+    private @Nullable String part;
     private FailureMode failureMode = FailureMode.REFUSE;
     private MemoryMobility memoryMobility = MemoryMobility.FIXED;
 
@@ -411,6 +421,18 @@ public final class VirtualGpuRequest {
     }
 
     /**
+     * Asks for an exact part of one GPU, alone. Only a backend that makes such parts serves it.
+     *
+     * @param part a {@link GpuPart#profile()}, at any place, or a {@link GpuPart#name()}
+     * @return this builder
+     * @throws IllegalArgumentException if no part can have this name
+     */
+    public Builder part(String part) {
+      this.part = GpuPart.checked(part);
+      return this;
+    }
+
+    /**
      * Sets what happens if no backend has the demanded capabilities.
      *
      * @param failureMode default {@link FailureMode#REFUSE}
@@ -438,8 +460,8 @@ public final class VirtualGpuRequest {
      * {@return the request}
      *
      * @throws IllegalArgumentException if the memory is not set, if the share does not match the
-     *     policy, if more GPUs are named than {@link #gpuCount}, or if memory is movable on several
-     *     GPUs or in a class other than offline
+     *     policy, if more GPUs are named than {@link #gpuCount}, if a part of several GPUs is asked
+     *     for, or if memory is movable on several GPUs or in a class other than offline
      */
     public VirtualGpuRequest build() {
       if (memory == null) {
@@ -458,6 +480,10 @@ public final class VirtualGpuRequest {
       if (gpus.size() > gpuCount) {
         throw new IllegalArgumentException(
             "more GPUs are named than are asked: gpus=" + gpus + " gpuCount=" + gpuCount);
+      }
+      if (part != null && gpuCount > 1) {
+        throw new IllegalArgumentException(
+            "a part is of one GPU: part=" + part + " gpuCount=" + gpuCount);
       }
       if (memoryMobility == MemoryMobility.MOVABLE
           && (preemptionClass != PreemptionClass.OFFLINE || gpuCount > 1)) {

@@ -4,10 +4,12 @@ import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.ContainerSpec;
 import dev.vgpu.GpuId;
+import dev.vgpu.GpuPart;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -64,6 +66,17 @@ public interface EnforcementBackend {
    */
   default Optional<String> unable(PhysicalGpu gpu, VirtualGpuRequest request) {
     return Optional.empty();
+  }
+
+  /**
+   * {@return the parts of a GPU that a request can name, whatever is in use; empty if this backend
+   * makes no such parts} For {@link dev.vgpu.GpuPool#parts}.
+   *
+   * @param gpu one of the pool's GPUs
+   * @throws VgpuException if the driver fails
+   */
+  default List<GpuPart> parts(PhysicalGpu gpu) {
+    return List.of();
   }
 
   /**

@@ -5,6 +5,7 @@ import dev.vgpu.BackendChoice.Verdict;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.FailureMode;
+import dev.vgpu.GpuPart;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
@@ -140,7 +141,9 @@ public final class BackendChoices {
   private static Candidate inProcess(GpuSlot slot, VirtualGpuRequest request) {
     Capabilities can = InProcessBackend.CAPABILITIES;
     Optional<String> unusable =
-        unnamed(InProcessBackend.NAME, request).or(slot.gpu::unusableAsWhole);
+        unnamed(InProcessBackend.NAME, request)
+            .or(slot.gpu::unusableAsWhole)
+            .or(() -> partless(List.of(), request));
     if (unusable.isPresent()) {
       return new Candidate(null, Verdict.IMPOSSIBLE, unusable.get(), 0, Optional.of(can));
     }
@@ -157,8 +160,8 @@ public final class BackendChoices {
     Optional<String> never =
         judged.verdict == Verdict.IMPOSSIBLE
             ? Optional.empty()
-            : backend
-                .unable(slot.gpu, request)
+            : partless(backend, slot.gpu, request)
+                .or(() -> backend.unable(slot.gpu, request))
                 .or(
                     () ->
                         enforcements
@@ -189,6 +192,22 @@ public final class BackendChoices {
         .backend()
         .filter(named -> !named.equals(backend))
         .map(named -> "is not the named backend, " + named);
+  }
+
+  /** Why a request that names a part of a GPU cannot be served; empty if it may. */
+  private static Optional<String> partless(
+      EnforcementBackend backend, PhysicalGpu gpu, VirtualGpuRequest request) {
+    try {
+      return request.part().isEmpty() ? Optional.empty() : partless(backend.parts(gpu), request);
+    } catch (VgpuException e) {
+      return Optional.of(String.valueOf(e.getMessage()));
+    }
+  }
+
+  private static Optional<String> partless(List<GpuPart> made, VirtualGpuRequest request) {
+    return made.isEmpty()
+        ? request.part().map(part -> "makes no parts of a GPU, such as " + part)
+        : Optional.empty();
   }
 
   /** Why a backend does not work on a GPU for any request; empty if it does. */

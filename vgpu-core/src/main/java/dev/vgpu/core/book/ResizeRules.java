@@ -26,9 +26,11 @@ public final class ResizeRules {
         || !asked.name().equals(before.name())
         || !asked.requires().equals(before.requires())
         || !asked.backend().equals(before.backend())
+        || !asked.part().equals(before.part())
         || asked.failureMode() != before.failureMode()) {
       throw new IllegalArgumentException(
-          "a resize keeps the GPUs, the name, the backend and the demanded capabilities: id="
+          "a resize keeps the GPUs, the name, the backend, the part and the demanded"
+              + " capabilities: id="
               + id
               + " holds "
               + before

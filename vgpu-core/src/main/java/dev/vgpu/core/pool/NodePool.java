@@ -5,8 +5,10 @@ import static java.util.Objects.requireNonNull;
 import dev.vgpu.BackendChoice;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuEvent;
+import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuListener;
+import dev.vgpu.GpuPart;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions.LeakTracking;
 import dev.vgpu.GpuReading;
@@ -107,6 +109,20 @@ final class NodePool implements GpuPool, LeaseOwner {
   @Override
   public List<GpuReading> readings() {
     return discovery.readings(node.gpus());
+  }
+
+  @Override
+  public List<GpuPart> parts(GpuId gpu) {
+    requireNonNull(gpu, "gpu");
+    PhysicalGpu of =
+        gpus().stream()
+            .filter(each -> each.id().equals(gpu))
+            .findFirst()
+            .orElseThrow(() -> new IllegalArgumentException("no such GPU: gpu=" + gpu));
+    return installedBackends().stream()
+        .filter(backend -> backend.serves(of))
+        .flatMap(backend -> backend.parts(of).stream())
+        .toList();
   }
 
   @Override

@@ -39,6 +39,7 @@ public final class RequestValues {
       values.put("gpus", "" + request.gpuCount());
     }
     request.backend().ifPresent(backend -> values.put("backend", backend));
+    request.part().ifPresent(part -> values.put("part", part));
     values.put("failure", request.failureMode().name());
     if (request.memoryMobility() != MemoryMobility.FIXED) {
       values.put("mobility", request.memoryMobility().name());
@@ -112,6 +113,10 @@ public final class RequestValues {
       String backend = values.get("backend");
       if (backend != null) {
         builder.backend(backend);
+      }
+      String part = values.get("part");
+      if (part != null) {
+        builder.part(part);
       }
       builder.gpuCount(Integer.parseInt(values.getOrDefault("gpus", "1")));
       builder.memoryMobility(

@@ -2,6 +2,7 @@ package dev.vgpu.core.pool;
 
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
+import dev.vgpu.GpuPart;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
@@ -38,6 +39,7 @@ final class StagedBackend implements EnforcementBackend {
   volatile Optional<String> obstacle = Optional.empty();
   volatile Optional<String> lack = Optional.empty();
   volatile Optional<String> unable = Optional.empty();
+  volatile List<GpuPart> parts = List.of();
   volatile boolean failing;
 
   /** Runs when a request is looked at, before anything is said. */
@@ -105,6 +107,11 @@ final class StagedBackend implements EnforcementBackend {
   @Override
   public Optional<String> obstacle(PhysicalGpu gpu) {
     return obstacle;
+  }
+
+  @Override
+  public List<GpuPart> parts(PhysicalGpu gpu) {
+    return parts;
   }
 
   @Override

@@ -4,6 +4,7 @@ import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
 import dev.vgpu.ContainerSpec;
 import dev.vgpu.GpuId;
+import dev.vgpu.GpuPart;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
@@ -16,6 +17,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -118,12 +120,17 @@ public final class MigBackend implements EnforcementBackend {
   public Optional<String> unable(PhysicalGpu gpu, VirtualGpuRequest request) {
     try {
       MigGeometry geometry = geometries.computeIfAbsent(gpu.id(), this::geometry);
-      return geometry.enough(request.memory(), request.computePercent().orElse(0)).isEmpty()
-          ? Optional.of("no MIG profile is large enough")
-          : Optional.empty();
+      return MigParts.unable(geometry, request);
     } catch (VgpuException e) {
       return Optional.of(String.valueOf(e.getMessage()));
     }
+  }
+
+  @Override
+  public List<GpuPart> parts(PhysicalGpu gpu) {
+    return gpu.unusableAsWhole().isPresent()
+        ? MigParts.of(geometries.computeIfAbsent(gpu.id(), this::geometry))
+        : List.of();
   }
 
   private MigGeometry geometry(GpuId gpu) {

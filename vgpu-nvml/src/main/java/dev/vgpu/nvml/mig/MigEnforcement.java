@@ -213,7 +213,7 @@ final class MigEnforcement implements Enforcement {
     return MigMaking.place(state, state.geometry().get(), request).isPresent()
             || !MigSharing.hosts(state, request, known).isEmpty()
         ? Optional.empty()
-        : Optional.of("no legal placement for a MIG instance of this size");
+        : Optional.of(MigParts.lack(state, state.geometry().get(), request));
   }
 
   @Override

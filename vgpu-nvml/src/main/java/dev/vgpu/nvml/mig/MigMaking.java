@@ -53,8 +53,7 @@ final class MigMaking {
   /** {@return the smallest profile that is large enough and has a legal place} */
   static Optional<Place> place(MigState state, MigGeometry geometry, VirtualGpuRequest request) {
     MigGpu planned = state.planned(Map.of(), Set.of()).orElseThrow();
-    for (MigProfile profile :
-        geometry.enough(request.memory(), request.computePercent().orElse(0))) {
+    for (MigProfile profile : MigParts.wanted(geometry, request)) {
       Optional<Integer> start = MigPlanner.start(planned, profile);
       if (start.isPresent()) {
         return Optional.of(new Place(profile, start.get()));
@@ -81,10 +80,7 @@ final class MigMaking {
             MigSharing.hosts(state, request, MigRecord.all(directory).values());
         if (hosts.isEmpty()) {
           throw new VgpuException(
-              "no legal placement for a MIG instance of this size: gpu="
-                  + gpu
-                  + " asked "
-                  + request);
+              MigParts.lack(state, geometry, request) + ": gpu=" + gpu + " asked " + request);
         }
         MigRecord.Terms terms = MigSharing.shared(request, geometry);
         return joined(MigRecord.joining(id, gpu, hosts.get(i % hosts.size()), terms));

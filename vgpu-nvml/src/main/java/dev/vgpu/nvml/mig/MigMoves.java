@@ -26,8 +26,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Makes room on one GPU: destroys the instances of leases without processes, and creates them again
- * elsewhere on the GPU. Instances without a record, and those that several leases share, stay.
- * Guarded by the enforcement's lock.
+ * elsewhere on the GPU. Instances without a record, those that several leases share, and those that
+ * were asked for at their places stay. Guarded by the enforcement's lock.
  *
  * <p>The instance that a lease leaves first gets its own record, under a name that no lease has.
  * Only then does the lease's own record name the new place. So if this process is killed at any
@@ -79,6 +79,7 @@ final class MigMoves {
       if (record.gpu().equals(gpu)
           && record.state() == MigRecord.State.MADE
           && !lease.isLost()
+          && !MigParts.isPinned(lease.request())
           && MigEnforcement.isThere(record, state)
           && MigSharing.others(record, records).isEmpty()
           && mayMove.test(record.lease())) {
@@ -95,8 +96,7 @@ final class MigMoves {
   private static Optional<MigPlan> plan(
       MigState state, MigGeometry geometry, VirtualGpuRequest request, Set<Integer> movable) {
     MigPlan best = null;
-    for (MigProfile profile :
-        geometry.enough(request.memory(), request.computePercent().orElse(0))) {
+    for (MigProfile profile : MigParts.wanted(geometry, request)) {
       Optional<MigPlan> plan =
           MigPlanner.makeRoom(
               List.of(state.planned(Map.of(), movable).orElseThrow()), any -> Optional.of(profile));

@@ -16,7 +16,7 @@ import java.util.stream.Collectors;
 /**
  * Several leases in one GPU instance, each with its own compute instance. They have separate
  * compute slices, but share memory, its bandwidth, and the fault domain; only the backend beneath
- * enforces the quotas. So a lease that demands fault isolation is alone.
+ * enforces the quotas. So a lease that demands fault isolation is alone, and one that names a part.
  */
 final class MigSharing {
   private MigSharing() {}
@@ -39,7 +39,8 @@ final class MigSharing {
   }
 
   private static boolean isAlone(VirtualGpuRequest request) {
-    return request.requires().faultIsolation() == Capabilities.FaultIsolation.ISOLATED;
+    return request.part().isPresent()
+        || request.requires().faultIsolation() == Capabilities.FaultIsolation.ISOLATED;
   }
 
   private static int needed(VirtualGpuRequest request, MigGeometry geometry) {

@@ -197,8 +197,7 @@ public record MigGeometry(int computeSlices, int memorySlices, List<MigProfile> 
   public List<MigProfile> enough(MemorySize memory, int computePercent) {
     return profiles.stream()
         .filter(profile -> !profile.hasMedia())
-        .filter(profile -> profile.memory().bytes() >= memory.bytes())
-        .filter(profile -> 100 * profile.computeSlices() >= computePercent * computeSlices)
+        .filter(profile -> profile.isEnough(memory, computePercent, computeSlices))
         .sorted(
             Comparator.comparingInt(MigProfile::computeSlices)
                 .thenComparingInt(MigProfile::memorySlices))

@@ -2,6 +2,7 @@ package dev.vgpu.nvml.mig.plan;
 
 import dev.vgpu.MemorySize;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * A profile of GPU instances. Immutable.
@@ -34,6 +35,37 @@ public record MigProfile(
   /** {@return whether it has the media engines, which only one instance of a GPU can have} */
   public boolean hasMedia() {
     return name.contains(MEDIA);
+  }
+
+  /**
+   * {@return this profile with no other start; empty if it has no such one}
+   *
+   * @param start its first memory slice
+   */
+  public Optional<MigProfile> at(int start) {
+    return starts.contains(start)
+        ? Optional.of(
+            new MigProfile(
+                id,
+                name,
+                computeSlices,
+                memorySlices,
+                most,
+                List.of(start),
+                memory,
+                multiprocessors))
+        : Optional.empty();
+  }
+
+  /**
+   * {@return whether an instance is large enough}
+   *
+   * @param least its memory, at least
+   * @param computePercent percent of the GPU's compute slices, 0 to 100, at least
+   * @param ofSlices how many compute slices the GPU has
+   */
+  public boolean isEnough(MemorySize least, int computePercent, int ofSlices) {
+    return memory.bytes() >= least.bytes() && 100 * computeSlices >= computePercent * ofSlices;
   }
 
   /**
