@@ -98,6 +98,11 @@ final class SeatCalls implements Link.Handler {
       }
     }
 
+    /** Whether a failure was in the holder's reply, and not that there was none. */
+    boolean isRefused() {
+      return reply != null;
+    }
+
     /** Waits for the reply; returns false if it does not arrive in time. */
     boolean await(long timeoutNs) throws InterruptedException {
       return answered.await(timeoutNs, TimeUnit.NANOSECONDS);

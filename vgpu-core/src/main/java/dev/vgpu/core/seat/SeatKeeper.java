@@ -273,7 +273,7 @@ public final class SeatKeeper {
     }
     loop.ticker(this::report);
     for (int i = 0; i < claims.size(); i++) {
-      checkClaimed(claims.get(i), claimed.get(i));
+      checkClaimed(with, claims.get(i), claimed.get(i));
     }
     log.debug("the seat is held by {}", with.holder());
     if (with.isLost()) {
@@ -306,14 +306,19 @@ public final class SeatKeeper {
     }
   }
 
-  private void checkClaimed(SeatCalls.Call claim, Lease lease) {
+  private void checkClaimed(SeatClient with, SeatCalls.Call claim, Lease lease) {
     try {
       Object ignored = claim.answer(WELCOME_NS);
     } catch (SeatLostException e) {
       log.debug("the seat's holder died again", e); // the next holder is asked
     } catch (RuntimeException e) {
-      log.error("a virtual GPU is lost and closed: id={}", lease.id, e);
-      lease.close();
+      if (claim.isRefused()) {
+        log.error("a virtual GPU is lost and closed: id={}", lease.id, e);
+        lease.close();
+      } else {
+        log.warn("the seat's holder is asked again for a virtual GPU: id={}", lease.id, e);
+        with.close(); // it may only be slow; over a new connection, all leases are claimed again
+      }
     }
   }
 

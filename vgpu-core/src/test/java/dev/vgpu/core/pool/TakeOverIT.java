@@ -10,8 +10,10 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /** The process that holds the seat dies under load. */
+@Timeout(300) // it starts dozens of JVMs
 class TakeOverIT {
   private static final int TIMES = 20;
 
