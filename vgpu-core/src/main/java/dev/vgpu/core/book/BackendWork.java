@@ -13,7 +13,9 @@ import java.util.concurrent.locks.ReentrantLock;
  */
 final class BackendWork {
   private final Condition ended;
-  private boolean onParts;
+
+  /** Read without the lock when the seat is given up. */
+  private volatile boolean onParts;
 
   /** Creates one without any work; {@code table} is the table's lock. */
   BackendWork(ReentrantLock table) {

@@ -158,6 +158,9 @@ public final class Enforcements implements AutoCloseable {
           open(backend).prepare(booking.id, directory, booking.gpu(), booking.request(), listener);
     } catch (OutOfMemoryError e) {
       throw ThreadLimit.refusal("the virtual GPU cannot be prepared: id=" + booking.id, e);
+    } catch (VgpuException e) {
+      checkOpen(); // a closed backend prepares nothing
+      throw e;
     }
     lease.gpus(booking.gpus());
     return booking.spatial ? new SpatialLease(lease, () -> booking.suspended) : lease;
@@ -194,13 +197,23 @@ public final class Enforcements implements AutoCloseable {
           && backend.capabilities().missingFor(request.requires()).isEmpty()
           && backend.obstacle(gpu).isEmpty()
           && backend.unable(gpu, request).isEmpty()) {
-        List<String> moved = open(backend).makeRoom(gpu, request, mayMove);
+        List<String> moved = makeRoom(open(backend), gpu, request, mayMove);
         if (!moved.isEmpty()) {
           return moved;
         }
       }
     }
     return List.of();
+  }
+
+  private List<String> makeRoom(
+      Enforcement in, PhysicalGpu gpu, VirtualGpuRequest request, Predicate<String> mayMove) {
+    try {
+      return in.makeRoom(gpu, request, mayMove);
+    } catch (VgpuException e) {
+      checkOpen(); // a closed backend moves nothing
+      throw e;
+    }
   }
 
   private static boolean isCut(List<PhysicalGpu> gpus) {
@@ -264,12 +277,9 @@ public final class Enforcements implements AutoCloseable {
           backend.needs().isEmpty()
               ? backend.open(directory)
               : backend.open(directory, open(need(backend)));
-      lock.lock();
-      try {
-        opened.put(backend.name(), enforcement);
-        atWork = List.copyOf(opened.values());
-      } finally {
-        lock.unlock();
+      if (!add(backend, enforcement)) {
+        close(enforcement);
+        throw SeatLostException.givenUp();
       }
       return enforcement;
     } finally {
@@ -277,12 +287,35 @@ public final class Enforcements implements AutoCloseable {
     }
   }
 
-  private Optional<Enforcement> opened(EnforcementBackend backend) {
+  /** Adds a backend that was just opened; returns false if all were closed meanwhile. */
+  private boolean add(EnforcementBackend backend, Enforcement enforcement) {
+    lock.lock();
+    try {
+      if (!closed) {
+        opened.put(backend.name(), enforcement);
+        atWork = List.copyOf(opened.values());
+      }
+      return !closed;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private void checkOpen() {
     lock.lock();
     try {
       if (closed) {
         throw SeatLostException.givenUp();
       }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private Optional<Enforcement> opened(EnforcementBackend backend) {
+    lock.lock();
+    try {
+      checkOpen();
       return Optional.ofNullable(opened.get(backend.name()));
     } finally {
       lock.unlock();
@@ -300,11 +333,13 @@ public final class Enforcements implements AutoCloseable {
                         + backend.needs()));
   }
 
-  /** Stops enforcing. Leases stay as they are for the next holder of the seat. */
+  /**
+   * Stops enforcing. Leases stay as they are for the next holder of the seat. Then waits for a
+   * backend that is being opened, which is closed as soon as it is open.
+   */
   @Override
   public void close() {
     List<Enforcement> closing;
-    opening.lock(); // what is being opened is closed too
     lock.lock();
     try {
       closed = true;
@@ -313,15 +348,22 @@ public final class Enforcements implements AutoCloseable {
       atWork = List.of();
     } finally {
       lock.unlock();
-      opening.unlock();
     }
     Collections.reverse(closing); // a backend before the one beneath it
-    for (Enforcement enforcement : closing) {
-      try {
-        enforcement.close();
-      } catch (RuntimeException e) {
-        log.warn("a backend could not be stopped", e);
-      }
+    closing.forEach(Enforcements::close);
+    opening.lock();
+    try {
+      log.debug("closed: backends={}", closing.size());
+    } finally {
+      opening.unlock();
+    }
+  }
+
+  private static void close(Enforcement enforcement) {
+    try {
+      enforcement.close();
+    } catch (RuntimeException e) {
+      log.warn("a backend could not be stopped", e);
     }
   }
 }

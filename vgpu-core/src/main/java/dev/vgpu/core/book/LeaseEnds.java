@@ -3,6 +3,7 @@ package dev.vgpu.core.book;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuUsage;
 import dev.vgpu.core.disk.LeaseDirectory;
+import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.spi.EnforcedLease;
 import java.util.ArrayDeque;
 import java.util.Collection;
@@ -52,6 +53,13 @@ public final class LeaseEnds {
   /** Stops all removals: another process decides now. */
   void giveUp() {
     givenUp = true;
+  }
+
+  /** Throws if this process no longer decides. */
+  void checkDecides() {
+    if (givenUp) {
+      throw SeatLostException.givenUp();
+    }
   }
 
   /**
@@ -151,7 +159,9 @@ public final class LeaseEnds {
     } finally {
       lock.lock();
       try {
-        booking.slots.forEach(slot -> slot.remove(booking));
+        if (!givenUp) { // otherwise what the others get is not for this process to change
+          booking.slots.forEach(slot -> slot.remove(booking));
+        }
         if (disk != null) {
           disk.remove(booking.id);
         }

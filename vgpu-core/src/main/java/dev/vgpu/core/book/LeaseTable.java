@@ -45,7 +45,6 @@ public final class LeaseTable {
   private final HeldBack held = new HeldBack();
   private final SeatMeter meter;
   private final LeaseEnds ends;
-  private volatile boolean givenUp;
 
   /**
    * Creates an empty table. Leases are kept in one directory and use in another; null keeps
@@ -241,22 +240,21 @@ public final class LeaseTable {
     }
   }
 
-  /**
-   * Stops deciding. All waiting requests fail here, so that they are sent to the process that
-   * decides.
-   */
-  public void giveUp() {
-    givenUp = true;
+  /** Stops deciding. Waits for nothing; {@link #giveUp} must follow. */
+  public void stopDeciding() {
     ends.giveUp();
+    meter.stop();
+  }
+
+  /** Fails all waiting requests, so that they are sent to the process that decides. */
+  public void giveUp() {
     failPending(waiting -> true, SeatLostException.givenUp())
         .forEach(booking -> booking.calls.released()); // nobody was told of them
   }
 
   /** Throws if this process no longer decides. */
   public void checkDecides() {
-    if (givenUp) {
-      throw SeatLostException.givenUp();
-    }
+    ends.checkDecides();
   }
 
   // ---- holding back
@@ -328,6 +326,11 @@ public final class LeaseTable {
     }
   }
 
+  /** {@return whether a part of a GPU is being set aside, moved or given back} Never blocks. */
+  public boolean isOnParts() {
+    return work.isOnParts();
+  }
+
   /** {@return where backends are at work} */
   BackendWork work() {
     return work;
@@ -341,6 +344,7 @@ public final class LeaseTable {
     lock.lock();
     try {
       work.awaitTurn(booking);
+      checkDecides();
       before = booking.request();
       ResizeRules.checkSameElsewhere(before, asked, booking.id, booking.gpus());
       if (booking.calls.isClosed() || booking.released) {

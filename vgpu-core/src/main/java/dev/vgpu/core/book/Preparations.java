@@ -51,6 +51,7 @@ final class Preparations {
       if (booking.enforced() == null) {
         work.awaitTurn(booking); // another may prepare it meanwhile
       }
+      ends.checkDecides();
       EnforcedLease before = booking.enforced();
       if (before != null) {
         return before;
@@ -87,6 +88,7 @@ final class Preparations {
     EnforcedLease lease = enforcements.prepare(backend, booking, directory, listener);
     lock.lock();
     try {
+      ends.checkDecides(); // the next holder of the seat takes over what was prepared
       booking.backend = backend.name();
       booking.enforced(lease);
       booking.goOnInSpace();

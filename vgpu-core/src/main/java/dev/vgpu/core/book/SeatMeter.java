@@ -241,11 +241,16 @@ public final class SeatMeter implements AutoCloseable {
     }
   }
 
+  /** Writes nothing more, except at {@link #close}. Does not wait. */
+  void stop() {
+    closed = true;
+    LockSupport.unpark(thread);
+  }
+
   /** Takes a last sample, and closes the files. */
   @Override
   public void close() {
-    closed = true;
-    LockSupport.unpark(thread);
+    stop();
     if (made != null || !news.isEmpty()) {
       List<Meter.Reading> readings = readings(bookings.get());
       Meter meter = upToDate();

@@ -57,6 +57,10 @@ public final class Lease implements GateOwner, BookedCalls {
   private final Node node;
   private final LeaseOwner pool;
   private final AtomicBoolean closed = new AtomicBoolean();
+
+  /** Whether it is closed, and its last call has left. */
+  private volatile boolean drained;
+
   private volatile VirtualGpuRequest request;
 
   /** Its entry in the books of this JVM; null while another process decides. */
@@ -284,7 +288,17 @@ public final class Lease implements GateOwner, BookedCalls {
       made.close(); // otherwise this JVM, which lives on, would prevent its release
     }
     pool.remove(this);
+    drained = true;
     node.ended(this);
+  }
+
+  /**
+   * Tells the deciding process once more that it has ended, if so: the last one may have kept it.
+   */
+  public void endIfDrained() {
+    if (drained) {
+      node.ended(this);
+    }
   }
 
   @Override

@@ -197,11 +197,16 @@ public final class Node implements NodeContext {
     }
   }
 
-  /** Stops deciding. Open gates stay open until the next authority, not yet known, shuts them. */
+  /**
+   * Stops deciding. Open gates stay open until the next authority, not yet known, shuts them. A
+   * second call finds the leases that were granted during the first.
+   */
   public void stopDeciding() {
     turns().forEach(each -> each.connect(null));
     for (Lease lease : leases.values()) {
-      lease.remote(turns(lease.on).new Tenant(lease.id, lease.gate, RemoteTurns.Before.OPEN));
+      if (lease.remote() == null) {
+        lease.remote(turns(lease.on).new Tenant(lease.id, lease.gate, RemoteTurns.Before.OPEN));
+      }
     }
   }
 

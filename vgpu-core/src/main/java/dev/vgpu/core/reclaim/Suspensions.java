@@ -211,6 +211,7 @@ public final class Suspensions {
     if (closed) {
       throw SeatLostException.givenUp(); // the request goes to the next holder
     }
+    table.checkDecides();
   }
 
   private void suspendMarked(Booking booking, MemorySize wanted, long untilNs, long timeoutNs) {
@@ -220,6 +221,7 @@ public final class Suspensions {
     booking.gate.suspend();
     try {
       awaitQuiet(booking, untilNs, timeoutNs);
+      checkOpen();
       Optional<MemoryMover> mover = mover(booking);
       if (mover.isPresent()) {
         mover.get().moveOut(wanted, left(untilNs));
@@ -253,7 +255,9 @@ public final class Suspensions {
     }
   }
 
+  /** Leaves everything to the next holder of the seat, if this process does not decide any more. */
   private void undo(Booking booking, List<Long> done) {
+    table.checkDecides();
     try {
       Optional<MemoryMover> mover = mover(booking);
       if (mover.isPresent()) {
@@ -319,6 +323,7 @@ public final class Suspensions {
   public boolean resume(Booking booking, String by, long timeoutNs) {
     begin(booking, timeoutNs);
     try {
+      table.checkDecides();
       if (by.equals(BY_RECLAIM) && booking.isSuspendedByOwner()) {
         return false;
       }
@@ -341,10 +346,11 @@ public final class Suspensions {
   }
 
   /** Moves all memory back; if there is not enough room, moves all of it out again. */
-  private static void moveBack(MemoryMover mover, long timeoutNs) {
+  private void moveBack(MemoryMover mover, long timeoutNs) {
     try {
       mover.moveBack(Duration.ofNanos(timeoutNs));
     } catch (GpuSuspendException e) {
+      table.checkDecides();
       try {
         mover.moveOut(ALL, Duration.ofNanos(UNDO_NS));
       } catch (GpuSuspendException another) {
@@ -355,6 +361,7 @@ public final class Suspensions {
   }
 
   private void goOn(Booking booking) {
+    table.checkDecides();
     booking.suspended = false;
     table.goesOn(booking);
     booking.gate.resume();

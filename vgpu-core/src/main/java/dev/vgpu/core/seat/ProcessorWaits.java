@@ -9,6 +9,7 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongSupplier;
@@ -77,18 +78,20 @@ final class ProcessorWaits {
   }
 
   /**
-   * Waits until a thread has ended or seems to hang. A thread seems to hang after {@value
+   * Waits until all threads have ended or one seems to hang. One seems to hang after {@value
    * #MOST_HANGING_NS} ns during which no thread of this process waited for a processor. Waits for
    * about {@value #MOST_LATE_NS} ns at most.
    */
-  static void awaitEnd(Thread thread, NanoClock clock) {
+  static void awaitEnd(List<Thread> threads, NanoClock clock) {
     ProcessorWaits waits = new ProcessorWaits(clock::nanoTime);
     waits.mostSinceLastNs();
     long beganNs = clock.nanoTime();
     long lookedNs = beganNs;
     long hangingNs = 0;
-    while (thread.isAlive() && hangingNs < MOST_HANGING_NS && lookedNs - beganNs < MOST_LATE_NS) {
-      LockSupport.parkNanos(thread, LOOK_NS / 10);
+    while (threads.stream().anyMatch(Thread::isAlive)
+        && hangingNs < MOST_HANGING_NS
+        && lookedNs - beganNs < MOST_LATE_NS) {
+      LockSupport.parkNanos(threads, LOOK_NS / 10);
       long nowNs = clock.nanoTime();
       if (nowNs - lookedNs >= LOOK_NS) {
         hangingNs += waits.mostSinceLastNs() > MOST_WAITED_NS / 2 ? 0 : LOOK_NS;

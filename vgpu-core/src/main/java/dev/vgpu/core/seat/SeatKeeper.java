@@ -8,7 +8,6 @@ import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.book.Enforcements;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.book.PoolSettings;
-import dev.vgpu.core.book.SeatMeter;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.disk.LeaseDirectory;
 import dev.vgpu.core.disk.RunDirectory;
@@ -73,12 +72,7 @@ public final class SeatKeeper {
   private long reportedNs;
 
   // Changed by the joining thread, under the node's lock.
-  private @Nullable SeatLock seatLock;
-  private @Nullable SeatServer server;
-  private @Nullable LeaseDirectory disk;
-  private @Nullable MemoryReclaim reclaim;
-  private @Nullable HealthWatch health;
-  private @Nullable SeatMeter meter;
+  private @Nullable Holding holding;
   private @Nullable SeatWatch watch;
   private volatile @Nullable SeatClient client;
 
@@ -171,8 +165,7 @@ public final class SeatKeeper {
       held =
           node.exclusively(
               () -> {
-                take();
-                seatLock = lock;
+                take(lock);
                 watch();
                 return true;
               });
@@ -184,12 +177,12 @@ public final class SeatKeeper {
     }
   }
 
-  private void take() {
+  private void take(SeatLock lock) {
     LeaseDirectory leases = openLeases();
     client = null;
     boolean taken = false;
     try {
-      take(leases);
+      take(lock, leases);
       taken = true;
     } finally {
       if (!taken) {
@@ -198,7 +191,7 @@ public final class SeatKeeper {
     }
   }
 
-  private void take(LeaseDirectory leases) {
+  private void take(SeatLock lock, LeaseDirectory leases) {
     LeaseTable table =
         new LeaseTable(node, node.newSlots(), enforcements, leases, directory.usage());
     Suspensions suspensions =
@@ -225,11 +218,7 @@ public final class SeatKeeper {
         }
       }
     }
-    reclaim = reclaims;
-    health = sees;
-    disk = leases;
-    server = serves;
-    meter = table.meter();
+    holding = new Holding(node, lock, serves, leases, reclaims, sees);
     node.authority(authority);
     enforcements.begin(node.gpus());
   }
@@ -238,11 +227,12 @@ public final class SeatKeeper {
     try {
       watch = SeatWatch.start(node, loop, enforcements::atWork, this::giveUp);
     } catch (OutOfMemoryError e) { // no thread can be started
-      if (server != null) {
-        server.close();
+      if (holding != null) {
+        holding.server().close();
+        holding.stopDeciding();
       }
-      stopDeciding();
-      enforcements = enforcements.anew();
+      enforcements.close();
+      stopped();
       throw e;
     }
   }
@@ -371,6 +361,7 @@ public final class SeatKeeper {
               reason,
               client == null ? "this process holds the seat now" : "another process holds it now",
               (clock.nanoTime() - startNs) / MILLI_NS);
+          node.workers().execute(() -> node.leases().forEach(Lease::endIfDrained));
           return;
         } catch (RuntimeException | IOException | OutOfMemoryError e) {
           if (waitNs == AGAIN_NS) {
@@ -407,57 +398,61 @@ public final class SeatKeeper {
   /**
    * Gives the seat up, because this process holds it but does not serve. Another process takes it
    * at once; this one becomes its client as soon as it can. If its work does not stop in time, it
-   * hangs and so writes nothing: the seat's lock is released anyway.
+   * hangs and so writes nothing: the seat's lock is released anyway. Only a part of a GPU in work
+   * is waited for, since the next holder could not tell what becomes of it.
    */
   private void giveUp(String reason) {
-    if (node.isShutDown() || server == null || seatLock == null) {
+    Holding held = holding;
+    if (node.isShutDown() || held == null) {
       return;
     }
     log.error("this process gives the seat up: {}", reason);
-    server.close(); // before the links: clients that look for a seat must not find this one
+    held.server().close(); // before the links: clients that look for a seat must not find this one
     loop.abandon();
-    Thread stopping = new Thread(this::stopDeciding, "vgpu-seat-stop");
-    stopping.setDaemon(true);
-    stopping.start();
+    LeaseTable table = held.server().table();
+    table.stopDeciding();
+    List<Thread> stopping =
+        List.of(
+            started("vgpu-seat-stop", held::stopDeciding),
+            started("vgpu-seat-close", enforcements::close));
     ProcessorWaits.awaitEnd(stopping, clock);
+    long beganNs = clock.nanoTime();
+    while (table.isOnParts() && clock.nanoTime() - beganNs < OPENING_NS) {
+      LockSupport.parkNanos(this, RETRY_NS);
+    }
     gpuLocks.close();
-    seatLock.close();
-    while (stopping.isAlive()) {
+    held.lock().close();
+    while (stopping.stream().anyMatch(Thread::isAlive)) {
       LockSupport.parkNanos(this, AGAIN_NS);
     }
-    enforcements = enforcements.anew();
+    stopped();
     gaveUp = true;
     rejoin(reason);
   }
 
-  /** Stops in an order that leaves as little undone as possible if a step hangs. */
-  private void stopDeciding() {
-    if (disk != null) {
-      disk.close();
-    }
-    if (reclaim != null) {
-      reclaim.stop();
-    }
-    enforcements.close();
-    node.stopDeciding();
-    if (server != null) {
-      server.table().giveUp();
-    }
-    if (health != null) {
-      health.close();
-    }
-    if (meter != null && seatLock != null && seatLock.isHeld()) {
-      meter.close(); // otherwise the next holder writes the journal
-    }
+  private void stopped() {
+    enforcements =
+        node.exclusively(
+            () -> {
+              holding = null;
+              return enforcements.anew();
+            });
+  }
+
+  private static Thread started(String name, Runnable action) {
+    Thread thread = new Thread(action, name);
+    thread.setDaemon(true);
+    thread.start();
+    return thread;
   }
 
   // ---- shutdown
 
   /** Waits for the threads. The caller must hold no lock: the threads may need it to end. */
   private void awaitEnd(long deadlineNs) {
-    MemoryReclaim reclaimed = reclaim;
-    if (reclaimed != null) {
-      reclaimed.awaitEnd(deadlineNs);
+    Holding held = holding;
+    if (held != null) {
+      held.reclaim().awaitEnd(deadlineNs);
     }
     loop.awaitEnd(deadlineNs);
   }
@@ -473,26 +468,17 @@ public final class SeatKeeper {
           if (watch != null) {
             watch.close();
           }
-          if (reclaim != null) {
-            reclaim.close();
-          }
-          if (health != null) {
-            health.close();
-          }
-          if (server != null) {
-            server.close(); // first: later requests go to the next holder
+          if (holding != null) {
+            holding.stopServing();
           }
           enforcements.close();
-          if (meter != null) {
-            meter.close();
-          }
-          if (disk != null) {
-            disk.close();
+          if (holding != null) {
+            holding.close();
           }
           loop.close();
           gpuLocks.close();
-          if (seatLock != null) {
-            seatLock.close();
+          if (holding != null) {
+            holding.lock().close();
           }
           return loop;
         });

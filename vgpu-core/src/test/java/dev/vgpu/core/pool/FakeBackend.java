@@ -9,6 +9,7 @@ import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
+import dev.vgpu.spi.MemoryMover;
 import dev.vgpu.spi.ProcessAttachment;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -180,6 +181,7 @@ public final class FakeBackend implements EnforcementBackend {
     volatile List<String> launcher = List.of();
     volatile LongSupplier passedThrough = () -> 0;
     volatile Supplier<List<Long>> visible = this::processes;
+    volatile Optional<MemoryMover> mover = Optional.empty();
 
     FakeLease(String id, Listener listener) {
       this.id = id;
@@ -287,6 +289,11 @@ public final class FakeBackend implements EnforcementBackend {
     @Override
     public List<Long> visibleProcesses() {
       return visible.get();
+    }
+
+    @Override
+    public Optional<MemoryMover> mover() {
+      return mover;
     }
 
     @Override

@@ -46,6 +46,15 @@ final class StagedBackend implements EnforcementBackend {
   /** Runs when a lease is prepared, before anything is done. */
   volatile Runnable beforePrepare = () -> {};
 
+  /** Runs when the backend is opened, before anything is done. */
+  volatile Runnable beforeOpen = () -> {};
+
+  /** Runs when somebody asks what it is capable of. */
+  volatile Runnable beforeTold = () -> {};
+
+  /** How often it was closed. */
+  final AtomicInteger closed = new AtomicInteger();
+
   /** Runs when a lease is closed, before anything is done. */
   volatile Runnable beforeClose = () -> {};
 
@@ -74,6 +83,7 @@ final class StagedBackend implements EnforcementBackend {
 
   @Override
   public Capabilities capabilities() {
+    beforeTold.run();
     return CAPABILITIES;
   }
 
@@ -109,6 +119,7 @@ final class StagedBackend implements EnforcementBackend {
 
   @Override
   public Enforcement open(Path runDirectory, Enforcement beneath) {
+    beforeOpen.run();
     return new Enforcement() {
       @Override
       public EnforcedLease prepare(
@@ -151,7 +162,9 @@ final class StagedBackend implements EnforcementBackend {
       }
 
       @Override
-      public void close() {}
+      public void close() {
+        closed.incrementAndGet();
+      }
     };
   }
 

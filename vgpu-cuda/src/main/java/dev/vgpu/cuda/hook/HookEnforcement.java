@@ -67,6 +67,9 @@ public final class HookEnforcement implements Enforcement {
             return thread;
           });
 
+  /** If so, another process decides: no lease begins any more. */
+  private boolean closed;
+
   /** Starts the server's thread; the rest starts with the first lease. */
   public HookEnforcement(
       Path runDirectory,
@@ -125,6 +128,11 @@ public final class HookEnforcement implements Enforcement {
             lack -> {
               throw new VgpuException(lack);
             });
+    synchronized (this) {
+      if (closed) {
+        throw closed(id);
+      }
+    }
     wake.prepare();
     changer.prepare();
     Map<String, String> environment = environment(id, request);
@@ -132,10 +140,21 @@ public final class HookEnforcement implements Enforcement {
     HookLease lease =
         HookLease.on(
             pages, id, this, lane(gpu, request), request.preemptionClass(), listener, environment);
-    long pid = ProcessHandle.current().pid();
-    lease.begin(request, pages.adopted(), contextMemory.of(gpu), pid, startTime);
-    server.add(lease);
+    long contextBytes = contextMemory.of(gpu);
+    synchronized (this) {
+      if (closed) {
+        lease.release();
+        throw closed(id);
+      }
+      long pid = ProcessHandle.current().pid();
+      lease.begin(request, pages.adopted(), contextBytes, pid, startTime);
+      server.add(lease);
+    }
     return lease;
+  }
+
+  private static VgpuException closed(String id) {
+    return new VgpuException("the hook is closed: this process has given the seat up: id=" + id);
   }
 
   /**
@@ -214,6 +233,9 @@ public final class HookEnforcement implements Enforcement {
 
   @Override
   public void close() {
+    synchronized (this) {
+      closed = true;
+    }
     server.close();
     endMapsReader();
     server.leases().forEach(HookLease::release);

@@ -68,6 +68,9 @@ final class MigEnforcement implements Enforcement {
 
   private @Nullable MigDriver driver;
 
+  /** If so, another process decides: nothing more is begun. */
+  private volatile boolean closed;
+
   private static final long LONGEST_END_MS = 1_000;
 
   MigEnforcement(Path runDirectory, Enforcement beneath, Supplier<MigDriver> open) {
@@ -102,6 +105,9 @@ final class MigEnforcement implements Enforcement {
 
   /** Never throws: an error may be gone at the next look. */
   synchronized void look() {
+    if (closed) {
+      return;
+    }
     try {
       sweep();
       Map<GpuId, MigState> states = new HashMap<>();
@@ -145,7 +151,7 @@ final class MigEnforcement implements Enforcement {
     Set<String> unclear = new HashSet<>();
     for (MigRecord record : MigRecord.all(directory).values()) {
       Path lease = runDirectory.resolve("leases").resolve(record.lease());
-      if (leases.containsKey(record.lease()) || Files.exists(lease)) {
+      if (closed || leases.containsKey(record.lease()) || Files.exists(lease)) {
         continue;
       }
       if (!record.isUnclear() || unclearBefore.contains(record.lease())) {
@@ -171,7 +177,7 @@ final class MigEnforcement implements Enforcement {
   }
 
   synchronized void ended(MigLease lease) {
-    if (leases.remove(lease.record().lease(), lease) && !lease.isLost()) {
+    if (!closed && leases.remove(lease.record().lease(), lease) && !lease.isLost()) {
       boolean now = making.tryDestroy(lease.record());
       log.debug("lease={} destroyed={}", lease.record().lease(), now);
       see(lease.record().gpu());
@@ -213,6 +219,7 @@ final class MigEnforcement implements Enforcement {
   @Override
   public synchronized List<String> makeRoom(
       PhysicalGpu gpu, VirtualGpuRequest request, Predicate<String> mayMove) {
+    checkOpen();
     try {
       List<String> moved =
           new MigMoves(making, this::driver, directory, gpu.id())
@@ -231,6 +238,7 @@ final class MigEnforcement implements Enforcement {
       PhysicalGpu gpu,
       VirtualGpuRequest request,
       EnforcedLease.Listener listener) {
+    checkOpen();
     try {
       MigRecord before = MigRecord.all(directory).get(id);
       MigRecord record =
@@ -250,6 +258,12 @@ final class MigEnforcement implements Enforcement {
     }
   }
 
+  private void checkOpen() {
+    if (closed) {
+      throw new VgpuException("MIG is closed: this process has given the seat up");
+    }
+  }
+
   /** {@return the lease's part of the GPU's compute slices, in percent} */
   private static int percent(MigRecord record, MigState state, MigGeometry geometry) {
     return state.instances().stream()
@@ -262,6 +276,7 @@ final class MigEnforcement implements Enforcement {
 
   /** Changes a lease's quota if its instance has room beside the other leases in it. */
   synchronized boolean tryResize(MigLease lease, long bytes, BooleanSupplier beneathToo) {
+    checkOpen();
     try {
       MigRecord record = lease.record();
       MigGeometry geometry = driver().gpu(record.gpu()).geometry().orElseThrow();
@@ -298,7 +313,7 @@ final class MigEnforcement implements Enforcement {
       done = true;
       return inner;
     } finally {
-      if (!done && isNew) {
+      if (!done && isNew && !closed) { // the next holder of the seat finds the record
         boolean gone = making.tryDestroy(record);
         log.debug("nothing was prepared in a MIG instance: lease={} destroyed={}", id, gone);
       }
@@ -325,16 +340,23 @@ final class MigEnforcement implements Enforcement {
     return making.make(record.lease(), record.gpu(), request);
   }
 
+  /** Does not wait for the driver; what is under way there ends before the driver is closed. */
   @Override
   public void close() {
-    watch.shutdownNow();
-    synchronized (this) {
-      forgetDriver();
+    if (closed) {
+      return;
     }
+    closed = true;
+    watch.execute(this::letDriverGo);
+    watch.shutdown();
     try {
       boolean ignored = watch.awaitTermination(LONGEST_END_MS, TimeUnit.MILLISECONDS);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
+  }
+
+  private synchronized void letDriverGo() {
+    forgetDriver();
   }
 }

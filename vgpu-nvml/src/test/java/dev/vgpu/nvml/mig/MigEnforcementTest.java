@@ -2,10 +2,12 @@ package dev.vgpu.nvml.mig;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.mockito.ArgumentMatchers.any;
 import static org.mockito.ArgumentMatchers.contains;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.times;
 import static org.mockito.Mockito.verify;
+import static org.mockito.Mockito.when;
 
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuDriverException;
@@ -17,6 +19,7 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.spi.Enforcement;
 import dev.vgpu.testing.TestSeed;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -26,6 +29,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -164,6 +169,45 @@ class MigEnforcementTest {
       again.close();
       assertThat(instances()).extracting(MigState.Instance::id).containsExactly(theirs);
     }
+  }
+
+  @Test
+  void aSeatThatIsGivenUpWaitsForNoInstanceAndLeavesItToTheNext() throws Exception {
+    CountDownLatch come = new CountDownLatch(1);
+    CountDownLatch goes = new CountDownLatch(1);
+    Enforcement beneath = mock();
+    when(beneath.prepare(any(), any(), any(), any(), any()))
+        .thenAnswer(
+            call -> {
+              come.countDown();
+              goes.await();
+              throw new VgpuException("it is closed");
+            });
+    MigEnforcement old = new MigEnforcement(run, beneath, () -> MigDriver.of(provider));
+    FutureTask<EnforcedLease> granted = new FutureTask<>(() -> grant(old, "held", mock()));
+    new Thread(granted).start();
+    come.await();
+    old.close();
+    goes.countDown();
+    assertThatThrownBy(granted::get).hasMessageContaining("it is closed");
+    GpuId made = instances().get(0).parts().get(0).device();
+    assertThatThrownBy(() -> grant(old, "late", mock())).hasMessageContaining("given the seat up");
+    try (MigEnforcement next = open()) {
+      EnforcedLease again = grant(next, "held", mock());
+      assertThat(again.environment()).containsEntry("CUDA_VISIBLE_DEVICES", made.value());
+    }
+  }
+
+  @Test
+  void aSeatThatIsGivenUpDestroysNothing() throws IOException {
+    MigEnforcement old = open();
+    EnforcedLease lease = grant(old, "held", mock());
+    old.close();
+    Files.delete(run.resolve("leases/held"));
+    lease.close();
+    assertThat(instances()).hasSize(1);
+    open().close();
+    assertThat(instances()).isEmpty();
   }
 
   /** As if killed between record and creation, and another process has taken the place. */

@@ -1,0 +1,136 @@
+package dev.vgpu.core.pool;
+
+import static dev.vgpu.PreemptionClass.NEARLINE;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.Capabilities;
+import dev.vgpu.GpuLease;
+import dev.vgpu.GpuPool;
+import dev.vgpu.VirtualGpu;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+/** A process gives the seat up while something is under way; only the next holder decides then. */
+class GivenUpSeatTest extends SlowBackends {
+  private static final long OTHER = 1; // a process that lives as long as the machine
+
+  private void giveUp() throws InterruptedException {
+    hook.hangs = true; // as if the holder did not serve any more
+    Pools.await(() -> hook.opened == 2);
+    hook.hangs = false;
+  }
+
+  /** A program's virtual GPU, for which the backend is open. */
+  private VirtualGpu prepared() {
+    VirtualGpu gpu = holder.acquire(program());
+    assertThat(gpu.environment()).isNotEmpty();
+    return gpu;
+  }
+
+  @Test
+  void theOldHolderDecidesNothingWhileABackendCloses() throws Exception {
+    Hold hold = hold();
+    VirtualGpu gpu = prepared();
+    FakeBackend.FakeLease before = hook.leases.get(gpu.id());
+    hook.beforeClose = hold;
+    giveUp();
+    hold.come.await();
+    before.want();
+    assertThat(before.open).isFalse();
+    FutureTask<Integer> resized =
+        CallsTest.start(
+            () -> {
+              gpu.resize(smaller());
+              return 0;
+            });
+    othersAreServedBy(client);
+    hold.goes.countDown();
+    assertThat(resized.get()).isZero();
+    assertThat(client.leases())
+        .filteredOn(lease -> lease.id().equals(gpu.id()))
+        .extracting(GpuLease::request)
+        .singleElement()
+        .matches(request -> request.memory().equals(smaller().memory()));
+  }
+
+  private void othersAreServedBy(GpuPool pool) {
+    try (VirtualGpu other = pool.acquire(program())) {
+      assertThat(other.environment()).containsEntry("VGPU_LEASE", other.id());
+    }
+  }
+
+  @Test
+  void aBackendThatIsBeingOpenedIsClosedLaterAndKeepsNoOtherOpen() throws Exception {
+    Hold hold = hold();
+    space.beforeOpen = hold; // the one beneath it is open then
+    FutureTask<VirtualGpu> part = CallsTest.start(() -> holder.acquire(part(100)));
+    hold.come.await();
+    hook.hangs = true;
+    Pools.await(() -> hook.closed == 1);
+    hook.hangs = false;
+    assertThat(space.closed).hasValue(0);
+    hold.goes.countDown();
+    assertThat(part.get().environment()).containsEntry("PART", "7");
+    assertThat(space.closed).hasValue(1);
+  }
+
+  @Test
+  void aVirtualGpuThatIsGrantedMeanwhileHasTurnsAtTheNextHolder() throws Exception {
+    assertThat(prepared().isClosed()).isFalse();
+    space.whenGranted = false;
+    Hold hold = hold();
+    space.beforeTold =
+        () -> {
+          if (isAnyOnDisk("late-")) {
+            hold.run();
+          }
+        };
+    FutureTask<VirtualGpu> late =
+        CallsTest.start(
+            () ->
+                holder.acquire(
+                    Pools.request(NEARLINE)
+                        .name("late")
+                        .gpu(gpus.get(0).id())
+                        .require(Capabilities.Compute.SPATIAL)
+                        .build()));
+    hold.come.await();
+    giveUp();
+    hold.goes.countDown();
+    VirtualGpu granted = late.get();
+    FutureTask<Integer> call = CallsTest.start(() -> granted.call(() -> 42));
+    assertThat(call.get(30, TimeUnit.SECONDS)).isEqualTo(42);
+    assertThat(lists(client, granted.id())).isTrue();
+  }
+
+  private boolean isAnyOnDisk(String prefix) {
+    String[] names =
+        directory.resolve("leases").toFile().list((in, name) -> name.startsWith(prefix));
+    return names != null && names.length > 0;
+  }
+
+  @Test
+  void whatHasEndedButHasProgramsEndsWithThemAtTheNextHolder() throws Exception {
+    VirtualGpu gpu = prepared();
+    hook.leases.get(gpu.id()).attach(OTHER);
+    gpu.close();
+    assertThat(lists(client, gpu.id())).isTrue();
+    giveUp();
+    assertThat(lists(client, gpu.id())).isTrue();
+    hook.leases.get(gpu.id()).exit(OTHER);
+    awaitGone(gpu.id());
+  }
+
+  @Test
+  void whatHasEndedButHasProgramsEndsWithThemIfTheSameProcessTakesTheSeatAgain() throws Exception {
+    client.close();
+    VirtualGpu gpu = prepared();
+    hook.leases.get(gpu.id()).attach(OTHER);
+    gpu.close();
+    giveUp();
+    assertThat(lists(holder, gpu.id())).isTrue();
+    hook.leases.get(gpu.id()).exit(OTHER);
+    Pools.await(() -> !lists(holder, gpu.id()) && !isOnDisk(gpu.id()));
+  }
+}
