@@ -104,7 +104,7 @@ class MigClaimsIT {
     Claim other = claim("other", 1, "7g-16gb-0");
     assertThat(cdi(right)).isNotEmpty();
     assertThat(node.kubelet.askToPrepare(claim("small", 0, "1g-2gb-6")).getError())
-        .contains("team/small", "part 1g.2gb:6 is taken");
+        .contains("team/small", "no room for part 1g.2gb:6 now");
     assertThat(cdi(left)).isNotEmpty();
     assertThat(node.kubelet.askToPrepare(four).getError()).contains("team/four", "part=3g.8gb:0");
     assertThat(cdi(other)).isNotEmpty();
@@ -125,7 +125,9 @@ class MigClaimsIT {
     String errors =
         node.kubelet.askToPrepare(claim("one", 0, "3g-8gb-4")).getError()
             + node.kubelet.askToPrepare(claim("two", 1, "3g-8gb-4")).getError();
-    assertThat(errors).contains("part 3g.8gb:4 is taken").containsOnlyOnce("is taken");
+    assertThat(errors)
+        .contains("no room for part 3g.8gb:4 now, only for 3g.8gb:0")
+        .containsOnlyOnce("no room for part");
   }
 
   @Test

@@ -47,12 +47,6 @@ class PartsOfGpusTest {
 
   /** A claim of a class; with a device, unless that is empty. */
   private static ResourceClaim claim(String name, String deviceClass, String device) {
-    String allocation =
-        """
-        {"reservedFor":[{"resource":"pods","name":"%s","uid":"uid-%s"}],
-         "allocation":{"allocationTimestamp":"2026-01-01T00:00:00Z","devices":{"results":[
-          {"request":"gpu","driver":"vgpu.dev","pool":"n","device":"%s",
-           "bindingConditions":["vgpu.dev/gang-complete"]}]}}}""";
     return Serialization.unmarshal(
         String.format(
             Locale.ROOT,
@@ -65,8 +59,21 @@ class PartsOfGpusTest {
             name,
             name,
             deviceClass,
-            device.isEmpty() ? "{}" : String.format(Locale.ROOT, allocation, name, name, device)),
+            device.isEmpty() ? "{}" : allocation(name, device)),
         ResourceClaim.class);
+  }
+
+  private static String allocation(String name, String device) {
+    return String.format(
+        Locale.ROOT,
+        """
+        {"reservedFor":[{"resource":"pods","name":"%s","uid":"uid-%s"}],
+         "allocation":{"allocationTimestamp":"2026-01-01T00:00:00Z","devices":{"results":[
+          {"request":"gpu","driver":"vgpu.dev","pool":"n","device":"%s",
+           "bindingConditions":["vgpu.dev/gang-complete"]}]}}}""",
+        name,
+        name,
+        device);
   }
 
   private static Pod pod(String name, String gang) {
