@@ -280,8 +280,8 @@ public interface VirtualGpu extends AutoCloseable {
   GpuUsage usage();
 
   /**
-   * Replaces the granted terms: share, policy, class, quota, bound on calls. The GPUs, the name and
-   * the backend stay. If the resize fails, nothing changes.
+   * Replaces the granted terms: share, policy, class, quota, bound on calls. The GPUs, the name,
+   * the backend and the part stay. If the resize fails, nothing changes.
    *
    * @param request the new terms; make them from {@link #request()}{@code .toBuilder()}
    * @throws GpuCapacityException if the new terms do not fit beside the other leases, or if the new

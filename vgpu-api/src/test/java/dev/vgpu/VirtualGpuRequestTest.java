@@ -26,6 +26,7 @@ class VirtualGpuRequestTest {
         .gpu(new GpuId("GPU-1"))
         .requires(Capabilities.builder().memory(Capabilities.Memory.EXACT).build())
         .backend("kmod")
+        .part("3g.40gb:4")
         .failureMode(FailureMode.OPEN)
         .build();
   }
@@ -170,6 +171,32 @@ class VirtualGpuRequestTest {
         .withMessageContaining("gpuCount=2");
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"3g.40gb", "3g.40gb:0", "1g.10gb+me:6", "1g.24gb-me", "2g.48gb+gfx:11"})
+  void partOfTheFormIsTaken(String part) {
+    VirtualGpuRequest request = builder.memory(MEMORY).part(part).build();
+    assertThat(request.part()).contains(part);
+    assertThat(request).asString().endsWith(" part=" + part);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"", ":", ":4", "3g.40gb:", "3g.40gb:-1", "3g.40gb:100", "3g 40gb", "a:4:4"})
+  void partOfAnotherFormIsRefused(String part) {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> builder.part(part))
+        .withMessageContaining("'" + part + "' (PROFILE or PROFILE:START");
+  }
+
+  @Test
+  void partIsOfOneGpuAndNeedsNoShare() {
+    builder.memory(MEMORY).part(new GpuPart("3g.40gb", 4, 4, 3, MEMORY, 60).name());
+    assertThat(builder.build().part()).contains("3g.40gb:4");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> builder.gpuCount(2).build())
+        .withMessageContaining("part=3g.40gb:4 gpuCount=2");
+  }
+
   @Test
   void gpuAndBackendAreThoseAskedFor() {
     assertThat(full().gpu()).contains(new GpuId("GPU-1"));
@@ -187,6 +214,7 @@ class VirtualGpuRequestTest {
         .withMessage("preemptionClass");
     assertThatNullPointerException().isThrownBy(() -> builder.gpu(null)).withMessage("gpu");
     assertThatNullPointerException().isThrownBy(() -> builder.backend(null)).withMessage("backend");
+    assertThatNullPointerException().isThrownBy(() -> builder.part(null)).withMessage("part");
     assertThatNullPointerException()
         .isThrownBy(() -> builder.requires(null))
         .withMessage("requires");
@@ -234,7 +262,7 @@ class VirtualGpuRequestTest {
     assertThat(full())
         .hasToString(
             "name=embed policy=FIXED_SHARE computePercent=30 memory=512MiB class=ONLINE gpu=GPU-1"
-                + " backend=kmod");
+                + " backend=kmod part=3g.40gb:4");
     assertThat(builder.memory(MEMORY).build())
         .hasToString("name=vgpu policy=BEST_EFFORT memory=512MiB class=NEARLINE");
   }

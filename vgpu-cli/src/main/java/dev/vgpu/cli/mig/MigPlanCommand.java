@@ -88,7 +88,8 @@ final class MigPlanCommand implements Callable<Integer> {
       names = "--move",
       description =
           "Where nothing fits, show which instances would have to be recreated elsewhere;"
-              + " considers only vgpu's instances that are idle or of offline leases.")
+              + " considers only vgpu's instances that are idle or of offline leases, and were not"
+              + " asked for at a place.")
   private boolean move;
 
   @Option(
@@ -139,27 +140,18 @@ final class MigPlanCommand implements Callable<Integer> {
   }
 
   /** Asks the seat's holder, which knows which instances are vgpu's and which are in use. */
-  private int carryOut(List<MigGpu> gpus) throws UserException {
+  private int carryOut(List<MigGpu> gpus) {
     VirtualGpuRequest.Builder request =
         VirtualGpuRequest.builder().name("plan").require(Capabilities.FaultIsolation.ISOLATED);
     MigGpu first = gpus.stream().filter(gpu -> wanted(gpu).isPresent()).findFirst().orElseThrow();
     MigProfile kind = wanted(first).orElseThrow();
-    request.memory(memory == null ? kind.memory() : memory);
-    int slices = first.geometry().computeSlices();
-    int percent = memory == null ? 100 * kind.computeSlices() / slices : compute;
-    if (!first
-        .geometry()
-        .smallest(memory == null ? kind.memory() : memory, percent)
-        .equals(Optional.of(kind))) {
-      throw new UserException(
-          "no virtual GPU asks for "
-              + kind.name()
-              + ", only for memory and a share: leave --consent out, and move by hand what is shown",
-          null,
-          CommandLine.ExitCode.USAGE);
-    }
-    if (percent > 0) {
-      request.policy(SharePolicy.FIXED_SHARE).computePercent(percent);
+    if (memory == null) {
+      request.part(kind.name()).memory(kind.memory());
+    } else {
+      request.memory(memory);
+      if (compute > 0) {
+        request.policy(SharePolicy.FIXED_SHARE).computePercent(compute);
+      }
     }
     List<String> moved;
     try (GpuPool pool = context.pools().get()) {
@@ -227,7 +219,7 @@ final class MigPlanCommand implements Callable<Integer> {
     return gpus;
   }
 
-  /** The leases that have no programs, and the offline ones. */
+  /** The leases that have no programs, and the offline ones, if they did not ask for a place. */
   private Set<String> movableLeases() {
     Set<String> movable = new HashSet<>();
     try (GpuPool pool = context.pools().get()) {
@@ -235,8 +227,10 @@ final class MigPlanCommand implements Callable<Integer> {
         if (!lease.processes().isEmpty()) {
           busy.add(lease.id());
         }
-        if (lease.processes().isEmpty()
-            || lease.request().preemptionClass() == PreemptionClass.OFFLINE) {
+        boolean isPinned = lease.request().part().filter(part -> part.contains(":")).isPresent();
+        if (!isPinned
+            && (lease.processes().isEmpty()
+                || lease.request().preemptionClass() == PreemptionClass.OFFLINE)) {
           movable.add(lease.id());
         }
       }

@@ -126,6 +126,14 @@ public final class RunCommand implements Callable<Integer> {
   private @Nullable String backend;
 
   @Option(
+      names = "--part",
+      paramLabel = "PROFILE[:START]",
+      description =
+          "A MIG instance of this profile, alone in it, as 'vgpu mig list' names it, for example"
+              + " 3g.40gb; with a start, at that memory slice. The quota may not exceed its memory.")
+  private @Nullable String part;
+
+  @Option(
       names = "--explain",
       description =
           "Do not run it: say for each GPU and each way to share it whether it would be chosen, or"
@@ -205,10 +213,13 @@ public final class RunCommand implements Callable<Integer> {
               .gpuCount(gpus)
               .require(Capabilities.Memory.EXACT)
               .require(Capabilities.Scope.PROCESS);
-      if (backend == null) {
-        builder.require(Capabilities.Compute.TURNS);
-      } else {
+      if (part != null) {
+        builder.part(part);
+      }
+      if (backend != null) {
         builder.backend(backend);
+      } else if (part == null) {
+        builder.require(Capabilities.Compute.TURNS);
       }
       share.addTo(builder);
       required.addTo(builder);

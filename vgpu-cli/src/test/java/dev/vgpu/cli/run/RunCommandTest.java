@@ -112,6 +112,20 @@ class RunCommandTest {
     assertThat(run("--memory=1GiB", "--backend=a b", "true")).isEqualTo(2);
   }
 
+  @Test
+  void namedPartNeedsNoTurnsAndIsPassedOn() throws Exception {
+    starts(0);
+    assertThat(run("--memory=1GiB", "--part=3g.40gb:4", "--gpu=0", "true")).isZero();
+    VirtualGpuRequest request = acquired();
+    assertThat(request.part()).contains("3g.40gb:4");
+    assertThat(request.gpu()).isPresent();
+    assertThat(request.backend()).isEmpty();
+    assertThat(request.requires().compute()).isEqualTo(Capabilities.Compute.NONE);
+    assertThat(run("--memory=1GiB", "--part=3g.40gb:", "true")).isEqualTo(2);
+    assertThat(err.toString(UTF_8)).contains("not a part of a GPU: '3g.40gb:'");
+    assertThat(run("--memory=1GiB", "--part=3g.40gb", "--gpus=2", "true")).isEqualTo(2);
+  }
+
   /** A pool's answer for a backend. */
   private record Choice(
       GpuId gpu,

@@ -36,6 +36,7 @@ class LeaseDirectoryTest {
           .preemptionClass(PreemptionClass.OFFLINE)
           .maxConcurrentCalls(3)
           .gpu(new GpuId("GPU-1 ü"))
+          .part("3g.40gb:4")
           .failureMode(FailureMode.OPEN)
           .requires(
               Capabilities.builder()

@@ -14,6 +14,7 @@ import dev.vgpu.FailureMode;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
+import dev.vgpu.GpuPart;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.MemorySize;
@@ -269,6 +270,36 @@ class ChoosingTest {
     assertThatThrownBy(() -> client.acquire(request().build()))
         .isInstanceOf(VgpuException.class)
         .hasMessageContaining("not root");
+  }
+
+  @Test
+  void onlyABackendThatMakesPartsServesARequestForOne() {
+    GpuPool holder = open();
+    GpuPool client = open();
+    GpuId gpu = gpus.get(0).id();
+    VirtualGpuRequest asked = request().part("3g.40gb:4").failureMode(FailureMode.OPEN).build();
+    assertThat(client.parts(gpu)).isEmpty();
+    assertThat(client.explain(asked))
+        .allMatch(each -> each.verdict() == IMPOSSIBLE)
+        .allMatch(each -> each.reason().equals("makes no parts of a GPU, such as 3g.40gb:4"));
+    assertThatThrownBy(() -> client.acquire(asked))
+        .isInstanceOf(VgpuException.class)
+        .isNotInstanceOf(GpuCapacityException.class)
+        .hasMessageContaining("fake makes no parts of a GPU, such as 3g.40gb:4");
+    GpuPart part = new GpuPart("3g.40gb", 4, 4, 3, MemorySize.ofMebibytes(500), 60);
+    space.parts = List.of(part);
+    assertThat(client.parts(gpu)).containsExactly(part);
+    assertThat(choice(client.explain(asked), "in-process").verdict()).isEqualTo(IMPOSSIBLE);
+    assertThat(choice(client.explain(asked), "fake").verdict()).isEqualTo(IMPOSSIBLE);
+    VirtualGpu granted = client.acquire(asked);
+    assertThat(backendOf(holder, granted)).contains("staged");
+    assertThat(holder.leases().get(0).request().part()).contains("3g.40gb:4");
+    assertThatThrownBy(() -> granted.resize(request().part("3g.40gb:0").build()))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("a resize keeps the GPUs, the name, the backend, the part");
+    assertThatThrownBy(() -> client.parts(new GpuId("none")))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessage("no such GPU: gpu=none");
   }
 
   @Test

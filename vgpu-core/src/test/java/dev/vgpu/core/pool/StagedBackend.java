@@ -2,6 +2,7 @@ package dev.vgpu.core.pool;
 
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
+import dev.vgpu.GpuPart;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
@@ -37,6 +38,7 @@ final class StagedBackend implements EnforcementBackend {
   volatile Optional<String> obstacle = Optional.empty();
   volatile Optional<String> lack = Optional.empty();
   volatile Optional<String> unable = Optional.empty();
+  volatile List<GpuPart> parts = List.of();
   volatile boolean failing;
 
   /** Runs when a lease is prepared, before anything is done. */
@@ -91,6 +93,11 @@ final class StagedBackend implements EnforcementBackend {
   @Override
   public Optional<String> obstacle(PhysicalGpu gpu) {
     return obstacle;
+  }
+
+  @Override
+  public List<GpuPart> parts(PhysicalGpu gpu) {
+    return parts;
   }
 
   @Override

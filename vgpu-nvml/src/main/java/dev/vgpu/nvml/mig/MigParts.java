@@ -88,10 +88,12 @@ final class MigParts {
     }
     MigGpu planned = state.planned(Map.of(), Set.of()).orElseThrow();
     List<Integer> free = geometry.legalStarts(planned.occupancy(), profile.get());
-    return "part "
+    return "has no room for part "
         + request.part().get()
-        + " is taken, at least partly; free now: "
-        + (free.isEmpty() ? "no " + profile.get().name() : name(profile.get(), free));
+        + " now"
+        + (free.isEmpty()
+            ? ", nor for any of this profile"
+            : ", only for " + name(profile.get(), free));
   }
 
   /** {@return whether a lease of a request must stay where it is} */

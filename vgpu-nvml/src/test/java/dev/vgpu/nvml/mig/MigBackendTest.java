@@ -3,6 +3,7 @@ package dev.vgpu.nvml.mig;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.GpuId;
+import dev.vgpu.GpuPart;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpuRequest;
@@ -11,6 +12,7 @@ import dev.vgpu.nvml.EmulatedNvml;
 import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
 import java.io.IOException;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -27,6 +29,18 @@ class MigBackendTest {
         .startsWith("MIG mode is off")
         .endsWith("vgpu mig enable " + gpu.id());
     assertThat(backend.obstacle(CutGpu.of(gpu))).isEmpty();
+  }
+
+  @Test
+  void onlyADividedGpuHasPartsAndTheyAreInOrder() {
+    PhysicalGpu gpu = provider.gpus().get(0);
+    assertThat(backend.parts(gpu)).isEmpty();
+    List<GpuPart> parts = backend.parts(CutGpu.of(gpu));
+    assertThat(parts)
+        .extracting(part -> part.computeSlices() + "/" + part.slices() + " " + part.start())
+        .containsSubsequence(
+            "1/1 0", "1/1 6", "1/2 6", "2/2 4", "3/4 0", "3/4 4", "4/4 0", "7/8 0");
+    assertThat(parts).doesNotHaveDuplicates().allMatch(part -> part.multiprocessors() > 0);
   }
 
   @Test

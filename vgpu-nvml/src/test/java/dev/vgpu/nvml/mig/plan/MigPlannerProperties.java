@@ -45,6 +45,36 @@ class MigPlannerProperties {
     }
   }
 
+  /** A place that is asked for is given if it is free, and no other one ever; moves free it. */
+  @Property(tries = 500)
+  void aPlaceAskedForIsGivenAndNoOther(@ForAll @IntRange(max = 1_000_000) int seed) {
+    Random random = new Random(seed);
+    List<MigInstance> instances = new ArrayList<>();
+    for (int i = 0; i < random.nextInt(6); i++) {
+      MigProfile profile = SEVEN.profiles().get(random.nextInt(SEVEN.profiles().size()));
+      MigGpu gpu = new MigGpu(new GpuId("GPU-x"), SEVEN, instances);
+      List<Integer> starts = SEVEN.legalStarts(gpu.occupancy(), profile);
+      if (!starts.isEmpty()) {
+        int start = starts.get(random.nextInt(starts.size()));
+        instances.add(instance(i, profile, start, random.nextBoolean()));
+      }
+    }
+    List<MigGpu> gpus = List.of(new MigGpu(new GpuId("GPU-x"), SEVEN, instances));
+    MigProfile profile = SEVEN.profiles().get(random.nextInt(SEVEN.profiles().size()));
+    int start = profile.starts().get(random.nextInt(profile.starts().size()));
+    Optional<MigProfile> there = profile.at(start);
+    Optional<MigPlan> plan = MigPlanner.place(gpus, any -> there);
+    assertThat(plan.isPresent()).isEqualTo(SEVEN.isLegal(gpus.get(0).occupancy(), profile, start));
+    plan.ifPresent(found -> assertThat(found.candidates()).hasSize(1));
+    Optional<MigPlan> room = MigPlanner.makeRoom(gpus, any -> there);
+    assertThat(room.isPresent() || plan.isEmpty()).isTrue();
+    for (MigPlan each : List.of(plan, room).stream().flatMap(Optional::stream).toList()) {
+      assertThat(each.chosen().profile().id()).isEqualTo(profile.id());
+      assertThat(each.chosen().start()).isEqualTo(start);
+      checkMoves(gpus, profile, each);
+    }
+  }
+
   private static MigInstance instance(int id, MigProfile profile, int start, boolean movable) {
     return new MigInstance(
         id, profile.id(), start, profile.memorySlices(), profile.computeSlices(), "", movable);
