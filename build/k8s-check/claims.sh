@@ -132,6 +132,91 @@ scenario_claims_class() {
   esac
 }
 
+# part NAME PROFILE GPU [PARAMETERS]: a claim for a part of that GPU in MIG mode, and its pod of the same name.
+part() {
+  local ours='device.attributes["vgpu.dev"]'
+  CLASS=mig.vgpu.dev claim "$1" '' "${@:4}" |
+    sed "s/deviceClassName:/selectors: [{cel: {expression: '$ours.profile == \"$2\" \&\& $ours.uuid == \"$3\"'}}], &/"
+  user "$1" "$1"
+}
+
+# device_of CLAIM: what it got, without the GPU's name.
+device_of() {
+  field resourceclaim "$1" '{.status.allocation.devices.results[*].device}' | sed 's/gpu-.*-mig/mig/'
+}
+
+gpus_of_parts() {
+  field resourceslice dra-vgpu.dev-2 '{.spec.devices[*].attributes.parentUUID.string}' | tr ' ' '\n' | sort -u
+}
+
+has_two_divided_gpus() {
+  [ "$(gpus_of_parts | grep -c GPU-)" = 2 ] && no_shared_gpu
+}
+
+no_shared_gpu() {
+  [ -z "$(field resourceslice dra-vgpu.dev '{.spec.devices[*].name}')" ]
+}
+
+has_shared_gpu() {
+  ! no_shared_gpu
+}
+
+# Two GPUs whose MIG mode is on: their parts are devices, and kube-scheduler allocates no two that overlap.
+scenario_claims_mig() {
+  local failed=1 said
+  GPUS=devices=2,memory=40GiB,mig=on
+  stop vgpu-node
+  start_node_role
+  if until_true 60 has_two_divided_gpus; then
+    parts_of_gpus && failed=0
+  else
+    fail "no parts of two GPUs: $(k get resourceslices -o name | tr '\n' ' '), $(last_line vgpu-node)"
+  fi
+  said=$REASON
+  clear_up
+  GPUS=''
+  stop vgpu-node
+  start_node_role
+  until_true 60 has_shared_gpu || failed=1
+  REASON=$said
+  return $failed
+}
+
+parts_of_gpus() {
+  local one other each
+  one=$(gpus_of_parts | sed -n 1p) other=$(gpus_of_parts | sed -n 2p)
+  for each in 'policy: fixed-share' 'class: online' 'offlineFloorPercent: 10'; do
+    part bad 3g.20gb "$one" "$each" | refused 'are for shared GPUs, not for parts'
+  done
+  CLASS=mig.vgpu.dev claim bad 'share: 30' | refused 'names memory and multiprocessors, and no share'
+  part bad 3g.20gb "$one" | sed 's/exactly: {/&count: 2, /' | refused 'has no count'
+  [ -z "$REASON" ] || return 1
+  part good 3g.20gb "$one" 'require: {faults: isolated}' | k create --dry-run=server -f - >"$WORK/last" 2>&1 || return 1
+
+  # Nobody gets a share of such a GPU.
+  { claim shared 'share: 10, memory: 1Gi' && user shared shared; } | make && says shared 'cannot allocate all claims' ||
+    return 1
+  # Two halves, of which the first one lies where it leaves room for 4g; a third one waits.
+  part three-a 3g.20gb "$one" | make && bound 40 three-a || return 1
+  [ "$(device_of three-a)" = mig-3g-20gb-4 ] || fail "three-a has $(device_of three-a)" || return 1
+  part three-b 3g.20gb "$one" | make && bound 40 three-b || return 1
+  [ "$(device_of three-b)" = mig-3g-20gb-0 ] || fail "three-b has $(device_of three-b)" || return 1
+  part three-c 3g.20gb "$one" | make && says three-c 'cannot allocate all claims' || return 1
+  # 4g and 3g fill the other GPU.
+  { part four 4g.20gb "$other" && part three 3g.20gb "$other"; } | make && bound 40 four three || return 1
+  part small 1g.5gb "$other" | make && says small 'cannot allocate all claims' || return 1
+  # When a half is free, the one that waits gets it.
+  k delete pod three-b --force --grace-period=0 >/dev/null 2>&1
+  bound 40 three-c || return 1
+  [ "$(device_of three-c)" = mig-3g-20gb-0 ] || fail "three-c has $(device_of three-c)" || return 1
+  # A claim that names the memory gets the smallest part that has so much.
+  k delete pod four --force --grace-period=0 >/dev/null 2>&1
+  bound 40 small || return 1
+  { CLASS=mig.vgpu.dev claim memory 'memory: 6Gi' && user memory memory; } | make && bound 40 memory || return 1
+  case $(device_of memory) in mig-1g-10gb-*) ;; *) fail "memory has $(device_of memory)" || return 1 ;; esac
+  may_all
+}
+
 # emulate LINE: NVML's readings of the emulated GPU are so from now on.
 emulate() {
   echo "$1" >"$WORK/gpus/nvml.new" && mv "$WORK/gpus/nvml.new" "$WORK/gpus/nvml"

@@ -7,6 +7,8 @@ declare -A ROLE=()
 RESTARTS=0
 # Empty, or the roles' option --gang-claims.
 GANG_CLAIMS=''
+# Empty, or the emulated GPUs of a scenario that needs others.
+GPUS=''
 
 # Prints a port of the loopback address on which nobody listens.
 free_port() {
@@ -185,8 +187,9 @@ account() {
 role() {
   local name=$1
   shift
-  start "$name" env KUBECONFIG="$WORK/$name" VGPU_RUN_DIR="$WORK/run" VGPU_EMULATOR_DIR="$WORK/gpus" \
-    VGPU_EMULATOR=devices=1,memory=8GiB XDG_CACHE_HOME="$WORK/cache" JAVA_HOME="$JDK" "$@"
+  start "$name" env KUBECONFIG="$WORK/$name" VGPU_RUN_DIR="$WORK/run${GPUS:+-2}" \
+    VGPU_EMULATOR_DIR="$WORK/gpus${GPUS:+-2}" VGPU_EMULATOR="${GPUS:-devices=1,memory=8GiB}" \
+    XDG_CACHE_HOME="$WORK/cache" JAVA_HOME="$JDK" "$@"
 }
 
 start_node_role() {

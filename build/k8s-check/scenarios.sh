@@ -3,10 +3,10 @@
 # Those of claims are in claims.sh, those with figures in scale.sh, those of a node with a kubelet in kubelet.sh.
 # Nodes: "dra" has the node role and one emulated GPU of 8 GiB. "rack-a" and "rack-b" have two GPUs each by annotation.
 
-SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class gpu-lost node-annotation'
-SCENARIOS="$SCENARIOS accounts node-policy slots slots-refused slots-several annotations beside gang gang-queue"
-SCENARIOS="$SCENARIOS pod-group gang-claims eviction eviction-refused eviction-gang names extender-killed extender-tls"
-SCENARIOS="$SCENARIOS api-server-away show node-cost many thousand"
+SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class claims-mig gpu-lost'
+SCENARIOS="$SCENARIOS node-annotation accounts node-policy slots slots-refused slots-several annotations beside gang"
+SCENARIOS="$SCENARIOS gang-queue pod-group gang-claims eviction eviction-refused eviction-gang names extender-killed"
+SCENARIOS="$SCENARIOS extender-tls api-server-away show node-cost many thousand"
 SCENARIOS="$SCENARIOS kubelet-daemon-set kubelet-claims kubelet-shares kubelet-prepare"
 SCENARIOS="$SCENARIOS kubelet-several kubelet-killed kubelet-restarted kubelet-health kubelet-slots kubelet-scheduler"
 SCENARIOS="$SCENARIOS kubelet-gang"

@@ -11,6 +11,12 @@ public final class Driver {
   /** The DRA capacity of a device that is a quota, in bytes. */
   public static final String MEMORY = "memory";
 
+  /**
+   * The device class of the parts of GPUs in MIG mode. Other classes of such parts have a name that
+   * ends in a dot and this one.
+   */
+  public static final String MIG_CLASS = "mig." + NAME;
+
   /** The device plugin's extended resource. A slot is room for the virtual GPU of one container. */
   public static final String SLOT = NAME + "/slot";
 

@@ -62,8 +62,9 @@ public final class PodRequests {
           profiles
               + " are MIG profiles beside the words of "
               + parts.get(0).system()
-              + ", and vgpu places no MIG profile: say the share and the memory instead, or leave the"
-              + " profile alone to NVIDIA's device plugin");
+              + ", and vgpu places no MIG profile by that name: say the share and the memory instead,"
+              + " leave the profile alone to NVIDIA's device plugin, or claim a device of the class "
+              + Driver.MIG_CLASS);
     }
     return parts.stream().findFirst().map(part -> request(pod, view, part));
   }

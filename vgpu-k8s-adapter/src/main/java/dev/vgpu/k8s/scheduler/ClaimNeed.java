@@ -16,7 +16,8 @@ import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A request of a claim for devices of vgpu.
+ * A request of a claim for shared GPUs of vgpu. Requests for parts of GPUs in MIG mode are none:
+ * kube-scheduler alone decides them.
  *
  * @param ask what it asks of each GPU
  * @param count how many GPUs, or parts of them
@@ -52,17 +53,19 @@ record ClaimNeed(Ask ask, long count, boolean isApart) {
     return needs;
   }
 
-  /** {@return whether a claim asks for vgpu's devices} */
+  /** {@return whether a claim asks for shared GPUs of vgpu} */
   static boolean isIn(ResourceClaim claim) {
     return !of(List.of(claim)).isEmpty();
   }
 
+  private static List<DeviceRequest> requests(ResourceClaim claim) {
+    return claim.getSpec() == null || claim.getSpec().getDevices() == null
+        ? List.of()
+        : claim.getSpec().getDevices().getRequests();
+  }
+
   private static void add(ResourceClaim claim, List<ClaimNeed> needs) {
-    List<DeviceRequest> requests =
-        claim.getSpec() == null || claim.getSpec().getDevices() == null
-            ? List.of()
-            : claim.getSpec().getDevices().getRequests();
-    for (DeviceRequest request : requests) {
+    for (DeviceRequest request : requests(claim)) {
       ExactDeviceRequest exactly = request.getExactly();
       if (exactly == null
           || !isOurs(exactly.getDeviceClassName())
@@ -91,8 +94,19 @@ record ClaimNeed(Ask ask, long count, boolean isApart) {
             .anyMatch(names -> names == null || names.isEmpty() || names.contains(request));
   }
 
+  /** {@return whether a claim asks for parts of GPUs in MIG mode} */
+  static boolean isForParts(ResourceClaim claim) {
+    return requests(claim).stream()
+        .map(DeviceRequest::getExactly)
+        .anyMatch(one -> one != null && isOf(one.getDeviceClassName(), Driver.MIG_CLASS));
+  }
+
   private static boolean isOurs(String deviceClass) {
-    return deviceClass.equals(Driver.NAME) || deviceClass.endsWith("." + Driver.NAME);
+    return isOf(deviceClass, Driver.NAME) && !isOf(deviceClass, Driver.MIG_CLASS);
+  }
+
+  private static boolean isOf(String deviceClass, String name) {
+    return deviceClass.equals(name) || deviceClass.endsWith("." + name);
   }
 
   /** {@return an amount of capacity, by its name with or without vgpu's domain} */

@@ -7,16 +7,19 @@ import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
  * What is free on the GPUs of the cluster's slices, and whether claims that have no device yet
  * could get one. Only shares and memory are looked at: kube-scheduler may still find that a claim
- * fits nowhere, because of selectors, or of the node. What does not fit here fits nowhere.
+ * fits nowhere, because of selectors, or of the node. What does not fit here fits nowhere. Parts of
+ * GPUs in MIG mode are no such room, and claims that have them take none of it.
  *
  * <p>Claims of gangs that may have to give their devices back count as <i>held</i>: others may plan
  * with these devices, and prefer those that nobody holds. Confined to one thread while it changes.
@@ -24,6 +27,9 @@ import org.jspecify.annotations.Nullable;
 final class ClaimTrial {
   /** By pool and name. */
   private final Map<String, Map<String, ClaimGpu>> pools = new LinkedHashMap<>();
+
+  /** The parts of GPUs in MIG mode, by pool and name. */
+  private final Set<List<String>> parts = new HashSet<>();
 
   private boolean isComplete = true;
 
@@ -34,6 +40,10 @@ final class ClaimTrial {
    */
   ClaimTrial(Collection<SliceGpu> gpus) {
     for (SliceGpu one : gpus) {
+      if (one.isPart()) {
+        parts.add(List.of(one.pool(), one.name()));
+        continue;
+      }
       pools
           .computeIfAbsent(one.pool(), key -> new LinkedHashMap<>())
           .put(one.name(), new ClaimGpu(one.share(), one.memory(), one.isTainted()));
@@ -77,7 +87,7 @@ final class ClaimTrial {
     for (DeviceRequestAllocationResult result : ClaimConditions.devices(claim)) {
       ClaimGpu gpu = gpu(result);
       if (gpu == null) {
-        isComplete = false;
+        isComplete &= parts.contains(List.of(result.getPool(), result.getDevice()));
         continue;
       }
       Map<String, Quantity> amounts = result.getConsumedCapacity();

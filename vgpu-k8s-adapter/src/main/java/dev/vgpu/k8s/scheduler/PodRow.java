@@ -136,16 +136,38 @@ record PodRow(
       for (ClaimNeed need : ClaimNeed.of(List.of(claim))) {
         rows.add(row(pod, claim, need, devices));
       }
+      if (ClaimNeed.isForParts(claim)) {
+        rows.add(ofParts(pod, claim, devices));
+      }
     }
     return rows.stream();
   }
 
+  /** A part has no share and no quota: its name tells its profile. */
+  private static PodRow ofParts(
+      Pod pod, ResourceClaim claim, List<DeviceRequestAllocationResult> devices) {
+    return new PodRow(
+        node(pod),
+        pod.getMetadata().getNamespace(),
+        pod.getMetadata().getName(),
+        "claim " + claim.getMetadata().getName(),
+        1,
+        "part",
+        "",
+        "",
+        "",
+        devices.stream().map(DeviceRequestAllocationResult::getDevice).toList(),
+        why(pod, devices));
+  }
+
+  private static String why(Pod pod, List<DeviceRequestAllocationResult> devices) {
+    return !node(pod).isEmpty()
+        ? ""
+        : devices.isEmpty() ? reason(pod) : "its claim has devices; the pod is not bound yet";
+  }
+
   private static PodRow row(
       Pod pod, ResourceClaim claim, ClaimNeed need, List<DeviceRequestAllocationResult> devices) {
-    String why = "";
-    if (node(pod).isEmpty()) {
-      why = devices.isEmpty() ? reason(pod) : "its claim has devices; the pod is not bound yet";
-    }
     OptionalLong memory = need.ask().memory();
     for (DeviceRequestAllocationResult one : devices) {
       Map<String, Quantity> consumed = one.getConsumedCapacity();
@@ -163,7 +185,7 @@ record PodRow(
         parameter(claim, "policy", PodRequests.text(SharePolicy.FIXED_SHARE)),
         parameter(claim, "class", PodRequests.text(PreemptionClass.NEARLINE)),
         devices.stream().map(DeviceRequestAllocationResult::getDevice).toList(),
-        why);
+        why(pod, devices));
   }
 
   /**

@@ -10,15 +10,17 @@ import java.util.IdentityHashMap;
 import java.util.List;
 
 /**
- * A GPU as a slice tells it.
+ * A GPU as a slice tells it, or a part of a GPU in MIG mode.
  *
  * @param pool the slice's pool
  * @param name the device's name
  * @param share percent
  * @param memory bytes
  * @param isTainted whether it has a taint
+ * @param isPart whether it takes from counters: kube-scheduler alone counts these
  */
-record SliceGpu(String pool, String name, long share, long memory, boolean isTainted) {
+record SliceGpu(
+    String pool, String name, long share, long memory, boolean isTainted, boolean isPart) {
   /** Reads slices. A slice that it has read before, it does not read again. Not thread-safe. */
   static final class Reader {
     /** A slice that changes is another object. */
@@ -52,7 +54,9 @@ record SliceGpu(String pool, String name, long share, long memory, boolean isTai
                     device.getName(),
                     capacity(device, Driver.SHARE),
                     capacity(device, Driver.MEMORY),
-                    device.getTaints() != null && !device.getTaints().isEmpty()))
+                    device.getTaints() != null && !device.getTaints().isEmpty(),
+                    device.getConsumesCounters() != null
+                        && !device.getConsumesCounters().isEmpty()))
         .toList();
   }
 

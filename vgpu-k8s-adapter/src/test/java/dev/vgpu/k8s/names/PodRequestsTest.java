@@ -400,7 +400,7 @@ class PodRequestsTest {
         "nvidia.com/gpu=1 | nvidia.com/nouse-gputype=T4 | name the models that will do",
         "nvidia.com/gpu=1 | nvidia.com/vgpu-mode=mig | nvidia.com/vgpu-mode is mig",
         "nvidia.com/gpu=1,nvidia.com/mig-1g.5gb=1 | | [nvidia.com/mig-1g.5gb] are MIG profiles",
-        "vgpu.dev/slot=1,vgpu.dev/memory=8Gi,nvidia.com/mig-2g.10gb=1 | | places no MIG profile",
+        "vgpu.dev/slot=1,vgpu.dev/memory=8Gi,nvidia.com/mig-2g.10gb=1 | | claim a device of the class mig.vgpu.dev",
         "vgpu.dev/memory=8Gi | gang.scheduling.koordinator.sh/name=a,"
             + "gang.scheduling.koordinator.sh/min-available=2,"
             + "gang.scheduling.koordinator.sh/mode=NonStrict | mode is NonStrict",

@@ -36,6 +36,13 @@ final class ClaimJson {
     return Serialization.asJson(claim);
   }
 
+  /** A claim for a part of a GPU in MIG mode: it has no share, and takes no capacity. */
+  static String part(String name, String device) {
+    return allocated(name, device, 1, "1")
+        .replaceAll("\\s*\"shareID\":\"[^\"]*\",\\s*\"consumedCapacity\":\\{[^}]*}", "")
+        .replace("\"device\":\"" + device + "\",", "\"device\":\"" + device + "\"");
+  }
+
   /** A claim with parameters; {@code "{}"} for none. */
   static String allocated(
       String name, String device, String share, String memory, String parameters) {

@@ -37,6 +37,9 @@ public final class MockApi implements AutoCloseable {
   /** So many requests that change something are answered with a conflict. */
   public final AtomicInteger conflicts = new AtomicInteger();
 
+  /** Objects with this text in them are invalid; empty for none. */
+  public volatile String invalid = "";
+
   /** Whether a request for a path that ends so was not answered at once. */
   boolean isAsked(String path) {
     return waiting.stream().anyMatch(one -> one.endsWith(path));
@@ -59,10 +62,13 @@ public final class MockApi implements AutoCloseable {
           && conflicts.getAndDecrement() > 0) {
         return new MockResponse().setResponseCode(409);
       }
-      if (bodies == UNCHANGED) {
+      if (bodies == UNCHANGED && invalid.isEmpty()) {
         return super.dispatch(request);
       }
-      String changed = bodies.apply(request.getUtf8Body());
+      String changed = bodies.apply(request.getUtf8Body()); // which can be read once
+      if (!invalid.isEmpty() && changed.contains(invalid)) {
+        return new MockResponse().setResponseCode(422);
+      }
       return super.dispatch(
           new RecordedRequest(
               request.getHttpVersion(),

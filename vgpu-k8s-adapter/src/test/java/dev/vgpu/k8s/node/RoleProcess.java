@@ -6,7 +6,9 @@ import io.grpc.StatusRuntimeException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /** The {@code node} role as a process, which can be killed and started again. */
@@ -14,37 +16,48 @@ final class RoleProcess {
   private static final long TIMEOUT_SECONDS = 60;
 
   private final TestNode node;
+  private final Map<String, String> environment;
   private int started;
   private Process role;
 
   RoleProcess(TestNode node) {
+    this(node, Map.of());
+  }
+
+  /** One with these variables. */
+  RoleProcess(TestNode node, Map<String, String> environment) {
     this.node = node;
+    this.environment = environment;
   }
 
   /** Starts the role, which kills itself when a step is done for this many times. */
   void start(String step, int times) throws IOException, InterruptedException {
     started++;
     Path out = node.directory.resolve(started + ".out");
-    List<String> command =
-        List.of(
-            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
-            "-Xshare:auto",
-            "-cp",
-            System.getProperty("java.class.path"),
-            CrashingNode.class.getName(),
-            node.mock.url(),
-            node.directory.toString(),
-            node.runDirectory().toString(),
-            step,
-            Integer.toString(times));
     role =
-        new ProcessBuilder(command)
+        java(
+                CrashingNode.class,
+                node.mock.url(),
+                node.directory.toString(),
+                node.runDirectory().toString(),
+                step,
+                Integer.toString(times))
             .redirectOutput(out.toFile())
             .redirectError(node.directory.resolve(started + ".err").toFile())
             .start();
     TestNode.await("the role is ready or dead", () -> isReady(out) || !role.isAlive());
+  }
+
+  /** A program with the role's variables. */
+  ProcessBuilder java(Class<?> main, String... arguments) {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"));
+    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
+    command.addAll(List.of(arguments));
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.environment().putAll(environment);
+    return builder;
   }
 
   /** Starts the role, which does not kill itself. */

@@ -45,13 +45,24 @@ public final class TestNode implements AutoCloseable {
   public final GpuPool pool;
 
   public TestNode() throws IOException {
+    this("run");
+  }
+
+  private TestNode(String poolsDirectory) throws IOException {
     directory = Files.createTempDirectory(Path.of("/tmp"), "vgpu-k");
     Files.createDirectories(settings(directory).cdiDirectory());
     mock = new MockApi();
     api = mock.client();
     api.resource(new NodeBuilder().withNewMetadata().withName(NAME).endMetadata().build()).create();
     kubelet = new StrictKubelet(directory, settings(directory).cdiDirectory());
-    pool = GpuPool.open(GpuPoolOptions.builder().runDirectory(runDirectory()).build());
+    pool =
+        GpuPool.open(
+            GpuPoolOptions.builder().runDirectory(directory.resolve(poolsDirectory)).build());
+  }
+
+  /** One whose role is another process with other GPUs than the pool. */
+  static TestNode withOtherGpus() throws IOException {
+    return new TestNode("own");
   }
 
   Path runDirectory() {

@@ -83,6 +83,15 @@ class ShowCommandTest {
   }
 
   @Test
+  void aClaimForAPartOfAGpuTellsItsDevice() {
+    String asked = "Name: vgpu.dev, capacity: {requests: {share: 30, memory: 2Gi}}";
+    ResourceClaim part = claim(CLAIM.replace(asked, "Name: 3g.mig.vgpu.dev") + ALLOCATION);
+    List<String> lines = lines(List.of(withClaim("node-0")), List.of(part));
+    assertThat(lines).hasSize(2);
+    assertThat(lines.get(1)).contains("node-0", "claim third", " part ", "gpu-node-0-0");
+  }
+
+  @Test
   void aPodThatIsNotBoundYetIsSaidToHoldItsDevices() {
     assertThat(lines(List.of(withClaim("")), List.of(claim(CLAIM + ALLOCATION))).get(1))
         .startsWith("-")

@@ -2,6 +2,7 @@ package dev.vgpu.k8s.node.dra;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.vgpu.GpuId;
+import dev.vgpu.GpuPart;
 import dev.vgpu.MemorySize;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.k8s.Driver;
@@ -26,17 +27,17 @@ import java.util.TreeSet;
 /** Reads what an allocated claim requests of this node. Immutable. */
 final class Claims {
   private final String nodePool;
-  private final Map<String, GpuId> devices;
+  private final Map<String, NodeDevices.Source> devices;
   private final int offlineFloor;
 
   /**
    * Creates a reader for one node.
    *
-   * @param nodePool the pool's name in the node's ResourceSlice
-   * @param devices the GPUs by their devices' names in that slice
+   * @param nodePool the pool's name in the node's ResourceSlices
+   * @param devices what the devices of that pool are, by their names
    * @param offlineFloor the offline floor of its GPUs, in percent
    */
-  Claims(String nodePool, Map<String, GpuId> devices, int offlineFloor) {
+  Claims(String nodePool, Map<String, NodeDevices.Source> devices, int offlineFloor) {
     this.nodePool = nodePool;
     this.devices = Map.copyOf(devices);
     this.offlineFloor = offlineFloor;
@@ -116,17 +117,12 @@ final class Claims {
               + offlineFloor
               + " % (--offline-floor)");
     }
-    JsonNode capacity = capacity(results, request);
-    boolean isBestEffort = parameters.policy() == SharePolicy.BEST_EFFORT;
+    Optional<NodeDevices.Source> divided =
+        results.stream().map(this::source).filter(one -> one.part().isPresent()).findFirst();
     Terms terms =
-        new Terms(
-            gpus(results, request),
-            isBestEffort ? OptionalInt.empty() : OptionalInt.of(share(capacity)),
-            MemorySize.ofBytes(amount(capacity, Driver.MEMORY).longValueExact()),
-            parameters.policy(),
-            parameters.preemptionClass(),
-            parameters.isolation(),
-            parameters.compute());
+        divided.isPresent()
+            ? ofPart(divided.get().gpu(), divided.get().part().orElseThrow(), results, parameters)
+            : ofShare(results, request, parameters);
     // A request's name may contain a slash: REQUEST/SUBREQUEST.
     String name = claim.path("metadata").path("uid").asText() + "-" + request.replace('/', '.');
     return new Part(
@@ -140,15 +136,63 @@ final class Claims {
         shareId.isEmpty() ? Optional.empty() : Optional.of(shareId));
   }
 
+  private NodeDevices.Source source(JsonNode result) {
+    String device = result.path("device").asText();
+    NodeDevices.Source source = devices.get(device);
+    if (source == null) {
+      throw new IllegalArgumentException(
+          "no such device on this node: " + device + "; there are " + devices.keySet());
+    }
+    return source;
+  }
+
+  private Terms ofShare(List<JsonNode> results, String request, ShareParameters parameters) {
+    JsonNode capacity = capacity(results, request);
+    boolean isBestEffort = parameters.policy() == SharePolicy.BEST_EFFORT;
+    return new Terms(
+        gpus(results, request),
+        Optional.empty(),
+        isBestEffort ? OptionalInt.empty() : OptionalInt.of(share(capacity)),
+        MemorySize.ofBytes(amount(capacity, Driver.MEMORY).longValueExact()),
+        parameters.policy(),
+        parameters.preemptionClass(),
+        parameters.isolation(),
+        parameters.compute());
+  }
+
+  /** A part of a GPU is its tenant's alone, and as large as its hardware makes it. */
+  private static Terms ofPart(
+      GpuId gpu, GpuPart part, List<JsonNode> results, ShareParameters parameters) {
+    if (results.size() > 1) {
+      throw new IllegalArgumentException(
+          "a virtual GPU is on one part of a GPU in MIG mode: part="
+              + part.name()
+              + " count="
+              + results.size());
+    }
+    if (parameters.policy() != ShareParameters.DEFAULTS.policy()
+        || parameters.preemptionClass() != ShareParameters.DEFAULTS.preemptionClass()
+        || parameters.offlineFloor() != ShareParameters.DEFAULTS.offlineFloor()) {
+      throw new IllegalArgumentException(
+          "policy, class and offlineFloorPercent are for shared GPUs, and nobody shares a part of"
+              + " a GPU in MIG mode: part="
+              + part.name());
+    }
+    return new Terms(
+        List.of(gpu),
+        Optional.of(part.name()),
+        OptionalInt.empty(),
+        part.memory(),
+        SharePolicy.BEST_EFFORT,
+        parameters.preemptionClass(),
+        parameters.isolation(),
+        parameters.compute());
+  }
+
   private List<GpuId> gpus(List<JsonNode> results, String request) {
     List<GpuId> gpus = new ArrayList<>();
     for (JsonNode result : results) {
-      String device = result.path("device").asText();
-      GpuId gpu = devices.get(device);
-      if (gpu == null) {
-        throw new IllegalArgumentException(
-            "no such device on this node: " + device + "; there are " + devices.keySet());
-      }
+      GpuId gpu = source(result).gpu();
       if (gpus.contains(gpu)) {
         throw new IllegalArgumentException(
             "a request has two parts of one GPU, and a container can be under one virtual GPU:"

@@ -19,7 +19,9 @@ import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The DRA driver of a node: its sockets and its ResourceSlice. Safe for use by several threads. */
+/**
+ * The DRA driver of a node: its sockets and its ResourceSlices. Safe for use by several threads.
+ */
 public final class DraDriver implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(DraDriver.class);
   private static final long PUBLISH_SECONDS = 10;
@@ -61,7 +63,7 @@ public final class DraDriver implements AutoCloseable {
    * @param pluginDirectory where its own socket goes
    * @param registryDirectory where the kubelet looks for plugins
    * @param threads runs the services
-   * @param timer publishes the health and the slice periodically
+   * @param timer publishes the health and the slices periodically
    * @throws IOException if it cannot listen
    */
   public static DraDriver open(
@@ -71,18 +73,18 @@ public final class DraDriver implements AutoCloseable {
       UnixServer.Threads threads,
       ScheduledExecutorService timer)
       throws IOException {
+    NodeDevices devices = new NodeDevices(parts.pool(), parts.conditions(), parts.node());
     SlicePublisher slices =
-        new SlicePublisher(
-            parts.api(), parts.pool(), parts.conditions(), parts.node(), parts.isConditional());
+        new SlicePublisher(parts.api(), devices, parts.node(), parts.isConditional());
     Path endpoint = pluginDirectory.resolve("dra.sock");
     ClaimPlugin claims =
         new ClaimPlugin(
             parts.api(),
             parts.holdings(),
-            () -> new Claims(parts.node(), NodeDevices.names(parts.pool()), parts.offlineFloor()),
+            () -> new Claims(parts.node(), devices.all(), parts.offlineFloor()),
             parts.node());
     HealthWatch health =
-        new HealthWatch(parts.pool(), parts.conditions(), parts.node(), NanoClock::wall);
+        new HealthWatch(devices, parts.conditions(), parts.node(), NanoClock::wall);
     UnixServer plugin = UnixServer.open(endpoint, threads, claims, health);
     UnixServer registration;
     try {

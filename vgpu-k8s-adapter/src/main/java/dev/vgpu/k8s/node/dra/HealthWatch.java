@@ -1,7 +1,6 @@
 package dev.vgpu.k8s.node.dra;
 
 import dev.vgpu.GpuId;
-import dev.vgpu.GpuPool;
 import dev.vgpu.k8s.node.health.Condition;
 import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.proto.drahealth.DRAResourceHealthGrpc;
@@ -26,7 +25,7 @@ final class HealthWatch extends DRAResourceHealthGrpc.DRAResourceHealthImplBase 
   /** The kubelet has one stream, and for a moment two when it connects again. */
   private static final int MOST_WATCHERS = 8;
 
-  private final GpuPool pool;
+  private final NodeDevices devices;
   private final GpuConditions conditions;
   private final String node;
   private final Supplier<ZonedDateTime> wall;
@@ -38,8 +37,9 @@ final class HealthWatch extends DRAResourceHealthGrpc.DRAResourceHealthImplBase 
   /** What was told last. */
   private @Nullable NodeWatchResourcesResponse last;
 
-  HealthWatch(GpuPool pool, GpuConditions conditions, String node, Supplier<ZonedDateTime> wall) {
-    this.pool = pool;
+  HealthWatch(
+      NodeDevices devices, GpuConditions conditions, String node, Supplier<ZonedDateTime> wall) {
+    this.devices = devices;
     this.conditions = conditions;
     this.node = node;
     this.wall = wall;
@@ -88,10 +88,11 @@ final class HealthWatch extends DRAResourceHealthGrpc.DRAResourceHealthImplBase 
     long time = wall.get().toEpochSecond();
     Map<GpuId, Condition> now = conditions.now();
     NodeWatchResourcesResponse.Builder all = NodeWatchResourcesResponse.newBuilder();
-    NodeDevices.names(pool)
+    devices
+        .all()
         .forEach(
-            (name, gpu) -> {
-              Condition condition = now.getOrDefault(gpu, Condition.GOOD);
+            (name, source) -> {
+              Condition condition = now.getOrDefault(source.gpu(), Condition.GOOD);
               all.addDevicesBuilder()
                   .setDevice(DeviceIdentifier.newBuilder().setPoolName(node).setDeviceName(name))
                   .setHealth(condition.isGood() ? HealthStatus.HEALTHY : HealthStatus.UNHEALTHY)

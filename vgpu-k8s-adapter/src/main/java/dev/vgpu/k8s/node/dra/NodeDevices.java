@@ -3,20 +3,33 @@ package dev.vgpu.k8s.node.dra;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.GpuId;
+import dev.vgpu.GpuPart;
 import dev.vgpu.GpuPool;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
 import dev.vgpu.k8s.Driver;
 import dev.vgpu.k8s.node.health.Condition;
 import dev.vgpu.k8s.node.health.GpuConditions;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
-/** The GPUs of a node as DRA devices. */
+/**
+ * The GPUs of a node as DRA devices: those that can be shared, and the parts of those whose MIG
+ * mode was on when they were found. Safe for use by several threads.
+ */
 final class NodeDevices {
+  private static final Logger log = LoggerFactory.getLogger(NodeDevices.class);
+
   /** The taint of an unreliable GPU; its value is {@code lost}, {@code mig} or {@code degraded}. */
   static final String TAINT = Driver.NAME + "/health";
 
@@ -27,17 +40,69 @@ final class NodeDevices {
   private static final int LONGEST_TEXT = 64;
   private static final Pattern VERSION = Pattern.compile("(\\d+)(?:\\.(\\d+))?(?:\\.(\\d+))?");
 
-  private NodeDevices() {}
+  private final GpuPool pool;
+  private final GpuConditions conditions;
+  private final String node;
+  private final Path pciDevices;
 
-  /** {@return the GPUs that can be shared, by their devices' names} */
-  static Map<String, GpuId> names(GpuPool pool) {
-    Map<String, GpuId> names = new LinkedHashMap<>();
+  /** What GPUs can be divided into. Read once: a lost GPU does not tell. */
+  private final Map<GpuId, List<GpuPart>> parts = new ConcurrentHashMap<>();
+
+  /**
+   * Creates them.
+   *
+   * @param pool the node's GPUs
+   * @param conditions their conditions
+   * @param node the node's name
+   */
+  NodeDevices(GpuPool pool, GpuConditions conditions, String node) {
+    this(pool, conditions, node, PcieRoot.DEVICES);
+  }
+
+  NodeDevices(GpuPool pool, GpuConditions conditions, String node, Path pciDevices) {
+    this.pool = pool;
+    this.conditions = conditions;
+    this.node = node;
+    this.pciDevices = pciDevices;
+  }
+
+  /**
+   * What a device is.
+   *
+   * @param gpu the GPU
+   * @param part the part of it; empty if the GPU is shared
+   */
+  record Source(GpuId gpu, Optional<GpuPart> part) {}
+
+  /** {@return all devices by their names} */
+  Map<String, Source> all() {
+    Map<String, Source> all = new LinkedHashMap<>();
     for (PhysicalGpu gpu : pool.gpus()) {
       if (gpu.unusableAsWhole().isEmpty()) {
-        names.put(name(gpu), gpu.id());
+        all.put(name(gpu), new Source(gpu.id(), Optional.empty()));
+      }
+      for (GpuPart part : parts(gpu)) {
+        all.put(PartDevices.name(name(gpu), part), new Source(gpu.id(), Optional.of(part)));
       }
     }
-    return names;
+    return all;
+  }
+
+  private List<GpuPart> parts(PhysicalGpu gpu) {
+    if (gpu.unusableAsWhole().isEmpty()) {
+      return List.of();
+    }
+    List<GpuPart> known = parts.get(gpu.id());
+    if (known == null) {
+      try {
+        known = PartDevices.inOrder(pool.parts(gpu.id()));
+        parts.put(gpu.id(), known);
+      } catch (VgpuException e) {
+        log.warn("the parts of a GPU in MIG mode cannot be read yet: gpu={}", gpu.id(), e);
+        return List.of();
+      }
+    }
+    return known;
   }
 
   /** A DNS label, which a device's name must be. */
@@ -46,49 +111,92 @@ final class NodeDevices {
   }
 
   /**
-   * {@return the spec of the node's slice, without the generation}
+   * {@return the specs of the node's slices, without the generation} The first one has the GPUs
+   * that are shared. The next ones have the counters of the others, and then their parts: a slice
+   * has either counters or devices.
    *
-   * @param pool the node's GPUs
-   * @param conditions their conditions
-   * @param node the node's name
    * @param isConditional whether pods are bound only when their gangs are complete
+   * @param hasParts whether the parts of GPUs are devices
+   * @param least how many slices there are at least; those that are not needed are empty
    */
-  static ObjectNode spec(
-      GpuPool pool, GpuConditions conditions, String node, boolean isConditional) {
-    return spec(pool, conditions, node, isConditional, PcieRoot.DEVICES);
-  }
-
-  static ObjectNode spec(
-      GpuPool pool, GpuConditions conditions, String node, boolean isConditional, Path pciDevices) {
-    ObjectNode spec = JsonNodeFactory.instance.objectNode();
-    spec.put("driver", Driver.NAME).put("nodeName", node);
-    spec.putObject("pool").put("name", node).put("resourceSliceCount", 1);
-    spec.putArray("devices");
+  List<ObjectNode> slices(boolean isConditional, boolean hasParts, int least) {
+    List<ObjectNode> shared = new ArrayList<>();
+    List<ObjectNode> sets = new ArrayList<>();
+    List<ObjectNode> divided = new ArrayList<>();
     Map<GpuId, Condition> now = conditions.now();
     for (PhysicalGpu gpu : pool.gpus()) {
-      if (gpu.unusableAsWhole().isPresent()) {
-        continue; // its MIG mode was on when it was found
-      }
-      ObjectNode device = spec.withArray("devices").addObject();
-      device.put("name", name(gpu)).put("allowMultipleAllocations", true);
-      ObjectNode attributes = device.putObject("attributes");
-      text(attributes, "uuid", gpu.id().value());
-      text(attributes, "model", gpu.model());
-      text(attributes, "provider", gpu.provider());
-      conditions
-          .answer(gpu.id())
-          .ifPresent(reading -> attributes(attributes, reading.properties(), pciDevices));
-      capacity(device.putObject("capacity"), gpu);
-      if (isConditional) {
-        device.putArray(CONDITIONS).add(Driver.GANG_COMPLETE);
-        device.putArray("bindingFailureConditions").add(Driver.GANG_FAILED);
+      List<ObjectNode> its = new ArrayList<>();
+      if (gpu.unusableAsWhole().isEmpty()) {
+        its.add(shared(gpu));
+        shared.addAll(its);
+      } else if (hasParts && !parts(gpu).isEmpty()) {
+        sets.add(PartDevices.counters(name(gpu), parts(gpu)));
+        parts(gpu).forEach(part -> its.add(part(gpu, part)));
+        divided.addAll(its);
       }
       Condition condition = now.getOrDefault(gpu.id(), Condition.GOOD);
-      if (!condition.isGood()) {
-        taint(device, condition);
-      }
+      its.forEach(device -> complete(device, condition, isConditional));
     }
+    List<ObjectNode> slices = new ArrayList<>();
+    slices.add(slice("devices", shared));
+    add(slices, PartDevices.SETS, sets, PartDevices.MOST_SETS);
+    add(slices, "devices", divided, PartDevices.MOST_DEVICES);
+    while (slices.size() < least) {
+      slices.add(slice("devices", List.of()));
+    }
+    slices.forEach(one -> pool(one).put("resourceSliceCount", slices.size()));
+    return slices;
+  }
+
+  private void add(List<ObjectNode> slices, String field, List<ObjectNode> entries, int most) {
+    for (int from = 0; from < entries.size(); from += most) {
+      slices.add(slice(field, entries.subList(from, Math.min(entries.size(), from + most))));
+    }
+  }
+
+  private ObjectNode slice(String field, List<ObjectNode> entries) {
+    ObjectNode spec = JsonNodeFactory.instance.objectNode();
+    spec.put("driver", Driver.NAME).put("nodeName", node);
+    spec.putObject("pool").put("name", node);
+    spec.putArray(field).addAll(entries);
     return spec;
+  }
+
+  /** {@return what a slice says of its pool} */
+  static ObjectNode pool(ObjectNode spec) {
+    return (ObjectNode) spec.path("pool");
+  }
+
+  private ObjectNode shared(PhysicalGpu gpu) {
+    ObjectNode device = JsonNodeFactory.instance.objectNode();
+    device.put("name", name(gpu)).put("allowMultipleAllocations", true);
+    attributes(device, gpu, "gpu");
+    capacity(device.putObject("capacity"), gpu);
+    return device;
+  }
+
+  private ObjectNode part(PhysicalGpu gpu, GpuPart part) {
+    ObjectNode device = JsonNodeFactory.instance.objectNode();
+    device.put("name", PartDevices.name(name(gpu), part));
+    ObjectNode attributes = attributes(device, gpu, PartDevices.TYPE);
+    text(attributes, "profile", part.profile());
+    text(attributes, "parentUUID", gpu.id().value());
+    attributes.putObject("start").put("int", part.start());
+    ObjectNode capacity = device.putObject("capacity");
+    capacity.putObject(Driver.MEMORY).put("value", part.memory().bytes() / MIB + "Mi");
+    capacity.putObject("multiprocessors").put("value", Integer.toString(part.multiprocessors()));
+    PartDevices.consume(device, name(gpu), part);
+    return device;
+  }
+
+  private static void complete(ObjectNode device, Condition condition, boolean isConditional) {
+    if (isConditional) {
+      device.putArray(CONDITIONS).add(Driver.GANG_COMPLETE);
+      device.putArray("bindingFailureConditions").add(Driver.GANG_FAILED);
+    }
+    if (!condition.isGood()) {
+      taint(device, condition);
+    }
   }
 
   private static void capacity(ObjectNode capacity, PhysicalGpu gpu) {
@@ -102,6 +210,18 @@ final class NodeDevices {
       ObjectNode capacity, String otherwise, String min, String max, String step) {
     ObjectNode policy = capacity.putObject("requestPolicy").put("default", otherwise);
     policy.putObject("validRange").put("min", min).put("max", max).put("step", step);
+  }
+
+  private ObjectNode attributes(ObjectNode device, PhysicalGpu gpu, String type) {
+    ObjectNode attributes = device.putObject("attributes");
+    text(attributes, "type", type);
+    text(attributes, "uuid", gpu.id().value());
+    text(attributes, "model", gpu.model());
+    text(attributes, "provider", gpu.provider());
+    conditions
+        .answer(gpu.id())
+        .ifPresent(reading -> attributes(attributes, reading.properties(), pciDevices));
+    return attributes;
   }
 
   private static void attributes(

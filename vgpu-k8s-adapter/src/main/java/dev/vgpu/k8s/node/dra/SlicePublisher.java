@@ -4,9 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.fasterxml.jackson.databind.node.TextNode;
-import dev.vgpu.GpuPool;
 import dev.vgpu.k8s.Driver;
-import dev.vgpu.k8s.node.health.GpuConditions;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.ObjectMetaBuilder;
 import io.fabric8.kubernetes.api.model.OwnerReferenceBuilder;
@@ -14,68 +12,151 @@ import io.fabric8.kubernetes.api.model.Quantity;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSliceSpec;
 import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.fabric8.kubernetes.client.dsl.Resource;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Keeps the node's ResourceSlice in agreement with its GPUs. Writes only changes. The slice is
- * owned by the Node, and deleted with it. Confined to one thread at a time.
+ * Keeps the node's ResourceSlices in agreement with its GPUs. Writes only changes, and then all of
+ * them, because the slices of a pool count only if they are of one generation. The slices are owned
+ * by the Node, and deleted with it. Confined to one thread at a time.
  */
 final class SlicePublisher {
   private static final Logger log = LoggerFactory.getLogger(SlicePublisher.class);
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final int INVALID = 422;
 
   private final KubernetesClient api;
-  private final GpuPool pool;
-  private final GpuConditions conditions;
+  private final NodeDevices devices;
   private final String node;
 
   /** Whether the devices have conditions for gangs; not if the API server drops them. */
   private boolean isConditional;
 
-  SlicePublisher(
-      KubernetesClient api,
-      GpuPool pool,
-      GpuConditions conditions,
-      String node,
-      boolean isConditional) {
+  /** Whether parts of GPUs are devices; not if the API server does not take their counters. */
+  private boolean hasParts = true;
+
+  /** How many slices there are; 0 if that is not known yet. */
+  private int count;
+
+  SlicePublisher(KubernetesClient api, NodeDevices devices, String node, boolean isConditional) {
     this.api = api;
-    this.pool = pool;
-    this.conditions = conditions;
+    this.devices = devices;
     this.node = node;
     this.isConditional = isConditional;
   }
 
   /**
-   * Writes the slice if it differs from its intended state.
+   * Writes the slices if they differ from their intended state.
    *
-   * @throws io.fabric8.kubernetes.client.KubernetesClientException if the API server rejects it;
-   *     may be tried again
+   * @throws KubernetesClientException if the API server rejects them; may be tried again
    * @throws IllegalStateException if the cluster has no such node
    */
   void publish() {
-    ObjectNode wanted = NodeDevices.spec(pool, conditions, node, isConditional);
-    Resource<ResourceSlice> place = api.resources(ResourceSlice.class).withName(name());
-    ResourceSlice present = place.get();
-    if (present == null) {
-      check(api.resource(slice(wanted, 1)).create());
+    if (count == 0) {
+      count = count();
+    }
+    List<ObjectNode> wanted = devices.slices(isConditional, hasParts, count);
+    List<Optional<ResourceSlice>> present = new ArrayList<>();
+    for (int i = 0; i < wanted.size(); i++) {
+      present.add(Optional.ofNullable(place(i).get()));
+    }
+    if (isSame(present, wanted)) {
       return;
     }
-    JsonNode before = JSON.valueToTree(present.getSpec());
-    if (!comparable(before).equals(comparable(withModelsForm(wanted)))) {
-      ResourceSlice next = slice(wanted, before.path("pool").path("generation").asLong() + 1);
-      next.getMetadata().setResourceVersion(present.getMetadata().getResourceVersion());
-      check(api.resource(next).update());
+    String owner = owner();
+    long generation = 1;
+    for (Optional<ResourceSlice> one : present) {
+      generation = Math.max(generation, one.map(SlicePublisher::generation).orElse(0L) + 1);
+    }
+    for (int i = 0; i < wanted.size(); i++) {
+      NodeDevices.pool(wanted.get(i)).put("generation", generation);
+      if (!write(i, slice(i, wanted.get(i), owner), present.get(i))) {
+        publish(); // without parts
+        return;
+      }
     }
   }
 
+  /** Slices are not deleted: those that are not needed any more become empty. */
+  private int count() {
+    int found = 1;
+    while (place(found).get() != null) {
+      found++;
+    }
+    return found;
+  }
+
+  private Resource<ResourceSlice> place(int number) {
+    return api.resources(ResourceSlice.class).withName(name(number));
+  }
+
+  private static long generation(ResourceSlice slice) {
+    return slice.getSpec().getPool().getGeneration();
+  }
+
+  private static boolean isSame(List<Optional<ResourceSlice>> present, List<ObjectNode> wanted) {
+    for (int i = 0; i < wanted.size(); i++) {
+      if (present.get(i).isEmpty()) {
+        return false;
+      }
+      JsonNode before = JSON.valueToTree(present.get(i).get().getSpec());
+      if (!comparable(before).equals(comparable(withModelsForm(wanted.get(i))))
+          || generation(present.get(i).get()) != generation(present.get(0).orElseThrow())) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** {@return whether the slice was taken with its counters} */
+  private boolean write(int number, ResourceSlice next, Optional<ResourceSlice> before) {
+    ResourceSlice written;
+    try {
+      if (before.isPresent()) {
+        next.getMetadata().setResourceVersion(before.get().getMetadata().getResourceVersion());
+        written = api.resource(next).update();
+      } else {
+        written = api.resource(next).create();
+      }
+    } catch (KubernetesClientException e) {
+      if (e.getCode() != INVALID || !hasCounters(next)) {
+        throw e;
+      }
+      return giveUpParts("refuses", String.valueOf(e.getMessage()));
+    }
+    count = Math.max(count, number + 1);
+    checkConditions(written);
+    return hasCounters(written) == hasCounters(next)
+        || giveUpParts("drops", "the slice came back without them");
+  }
+
+  private static boolean hasCounters(ResourceSlice slice) {
+    return !slice.getSpec().getSharedCounters().isEmpty()
+        || slice.getSpec().getDevices().stream()
+            .anyMatch(one -> !one.getConsumesCounters().isEmpty());
+  }
+
+  /** Without counters, kube-scheduler would allocate parts that overlap. */
+  private boolean giveUpParts(String what, String why) {
+    hasParts = false;
+    log.warn(
+        "the API server {} shared counters, so GPUs whose MIG mode is on are not offered: {}; it"
+            + " needs Kubernetes 1.36 with the feature gate DRAPartitionableDevices, and this"
+            + " process a restart then",
+        what,
+        why);
+    return false;
+  }
+
   /** Otherwise the slice would differ from its intended state forever. */
-  private void check(ResourceSlice written) {
-    JsonNode devices = JSON.valueToTree(written.getSpec()).path("devices");
-    if (isConditional
-        && !devices.isEmpty()
-        && devices.at("/0").path(NodeDevices.CONDITIONS).isEmpty()) {
+  private void checkConditions(ResourceSlice written) {
+    JsonNode all = JSON.valueToTree(written.getSpec()).path("devices");
+    if (isConditional && !all.isEmpty() && all.at("/0").path(NodeDevices.CONDITIONS).isEmpty()) {
       isConditional = false;
       log.warn(
           "the API server drops binding conditions, so gangs with claims are not bound together;"
@@ -84,8 +165,8 @@ final class SlicePublisher {
     }
   }
 
-  private String name() {
-    return node + "-" + Driver.NAME;
+  private String name(int number) {
+    return node + "-" + Driver.NAME + (number == 0 ? "" : "-" + number);
   }
 
   /** Numbers and quantities in the form that the API's objects use. */
@@ -99,8 +180,14 @@ final class SlicePublisher {
     if (copy.path("pool") instanceof ObjectNode pool) {
       pool.remove("generation");
     }
+    for (JsonNode set : copy.path(PartDevices.SETS)) {
+      set.path("counters").forEach(SlicePublisher::withPlainNumbers);
+    }
     for (JsonNode device : copy.path("devices")) {
       device.path("capacity").forEach(SlicePublisher::withPlainNumbers);
+      for (JsonNode taken : device.path(PartDevices.TAKEN)) {
+        taken.path("counters").forEach(SlicePublisher::withPlainNumbers);
+      }
       for (JsonNode taint : device.path("taints")) {
         if (taint instanceof ObjectNode one) {
           one.remove("timeAdded");
@@ -131,23 +218,27 @@ final class SlicePublisher {
     }
   }
 
-  private ResourceSlice slice(ObjectNode spec, long generation) {
+  /** {@return the UID of the Node} */
+  private String owner() {
     Node owner = api.nodes().withName(node).get();
     if (owner == null) {
       throw new IllegalStateException(
           "the cluster has no such node: " + node + "; give --node-name, or NODE_NAME");
     }
-    ((ObjectNode) spec.path("pool")).put("generation", generation);
+    return owner.getMetadata().getUid();
+  }
+
+  private ResourceSlice slice(int number, ObjectNode spec, String owner) {
     ResourceSlice slice = new ResourceSlice();
     slice.setMetadata(
         new ObjectMetaBuilder()
-            .withName(name())
+            .withName(name(number))
             .withOwnerReferences(
                 new OwnerReferenceBuilder()
                     .withApiVersion("v1")
                     .withKind("Node")
                     .withName(node)
-                    .withUid(owner.getMetadata().getUid())
+                    .withUid(owner)
                     .build())
             .build());
     slice.setSpec(JSON.convertValue(spec, ResourceSliceSpec.class));

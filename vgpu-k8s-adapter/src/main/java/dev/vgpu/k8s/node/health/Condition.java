@@ -18,7 +18,7 @@ public record Condition(Kind kind, String reason) {
     GOOD,
     /** It works, but its driver reported a fault. Nothing new is scheduled on it. */
     DEGRADED,
-    /** Its MIG mode was switched on after the role had started: no program can use it whole. */
+    /** Its MIG mode was switched after the role had started: what the role offers is not there. */
     MIG,
     /** It does not answer. */
     LOST
@@ -43,7 +43,7 @@ public record Condition(Kind kind, String reason) {
     return kind == Kind.GOOD;
   }
 
-  /** {@return whether programs can run on it as a whole} */
+  /** {@return whether programs can run on what the role offers of it} */
   public boolean isUsable() {
     return kind.compareTo(Kind.MIG) < 0;
   }

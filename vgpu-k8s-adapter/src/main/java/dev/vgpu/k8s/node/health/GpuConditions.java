@@ -4,10 +4,13 @@ import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuReading;
+import dev.vgpu.PhysicalGpu;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Collectors;
 
 /**
  * The conditions of a node's GPUs, by what the seat has been told and by what was read last. Safe
@@ -17,6 +20,8 @@ public final class GpuConditions {
   private static final Condition CUT =
       new Condition(
           Condition.Kind.MIG, "its MIG mode was switched on: programs run in instances of it only");
+  private static final Condition WHOLE =
+      new Condition(Condition.Kind.MIG, "its MIG mode was switched off: it has no instances");
 
   private final GpuPool pool;
   private volatile List<GpuReading> last = List.of();
@@ -59,9 +64,14 @@ public final class GpuConditions {
     Map<GpuId, Condition> all = new HashMap<>();
     pool.states()
         .forEach(one -> all.put(one.gpu(), Condition.of(one.health(), one.healthReason())));
+    Set<GpuId> divided =
+        pool.gpus().stream()
+            .filter(gpu -> gpu.unusableAsWhole().isPresent())
+            .map(PhysicalGpu::id)
+            .collect(Collectors.toSet());
     for (GpuReading one : last) {
       Condition read = Condition.of(one.health(), one.healthReason());
-      all.merge(one.gpu(), isCut(one) ? read.or(CUT) : read, Condition::or);
+      all.merge(one.gpu(), read.or(mode(one, divided.contains(one.gpu()))), Condition::or);
     }
     return all;
   }
@@ -78,9 +88,12 @@ public final class GpuConditions {
     return Optional.ofNullable(answers.get(gpu));
   }
 
-  /** An instance has a parent, whose mode it may repeat. */
-  private static boolean isCut(GpuReading reading) {
-    return "on".equals(reading.properties().get("mig_mode"))
-        && !reading.properties().containsKey("parent");
+  /** Whether it has the mode that it was found with. An instance may repeat its parent's mode. */
+  private static Condition mode(GpuReading reading, boolean wasOn) {
+    String mode = reading.properties().getOrDefault("mig_mode", "");
+    if (reading.properties().containsKey("parent")) {
+      return Condition.GOOD;
+    }
+    return wasOn && mode.equals("off") ? WHOLE : !wasOn && mode.equals("on") ? CUT : Condition.GOOD;
   }
 }

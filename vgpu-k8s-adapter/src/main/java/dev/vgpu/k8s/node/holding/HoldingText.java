@@ -46,6 +46,7 @@ final class HoldingText {
       } else {
         terms.gpus().forEach(gpu -> row.withArray("gpus").add(gpu.value()));
       }
+      terms.part().ifPresent(name -> row.put("part", name));
       row.put("memoryBytes", terms.memory().bytes());
       terms.sharePercent().ifPresent(share -> row.put("sharePercent", share));
       row.put("policy", terms.policy().name()).put("class", terms.preemptionClass().name());
@@ -100,6 +101,7 @@ final class HoldingText {
   private static Terms terms(JsonNode row) {
     return new Terms(
         gpus(row),
+        optional(row, "part"),
         row.has("sharePercent")
             ? OptionalInt.of(row.path("sharePercent").asInt())
             : OptionalInt.empty(),

@@ -7,12 +7,14 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalInt;
 
 /**
  * The requested properties of one virtual GPU of a container. Immutable.
  *
  * @param gpus the GPUs that the scheduler chose; at least one, all different
+ * @param part the part of the GPU in MIG mode, {@code PROFILE:START}; empty for a shared GPU
  * @param sharePercent 1 to 100; of each GPU; empty for best effort, and only then
  * @param memory the quota on each GPU; above 0
  * @param policy how the share binds
@@ -22,6 +24,7 @@ import java.util.OptionalInt;
  */
 public record Terms(
     List<GpuId> gpus,
+    Optional<String> part,
     OptionalInt sharePercent,
     MemorySize memory,
     SharePolicy policy,
@@ -32,7 +35,8 @@ public record Terms(
   public Terms {
     gpus = List.copyOf(gpus);
     VirtualGpuRequest ignored =
-        request("check", gpus, sharePercent, memory, policy, preemptionClass, isolation, compute);
+        request(
+            "check", gpus, part, sharePercent, memory, policy, preemptionClass, isolation, compute);
   }
 
   /**
@@ -41,12 +45,14 @@ public record Terms(
    * @param name the tenant's name
    */
   public VirtualGpuRequest request(String name) {
-    return request(name, gpus, sharePercent, memory, policy, preemptionClass, isolation, compute);
+    return request(
+        name, gpus, part, sharePercent, memory, policy, preemptionClass, isolation, compute);
   }
 
   private static VirtualGpuRequest request(
       String name,
       List<GpuId> gpus,
+      Optional<String> part,
       OptionalInt sharePercent,
       MemorySize memory,
       SharePolicy policy,
@@ -64,6 +70,7 @@ public record Terms(
             .require(Capabilities.Scope.CONTAINER)
             .require(isolation)
             .require(compute);
+    part.ifPresent(builder::part);
     sharePercent.ifPresent(builder::computePercent);
     return builder.build();
   }

@@ -123,6 +123,7 @@ final class Reservations {
             percent.isPresent() ? SharePolicy.FIXED_SHARE : SharePolicy.BEST_EFFORT);
     return new Terms(
         gpus,
+        Optional.empty(),
         policy == SharePolicy.BEST_EFFORT ? OptionalInt.empty() : percent,
         isWhole ? most : memory(reservation, most),
         policy,

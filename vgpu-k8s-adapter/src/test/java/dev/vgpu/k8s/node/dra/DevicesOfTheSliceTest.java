@@ -18,7 +18,10 @@ class DevicesOfTheSliceTest {
 
   private JsonNode devices() {
     conditions.read();
-    return NodeDevices.spec(gpus.pool, conditions, "n", false).path("devices");
+    return new NodeDevices(gpus.pool, conditions, "n")
+        .slices(false, true, 1)
+        .get(0)
+        .path("devices");
   }
 
   /** kube-scheduler evicts pods whose claims have it, and gives it to no other. */
@@ -83,7 +86,7 @@ class DevicesOfTheSliceTest {
     link(sys, "0000:41:00.0", "../../../devices/pci0000:40/0000:40:01.1/0000:41:00.0");
     gpus.reads("GPU-1", Map.of("pci", "00000000:41:00.0"));
     conditions.read();
-    JsonNode spec = NodeDevices.spec(gpus.pool, conditions, "n", false, sys);
+    JsonNode spec = new NodeDevices(gpus.pool, conditions, "n", sys).slices(false, true, 1).get(0);
     assertThat(
             spec.at("/devices/0/attributes")
                 .path("resource.kubernetes.io/pcieRoot")

@@ -42,8 +42,13 @@ class HealthWatchTest {
   private final GpuPool pool = mock(GpuPool.class);
   private final GpuState state = mock(GpuState.class);
   private final GpuReading reading = mock(GpuReading.class);
+  private final GpuConditions conditions = new GpuConditions(pool);
   private final HealthWatch watch =
-      new HealthWatch(pool, new GpuConditions(pool), "n", () -> NOW.atZone(ZoneOffset.UTC));
+      new HealthWatch(
+          new NodeDevices(pool, conditions, "n"),
+          conditions,
+          "n",
+          () -> NOW.atZone(ZoneOffset.UTC));
   private UnixServer.Threads threads;
   private UnixServer server;
   private ManagedChannel channel;

@@ -32,7 +32,7 @@ class SlicePublisherTest {
     mock = new MockApi();
     api = mock.client();
     pool = GpuPool.open(GpuPoolOptions.builder().runDirectory(directory.resolve("run")).build());
-    publisher = new SlicePublisher(api, pool, new GpuConditions(pool), "n", false);
+    publisher = publisher(api, pool, false);
   }
 
   @AfterEach
@@ -40,6 +40,12 @@ class SlicePublisherTest {
     pool.close();
     api.close();
     mock.close();
+  }
+
+  private static SlicePublisher publisher(
+      KubernetesClient api, GpuPool pool, boolean isConditional) {
+    NodeDevices devices = new NodeDevices(pool, new GpuConditions(pool), "n");
+    return new SlicePublisher(api, devices, "n", isConditional);
   }
 
   private ResourceSlice slice() {
@@ -113,7 +119,7 @@ class SlicePublisherTest {
     api.resource(new NodeBuilder().withNewMetadata().withName("n").endMetadata().build()).create();
     publisher.publish();
     assertThat(slice().getSpec().getDevices().get(0).getBindingConditions()).isEmpty();
-    SlicePublisher conditional = new SlicePublisher(api, pool, new GpuConditions(pool), "n", true);
+    SlicePublisher conditional = publisher(api, pool, true);
     conditional.publish();
     ResourceSlice written = slice();
     assertThat(written.getSpec().getDevices())
@@ -133,8 +139,7 @@ class SlicePublisherTest {
       client
           .resource(new NodeBuilder().withNewMetadata().withName("n").endMetadata().build())
           .create();
-      SlicePublisher conditional =
-          new SlicePublisher(client, pool, new GpuConditions(pool), "n", true);
+      SlicePublisher conditional = publisher(client, pool, true);
       conditional.publish();
       conditional.publish();
       ResourceSlice slice = client.resources(ResourceSlice.class).withName("n-vgpu.dev").get();

@@ -35,6 +35,18 @@ class GpuConditionsTest {
     assertThat(kind()).isEqualTo(Kind.GOOD);
   }
 
+  /** It offers its parts: they are gone if the mode is switched off. */
+  @Test
+  void aGpuThatWasFoundInMigModeIsGoodWhileThatIsOn() {
+    gpus.isDivided("GPU-1", MockedGpus.partsOfA100());
+    conditions.read();
+    assertThat(kind()).isEqualTo(Kind.GOOD);
+    gpus.reads("GPU-1", Map.of("mig_mode", "off"));
+    conditions.read();
+    assertThat(kind()).isEqualTo(Kind.MIG);
+    assertThat(conditions.now().get(GPU).reason()).contains("switched off");
+  }
+
   /** An instance is usable, whatever its driver says of the mode of its GPU. */
   @Test
   void anInstanceIsNotCut() {

@@ -5,6 +5,7 @@ import static org.mockito.Mockito.when;
 
 import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
+import dev.vgpu.GpuPart;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuReading;
 import dev.vgpu.GpuState;
@@ -19,12 +20,12 @@ import java.util.Optional;
 /** A pool whose GPUs are read as a test says. */
 public final class MockedGpus {
   public final GpuPool pool = mock(GpuPool.class);
+  private final Map<GpuId, PhysicalGpu> all = new LinkedHashMap<>();
   private final Map<GpuId, GpuReading> readings = new LinkedHashMap<>();
   private final Map<GpuId, GpuState> states = new LinkedHashMap<>();
 
   /** Creates it with these GPUs. */
   public MockedGpus(String... ids) {
-    List<PhysicalGpu> gpus = new ArrayList<>();
     for (String each : ids) {
       GpuId id = new GpuId(each);
       PhysicalGpu gpu = mock(PhysicalGpu.class);
@@ -33,13 +34,43 @@ public final class MockedGpus {
       when(gpu.provider()).thenReturn("nvml");
       when(gpu.usableMemory()).thenReturn(MemorySize.ofGibibytes(80));
       when(gpu.unusableAsWhole()).thenReturn(Optional.empty());
-      gpus.add(gpu);
+      all.put(id, gpu);
       is(each, GpuHealth.HEALTHY);
       reads(each, Map.of());
     }
-    when(pool.gpus()).thenReturn(gpus);
+    when(pool.gpus()).thenReturn(List.copyOf(all.values()));
     when(pool.states()).thenAnswer(any -> List.copyOf(states.values()));
     when(pool.readings()).thenAnswer(any -> List.copyOf(readings.values()));
+  }
+
+  /** Its MIG mode was on when it was found, and it can be divided into these parts. */
+  public void isDivided(String gpu, List<GpuPart> parts) {
+    GpuId id = new GpuId(gpu);
+    when(all.get(id).unusableAsWhole()).thenReturn(Optional.of("its MIG mode is on"));
+    when(pool.parts(id)).thenReturn(parts);
+    reads(gpu, Map.of("mig_mode", "on"));
+  }
+
+  /** {@return the parts of an A100 of 40 GB} */
+  public static List<GpuPart> partsOfA100() {
+    List<GpuPart> parts = new ArrayList<>();
+    add(parts, "1g.5gb", 1, 1, 14, 0, 1, 2, 3, 4, 5, 6);
+    add(parts, "1g.5gb+me", 1, 1, 14, 0, 1, 2, 3, 4, 5, 6);
+    add(parts, "1g.10gb", 1, 2, 14, 0, 2, 4, 6);
+    add(parts, "2g.10gb", 2, 2, 28, 0, 2, 4);
+    add(parts, "3g.20gb", 3, 4, 42, 0, 4);
+    add(parts, "4g.20gb", 4, 4, 56, 0);
+    add(parts, "7g.40gb", 7, 8, 98, 0);
+    return parts;
+  }
+
+  private static void add(
+      List<GpuPart> parts, String profile, int compute, int slices, int sms, int... starts) {
+    for (int start : starts) {
+      parts.add(
+          new GpuPart(
+              profile, start, slices, compute, MemorySize.ofMebibytes(4864L * slices), sms));
+    }
   }
 
   /** What the seat has been told. */
