@@ -54,7 +54,8 @@ public final class TestNode implements AutoCloseable {
     pool = GpuPool.open(GpuPoolOptions.builder().runDirectory(runDirectory()).build());
   }
 
-  Path runDirectory() {
+  /** Where its pool keeps its files. */
+  public Path runDirectory() {
     return directory.resolve("run");
   }
 
