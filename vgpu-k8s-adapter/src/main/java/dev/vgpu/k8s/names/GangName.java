@@ -17,7 +17,7 @@ public record GangName(String name, int size, String group) {
   private static final String MODE = KOORDINATOR + "mode";
   private static final String GROUPS = KOORDINATOR + "groups";
 
-  /** {@return the gang that a pod names, in any supported vocabulary} */
+  /** {@return the gang that a pod names, in any supported vocabulary} An empty name is none. */
   static Optional<GangName> of(PodView pod, Optional<String> nativeGroup) {
     Optional<GangName> ours = sized(pod, "vgpu.dev/gang", "vgpu.dev/gang-size");
     Optional<GangName> koordinator =
@@ -28,15 +28,13 @@ public record GangName(String name, int size, String group) {
         List.of(
             ours,
             koordinator,
-            nativeGroup.map(name -> new GangName(name, 0, "scheduling.k8s.io/v1alpha2")),
-            pod.label("scheduling.x-k8s.io/pod-group")
-                .map(name -> new GangName(name, 0, "scheduling.x-k8s.io/v1alpha1")),
-            pod.label("pod-group.scheduling.sigs.k8s.io")
-                .map(name -> new GangName(name, 0, "scheduling.sigs.k8s.io/v1alpha1")),
-            pod.annotation("scheduling.k8s.io/group-name")
-                .map(name -> new GangName(name, 0, "scheduling.volcano.sh/v1beta1")),
-            pod.annotation("pod-group-name")
-                .map(name -> new GangName(name, 0, "scheduling.run.ai/v2alpha2")))) {
+            unsized(nativeGroup, "scheduling.k8s.io/v1alpha2"),
+            unsized(pod.label("scheduling.x-k8s.io/pod-group"), "scheduling.x-k8s.io/v1alpha1"),
+            unsized(
+                pod.label("pod-group.scheduling.sigs.k8s.io"), "scheduling.sigs.k8s.io/v1alpha1"),
+            unsized(
+                pod.annotation("scheduling.k8s.io/group-name"), "scheduling.volcano.sh/v1beta1"),
+            unsized(pod.annotation("pod-group-name"), "scheduling.run.ai/v2alpha2"))) {
       if (one.isPresent() && found.isPresent() && !one.get().name().equals(found.get().name())) {
         throw new PodRefusedException(
             "the pod names two gangs: " + found.get().name() + " and " + one.get().name());
@@ -72,8 +70,12 @@ public record GangName(String name, int size, String group) {
     }
   }
 
+  private static Optional<GangName> unsized(Optional<String> found, String group) {
+    return found.filter(name -> !name.isEmpty()).map(name -> new GangName(name, 0, group));
+  }
+
   private static Optional<GangName> sized(PodView pod, String name, String size) {
-    Optional<String> found = pod.annotation(name);
+    Optional<String> found = pod.annotation(name).filter(text -> !text.isEmpty());
     if (found.isEmpty()) {
       return Optional.empty();
     }

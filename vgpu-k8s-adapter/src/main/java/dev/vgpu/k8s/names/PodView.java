@@ -20,6 +20,11 @@ final class PodView {
   private static final BigDecimal MOST_BYTES =
       BigDecimal.valueOf(MemorySize.ofGibibytes(1024).bytes());
 
+  /** A number with an exponent such as 999999999 would take a gigabyte if it were written out. */
+  private static final int MOST_DIGITS = 30;
+
+  private static final int MOST_SHOWN = 64;
+
   private final Pod pod;
   private final Map<String, BigDecimal> amounts = new TreeMap<>();
   private final Map<String, String> askers = new TreeMap<>();
@@ -77,7 +82,7 @@ final class PodView {
                     + container.getName()
                     + ": one container of a pod may use GPUs; split the pod");
           }
-          amounts.put(name, quantity.getNumericalAmount());
+          amounts.put(name, number(name, quantity.toString()));
         });
   }
 
@@ -167,11 +172,20 @@ final class PodView {
   }
 
   static BigDecimal number(String name, String text) {
+    BigDecimal number;
     try {
-      return Quantity.parse(text.strip()).getNumericalAmount();
+      number = Quantity.parse(text.strip()).getNumericalAmount();
     } catch (IllegalArgumentException | ArithmeticException e) {
-      throw new PodRefusedException(name + " is not a number: " + text);
+      throw new PodRefusedException(name + " is not a number: " + shown(text));
     }
+    if (Math.abs((long) number.precision() - number.scale()) > MOST_DIGITS) {
+      throw new PodRefusedException(name + " is much too large or too small: " + shown(text));
+    }
+    return number;
+  }
+
+  private static String shown(String text) {
+    return text.length() > MOST_SHOWN ? text.substring(0, MOST_SHOWN) + "..." : text;
   }
 
   /** {@return a whole number within bounds} */

@@ -145,7 +145,7 @@ public final class NodeAgent implements AutoCloseable {
   private void tend() {
     try {
       holdings.tend();
-    } catch (IOException | RuntimeException e) {
+    } catch (RuntimeException e) {
       log.warn("what is held cannot be looked after, and will be again", e);
     }
   }

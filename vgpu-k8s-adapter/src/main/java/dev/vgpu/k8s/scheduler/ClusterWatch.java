@@ -132,7 +132,8 @@ final class ClusterWatch implements AutoCloseable {
     }
   }
 
-  private final class PodEvents implements ResourceEventHandler<Pod> {
+  /** What the informer tells. */
+  final class PodEvents implements ResourceEventHandler<Pod> {
     @Override
     public void onAdd(Pod pod) {
       see(pod);
@@ -140,6 +141,9 @@ final class ClusterWatch implements AutoCloseable {
 
     @Override
     public void onUpdate(Pod old, Pod pod) {
+      if (!old.getMetadata().getUid().equals(pod.getMetadata().getUid())) {
+        gone(old); // it was deleted while the watch was down, and another one has its name
+      }
       see(pod);
     }
 

@@ -8,6 +8,7 @@ import dev.vgpu.k8s.names.PodRequests;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
+import io.fabric8.kubernetes.client.KubernetesClientException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -231,6 +232,8 @@ final class GangClaims {
       return new Group(name, size, "its size is not known: its group object is not there", born);
     } catch (PodRefusedException e) {
       return new Group(name, 0, "refused: " + e.getMessage(), born);
+    } catch (KubernetesClientException | IllegalArgumentException e) {
+      return new Group(name, 0, "its size cannot be looked up: " + e.getMessage(), born);
     }
   }
 

@@ -17,10 +17,18 @@ import java.util.List;
  * @param memory host memory
  */
 record HostDemand(int cpuMillis, MemorySize memory) {
+  private static final BigDecimal MOST_CPU = BigDecimal.valueOf(Integer.MAX_VALUE, 3);
+  private static final BigDecimal MOST_BYTES = BigDecimal.valueOf(Long.MAX_VALUE);
+
   static HostDemand of(Pod pod) {
     return new HostDemand(
-        amount(pod, "cpu").movePointRight(3).setScale(0, RoundingMode.CEILING).intValue(),
-        MemorySize.ofBytes(amount(pod, "memory").setScale(0, RoundingMode.CEILING).longValue()));
+        amount(pod, "cpu")
+            .min(MOST_CPU)
+            .movePointRight(3)
+            .setScale(0, RoundingMode.CEILING)
+            .intValue(),
+        MemorySize.ofBytes(
+            amount(pod, "memory").min(MOST_BYTES).setScale(0, RoundingMode.CEILING).longValue()));
   }
 
   /** {@return what is free of this} */

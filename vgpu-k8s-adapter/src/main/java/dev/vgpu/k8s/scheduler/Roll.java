@@ -223,6 +223,14 @@ final class Roll {
 
   /** Counts a pod that runs on a node: on its own GPUs if they are known, otherwise on any. */
   void adoptAlone(Entry entry, double nowS) {
+    try {
+      count(entry, nowS);
+    } catch (IllegalArgumentException e) {
+      LOG.warn("{} runs, and cannot be counted: {}", entry.fullName(), e.getMessage());
+    }
+  }
+
+  private void count(Entry entry, double nowS) {
     String node = entry.pod().getSpec().getNodeName();
     Request request =
         view.state(node)
@@ -250,7 +258,8 @@ final class Roll {
     crew.isGoing = true;
     crews.put(entry.uid(), crew);
     entry.crew = entry.uid();
-    entry.place = view.place(entry.uid()).orElseThrow();
+    // A known place stays: a GPU that is lost for a moment comes back with what runs on it.
+    entry.place = place == null ? view.place(entry.uid()).orElseThrow() : place;
   }
 
   /** {@return whether members of a gang run that is not known as a whole} */

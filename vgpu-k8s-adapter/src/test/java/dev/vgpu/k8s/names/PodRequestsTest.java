@@ -80,6 +80,19 @@ class PodRequestsTest {
         .isEqualTo("uid");
   }
 
+  /** Other systems' schedulers read it so, and no group object has such a name. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "pod-group-name",
+        "scheduling.k8s.io/group-name",
+        "vgpu.dev/gang",
+        "gang.scheduling.koordinator.sh/name"
+      })
+  void anEmptyNameIsNoGang(String name) {
+    assertThat(of(Map.of("aliyun.com/gpu-mem", "8"), Map.of(name, "")).gang()).isEmpty();
+  }
+
   /** In the forms of the API server and kube-scheduler. */
   @Test
   void kubernetesOwnPodGroupIsAGang() {
@@ -413,6 +426,11 @@ class PodRequestsTest {
         "cpu=1 | gpu-fraction=1.5 | above 0 and below 1",
         "cpu=1 | gpu-fraction=1 | above 0 and below 1",
         "cpu=1 | gpu-fraction=0 | above 0 and below 1",
+        "vgpu.dev/slot=1 | vgpu.dev/memory=1e99999 | much too large or too small: 1e99999",
+        "vgpu.dev/memory=8Gi | vgpu.dev/share=1e-99999 | much too large or too small: 1e-99999",
+        "vgpu.dev/memory=1e99999 | | much too large or too small: 1e99999",
+        "vgpu.dev/slot=1 | vgpu.dev/memory=1e999999999 | much too large or too small: 1e999999999",
+        "vgpu.dev/memory=8Gi | vgpu.dev/gang=g,vgpu.dev/gang-size=1e99999 | much too large",
         "cpu=1 | gpu-fraction=0.5,nvidia.com/container.main.gpu-memory.request=2Gi | one of",
         "cpu=1 | gpu-memory=1024,nvidia.com/container.main.gpu-memory.request=2Gi | leave out one",
         "cpu=1 | nvidia.com/container.init.gpu-memory.limit=2Gi | names no container",

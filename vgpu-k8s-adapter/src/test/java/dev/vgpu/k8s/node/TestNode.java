@@ -65,7 +65,8 @@ public final class TestNode implements AutoCloseable {
     return new TestNode("own");
   }
 
-  Path runDirectory() {
+  /** Where its pool keeps its files. */
+  public Path runDirectory() {
     return directory.resolve("run");
   }
 

@@ -218,6 +218,22 @@ class ExtenderServerTest {
     assertThat(bind(late, filter(late).path("NodeNames").path(0).asText())).isEmpty();
   }
 
+  /** The watch was down meanwhile: the informer tells of one change, from the old to the new. */
+  @Test
+  void aPodThatWasMadeAnewLeavesTheGpusOfTheOldOne() throws Exception {
+    Pod old = create(Pods.whole("a", 2, Map.of()));
+    Pod other = create(Pods.whole("b", 2, Map.of()));
+    for (Pod pod : List.of(old, other)) {
+      assertThat(bind(pod, filter(pod).path("NodeNames").path(0).asText())).isEmpty();
+    }
+    Pod late = create(Pods.whole("late", 2, Map.of()));
+    assertThat(filter(late).path("FailedAndUnresolvableNodes").path("node-0").asText())
+        .contains("no room now");
+    Pod anew = new PodBuilder(old).editMetadata().withUid("anew").endMetadata().build();
+    watch.new PodEvents().onUpdate(read(old), anew);
+    assertThat(filter(late).path("NodeNames")).hasSize(1);
+  }
+
   /** Its pods have been answered by then, and nobody asks about them again. */
   @Test
   void aGangIsWokenWhenItsGroupObjectComes() throws Exception {

@@ -11,6 +11,7 @@ import io.fabric8.kubernetes.api.model.resource.v1.AllocatedDeviceStatus;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaimBuilder;
 import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.fabric8.kubernetes.client.utils.Serialization;
 import java.time.Duration;
 import java.time.ZoneOffset;
@@ -221,6 +222,31 @@ class GangClaimsTest {
     pods.add(ended(Pods.pod("gone", Pods.gang("other", 2), Map.of("cpu", "1"))));
     tick(2);
     assertThat(conditions("third")).isEmpty();
+  }
+
+  /** For example, the API server answers no question about groups of that version. */
+  @Test
+  void aGangWhoseSizeCannotBeLookedUpStopsNoOther() {
+    GangClaims gangs =
+        new GangClaims(
+            Duration.ofSeconds(60),
+            (pod, gang) -> {
+              throw gang.name().equals("wrong")
+                  ? new IllegalArgumentException("Name must be provided.")
+                  : new KubernetesClientException("500");
+            });
+    allocated("wrong", Map.of("pod-group-name", "wrong"));
+    allocated("fails", Map.of("pod-group-name", "fails"));
+    allocated("single", Map.of());
+    List<ResourceClaim> claims =
+        api.resources(ResourceClaim.class).inNamespace("default").list().getItems();
+    assertThat(gangs.decide(claims, pods, List.of(), now.toInstant(), 0))
+        .singleElement()
+        .matches(one -> one.isComplete() && one.claim().getMetadata().getName().equals("single"));
+    assertThat(gangs.decide(claims, pods, List.of(), now.toInstant(), 200))
+        .filteredOn(one -> !one.isComplete())
+        .hasSize(2)
+        .allMatch(one -> one.message().contains("its size cannot be looked up"));
   }
 
   private static Pod ended(Pod pod) {

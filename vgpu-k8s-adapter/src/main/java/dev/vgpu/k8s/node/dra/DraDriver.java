@@ -2,7 +2,6 @@ package dev.vgpu.k8s.node.dra;
 
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
-import dev.vgpu.VgpuException;
 import dev.vgpu.k8s.Driver;
 import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.node.holding.Holding;
@@ -10,7 +9,6 @@ import dev.vgpu.k8s.node.holding.Holdings;
 import dev.vgpu.k8s.node.socket.UnixServer;
 import dev.vgpu.k8s.time.NanoClock;
 import io.fabric8.kubernetes.client.KubernetesClient;
-import io.fabric8.kubernetes.client.KubernetesClientException;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.concurrent.Future;
@@ -115,7 +113,7 @@ public final class DraDriver implements AutoCloseable {
     try {
       health.tell();
       slices.publish();
-    } catch (VgpuException | KubernetesClientException | IllegalStateException e) {
+    } catch (RuntimeException e) { // the timer would not call again after one
       log.warn("the GPUs and their health are not published, and will be tried again", e);
     }
   }

@@ -137,11 +137,9 @@ public final class Holdings {
 
   /**
    * Acquires virtual GPUs again that ended with an earlier process and are still wanted. Cheap if
-   * there is nothing to do; call it periodically.
-   *
-   * @throws IOException if a file cannot be written
+   * there is nothing to do; call it periodically. What cannot be acquired is tried again then.
    */
-  public void tend() throws IOException {
+  public void tend() {
     acting.lock();
     try {
       if (held.values().stream().allMatch(this::isHeldHere)) {
@@ -173,12 +171,18 @@ public final class Holdings {
                     .isPresent());
   }
 
-  private void takeAgain(Holding holding) throws IOException {
+  private void takeAgain(Holding holding) {
     try {
       complete(holding);
       log.info("acquired anew after a restart: key={}", holding.key());
-    } catch (VgpuException e) {
-      log.warn("cannot be acquired anew yet: key={}: {}", holding.key(), e.getMessage());
+    } catch (VgpuException | IllegalArgumentException | IllegalStateException | IOException e) {
+      // For example, its GPU was replaced. The others are acquired all the same.
+      log.warn(
+          "cannot be acquired anew yet; if that lasts, delete its pod: key={} owner={}/{}: {}",
+          holding.key(),
+          holding.owner().namespace(),
+          holding.owner().name(),
+          e.getMessage());
     }
   }
 
@@ -286,6 +290,25 @@ public final class Holdings {
     try {
       Holding present = held.get(key);
       if (present != null) {
+        giveBackHeld(present);
+      }
+    } finally {
+      acting.unlock();
+    }
+  }
+
+  /**
+   * Gives back what is held under a key, unless it has another owner by now.
+   *
+   * @param key the key
+   * @param owner the owner that has ended
+   * @throws IOException if a file cannot be written or removed; may be tried again
+   */
+  public void giveBack(String key, Holding.Owner owner) throws IOException {
+    acting.lock();
+    try {
+      Holding present = held.get(key);
+      if (present != null && present.owner().equals(owner)) {
         giveBackHeld(present);
       }
     } finally {

@@ -3,14 +3,11 @@ package dev.vgpu.k8s.node.slot;
 import static java.util.concurrent.TimeUnit.SECONDS;
 
 import dev.vgpu.GpuPool;
-import dev.vgpu.VgpuException;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.node.holding.Holdings;
 import dev.vgpu.k8s.node.socket.UnixServer;
 import io.fabric8.kubernetes.client.KubernetesClient;
-import io.fabric8.kubernetes.client.KubernetesClientException;
-import io.grpc.StatusRuntimeException;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -108,11 +105,7 @@ public final class SlotDriver implements AutoCloseable {
   private static void attempt(String asked, Look look) {
     try {
       look.run();
-    } catch (IOException
-        | StatusRuntimeException
-        | KubernetesClientException
-        | VgpuException
-        | IllegalStateException e) {
+    } catch (IOException | RuntimeException e) { // the timer would not call again after one
       log.warn("{} cannot be asked, and will be again: {}", asked, e.getMessage());
       log.debug("why", e);
     }

@@ -254,7 +254,7 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
     for (Holding holding : held.values()) {
       if (before.contains(holding.key())
           && (holding.stage() == Stage.RETURNING || hasEnded(holding.owner()))) {
-        holdings.giveBack(holding.key());
+        holdings.giveBack(holding.key(), holding.owner()); // the slot may be another's by now
       }
     }
   }

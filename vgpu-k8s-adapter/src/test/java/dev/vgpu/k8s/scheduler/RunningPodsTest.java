@@ -1,0 +1,66 @@
+package dev.vgpu.k8s.scheduler;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.fleet.placement.Policies;
+import dev.vgpu.k8s.Driver;
+import io.fabric8.kubernetes.api.model.Node;
+import io.fabric8.kubernetes.api.model.NodeBuilder;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.Quantity;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+
+/** How pods that run are counted. */
+class RunningPodsTest {
+  /** The pod's annotation, and its container, are of that GPU still. */
+  @Test
+  void aPodStaysOnItsGpuWhileThatIsLostForAMoment() {
+    Node all = Pods.node("node", 2);
+    SmallCluster cluster = new SmallCluster(List.of(all));
+    cluster.create(Pods.share("a", 60, Map.of()));
+    cluster.settle();
+    String gpu = cluster.gpus("uid-a").get(0);
+    Map<String, String> notes = new HashMap<>(all.getMetadata().getAnnotations());
+    String other = gpu.equals("GPU-node-0") ? "GPU-node-1" : "GPU-node-0";
+    notes.put(Driver.GPUS, "[{\"uuid\":\"" + other + "\",\"model\":\"A100\",\"memory\":\"40Gi\"}]");
+    cluster.nodes(
+        List.of(new NodeBuilder(all).editMetadata().withAnnotations(notes).endMetadata().build()));
+    cluster.nodes(List.of(all));
+    cluster.create(Pods.share("b", 60, Map.of()));
+    cluster.settle();
+    assertThat(cluster.gpus("uid-b")).containsExactly(other);
+  }
+
+  private static Pod runs(String name, String resource, String amount) {
+    Pod pod = Pods.bound(Pods.whole(name, 1, Map.of()), "node", Map.of());
+    pod.getSpec()
+        .getContainers()
+        .get(0)
+        .getResources()
+        .setRequests(Map.of(resource, new Quantity(amount)));
+    return pod;
+  }
+
+  /** Whatever a pod says, the others are counted, and a new leader begins. */
+  @Test
+  void aPodThatCannotBeCountedHarmsNoOther() {
+    List<Node> node = List.of(Pods.node("node", 3));
+    PodLine line = new PodLine(Policies.OURS);
+    List<Pod> pods =
+        List.of(
+            runs("negative", "memory", "-1"),
+            runs("plain", "cpu", "1"),
+            runs("huge", "cpu", "3000000"));
+    line.begin(node, pods, 0);
+    line.begin(node, List.of(), 0);
+    pods.forEach(pod -> line.see(pod, 0));
+    Answer one = line.filter(Pods.whole("a", 1, Map.of()), Set.of("node"), 1, 0);
+    assertThat(one).isEqualTo(Answer.node("node"));
+    Answer two = line.filter(Pods.whole("b", 1, Map.of()), Set.of("node"), 1, 0);
+    assertThat(two.text()).as("of three GPUs, two are in use and one is given").contains("no room");
+  }
+}
