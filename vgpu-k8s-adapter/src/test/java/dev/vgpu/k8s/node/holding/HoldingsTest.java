@@ -47,6 +47,7 @@ class HoldingsTest {
     Terms terms =
         new Terms(
             List.of(gpu),
+            Optional.empty(),
             OptionalInt.of(30),
             MemorySize.ofGibibytes(1),
             SharePolicy.BURST_SHARE,
