@@ -158,12 +158,7 @@ final class SlotTable {
   }
 
   private @Nullable SeatSlot find(int number) {
-    for (SeatSlot slot : attached) {
-      if (slot.number == number) {
-        return slot;
-      }
-    }
-    return null;
+    return attached.stream().filter(slot -> slot.number == number).findFirst().orElse(null);
   }
 
   /** Reclaims at once what the dead process of a slot held. */
