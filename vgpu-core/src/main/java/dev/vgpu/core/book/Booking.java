@@ -104,6 +104,9 @@ public final class Booking {
   /** Whether its backend is preparing, moving or closing it. */
   boolean inWork;
 
+  /** Whether its owner has closed it, and nobody has looked yet whether it can be given back. */
+  volatile boolean ending;
+
   /** Whether it is given back as soon as the work of a backend has ended. */
   boolean leaving;
 

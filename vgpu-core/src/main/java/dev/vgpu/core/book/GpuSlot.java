@@ -106,7 +106,8 @@ public final class GpuSlot {
 
   /** Whether a virtual GPU on it is being closed, or is about to be: its capacity will be free. */
   boolean isBeingFreed() {
-    return bookings.stream().anyMatch(booking -> booking.released || booking.leaving);
+    return bookings.stream()
+        .anyMatch(booking -> booking.released || booking.leaving || booking.ending);
   }
 
   MemorySize freeMemory() {

@@ -63,11 +63,28 @@ public final class LeaseEnds {
   }
 
   /**
+   * Records that {@link #ended} will be called. Until then, requests wait for what becomes free:
+   * otherwise a client could not rely on acquiring again what it has just closed.
+   */
+  public void ending(Booking booking) {
+    booking.ending = true;
+  }
+
+  /**
    * Records that a virtual GPU was closed or its owner is dead, and that its last call has left.
    */
   public void ended(Booking booking) {
     booking.ended = true;
     releaseIfUnused(booking);
+    if (booking.ending) {
+      booking.ending = false;
+      lock.lock();
+      try {
+        serve.run(); // it may be kept for its programs, and what waited for it is refused
+      } finally {
+        lock.unlock();
+      }
+    }
   }
 
   /**

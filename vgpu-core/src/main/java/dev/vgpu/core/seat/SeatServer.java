@@ -382,6 +382,7 @@ final class SeatServer implements AutoCloseable {
     if (lease.close()) {
       lease.gate.ended();
       LeaseTable table = table();
+      table.ends().ending(lease.booking());
       own.add(() -> table.ends().ended(lease.booking()));
     }
   }
