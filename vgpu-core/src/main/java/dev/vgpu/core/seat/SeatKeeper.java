@@ -165,9 +165,11 @@ public final class SeatKeeper {
       held =
           node.exclusively(
               () -> {
-                take(lock);
-                watch();
-                return true;
+                if (!node.isShutDown()) { // otherwise nobody would give it up
+                  take(lock);
+                  watch();
+                }
+                return holding != null;
               });
     } finally {
       if (!held) {

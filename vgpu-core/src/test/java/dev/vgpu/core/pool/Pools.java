@@ -1,5 +1,7 @@
 package dev.vgpu.core.pool;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
@@ -104,6 +106,7 @@ public final class Pools {
   static void delete(Path runDirectory) throws IOException {
     SeatLock seat;
     do {
+      assertThat(Thread.interrupted()).as("the seat is held for ever").isFalse();
       seat = SeatLock.tryTake(runDirectory.resolve("seat.lock"), ProcessIdentity.current()).lock();
     } while (seat == null);
     try (Stream<Path> files = Files.walk(runDirectory)) {
