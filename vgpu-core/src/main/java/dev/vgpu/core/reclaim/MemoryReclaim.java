@@ -207,7 +207,13 @@ public final class MemoryReclaim implements AutoCloseable {
         !mayEnd.isEmpty() && all && suspensions.canSuspend(booking),
         mayEnd,
         booking.suspended,
-        booking.isSuspendedByOwner());
+        booking.isSuspendedByOwner() || !othersCanTakeBack(booking, slot));
+  }
+
+  private boolean othersCanTakeBack(Booking booking, GpuSlot slot) {
+    return watched.stream()
+        .filter(gpu -> gpu.slot != slot && booking.slots.contains(gpu.slot))
+        .allMatch(gpu -> gpu.planner.canTakeBack(booking.id));
   }
 
   // ---- actions

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
@@ -37,6 +38,10 @@ public final class ReclaimPlanner {
   private final GrowthForecast growth = new GrowthForecast();
   private final Map<String, VictimProgress> progress = new HashMap<>();
   private final Set<String> held = new LinkedHashSet<>();
+
+  /** The suspended tenants for which this GPU has had room at the last step. */
+  private final Set<String> fitting = new HashSet<>();
+
   private boolean reclaiming;
   private boolean foretold;
   private long highSinceNs = NOT;
@@ -63,6 +68,7 @@ public final class ReclaimPlanner {
    */
   public List<ReclaimAction> doWork(long nowNs, long free, List<TenantReading> tenants) {
     actions.clear();
+    fitting.clear();
     freeBytes = free;
     observe(nowNs, tenants);
     // Memory of suspended tenants counts as used, so suspending and resuming are not growth.
@@ -91,6 +97,16 @@ public final class ReclaimPlanner {
   /** {@return whether memory is being reclaimed} */
   public boolean isReclaiming() {
     return reclaiming;
+  }
+
+  /**
+   * {@return whether this GPU could take a suspended tenant back at the last step} A tenant of
+   * several GPUs comes back only when each of them can.
+   *
+   * @param id the virtual GPU
+   */
+  public boolean canTakeBack(String id) {
+    return fitting.contains(id);
   }
 
   /**
@@ -302,6 +318,9 @@ public final class ReclaimPlanner {
   }
 
   private void resumeOne(long nowNs, List<TenantReading> tenants) {
+    tenants.stream()
+        .filter(tenant -> tenant.suspended() && hasRoom(tenant))
+        .forEach(tenant -> fitting.add(tenant.id()));
     List<TenantReading> suspended =
         tenants.stream().filter(tenant -> tenant.suspended() && !tenant.kept()).toList();
     if (suspended.stream().anyMatch(tenant -> of(tenant).resumingNs != NOT)) {
@@ -310,7 +329,7 @@ public final class ReclaimPlanner {
     suspended.stream()
         .filter(
             tenant -> of(tenant).resumeNotBeforeNs == NOT || nowNs >= of(tenant).resumeNotBeforeNs)
-        .filter(this::hasRoom)
+        .filter(tenant -> fitting.contains(tenant.id()))
         .min(
             Comparator.<TenantReading>comparingInt(
                     tenant -> -VICTIMS.indexOf(tenant.preemptionClass()))

@@ -3,7 +3,6 @@ package dev.vgpu.core.reclaim;
 import dev.vgpu.GpuSuspendException;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
-import dev.vgpu.VgpuException;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.book.LeaseTable;
@@ -217,6 +216,7 @@ public final class Suspensions {
   private void suspendMarked(Booking booking, MemorySize wanted, long untilNs, long timeoutNs) {
     Set<Long> done = new LinkedHashSet<>();
     boolean all = false;
+    boolean moves = false;
     booking.suspended = true;
     booking.gate.suspend();
     try {
@@ -224,6 +224,7 @@ public final class Suspensions {
       checkOpen();
       Optional<MemoryMover> mover = mover(booking);
       if (mover.isPresent()) {
+        moves = true;
         mover.get().moveOut(wanted, left(untilNs));
         all = true;
         return;
@@ -236,7 +237,7 @@ public final class Suspensions {
       all = true;
     } finally {
       if (!all) {
-        undo(booking, List.copyOf(done));
+        undo(booking, moves, List.copyOf(done));
       }
     }
   }
@@ -256,19 +257,19 @@ public final class Suspensions {
   }
 
   /** Leaves everything to the next holder of the seat, if this process does not decide any more. */
-  private void undo(Booking booking, List<Long> done) {
+  private void undo(Booking booking, boolean moved, List<Long> done) {
     table.checkDecides();
     try {
       Optional<MemoryMover> mover = mover(booking);
-      if (mover.isPresent()) {
+      if (moved && mover.isPresent()) {
         mover.get().moveBack(Duration.ofNanos(UNDO_NS));
       }
       if (!done.isEmpty()) {
         need(booking.gpu()).resume(booking.gpu(), done, Duration.ofNanos(UNDO_NS));
       }
-    } catch (VgpuException e) {
+    } catch (RuntimeException e) {
       log.error("processes stay suspended: id={} pids={}", booking.id, done, e);
-      if (mover(booking).isPresent()) {
+      if (moved) {
         return; // not all of its memory is back: it must stay suspended
       }
     }

@@ -207,6 +207,7 @@ public final class SeatKeeper {
     try {
       new TakeOver(node, authority, serves).restore(leases.readAll());
       reclaims.takeOver();
+      enforcements.begin(node.gpus()); // before any request: it may take long
       serves.listen(directory.socket());
       reclaims.start();
       sees = HealthWatch.start(node, table, discovery);
@@ -214,15 +215,17 @@ public final class SeatKeeper {
     } finally {
       if (!begun) { // out of disk space, or of threads
         serves.close();
+        table.stopDeciding();
         reclaims.stop();
         if (sees != null) {
           sees.close();
         }
+        enforcements.close();
+        stopped();
       }
     }
     holding = new Holding(node, lock, serves, leases, reclaims, sees);
     node.authority(authority);
-    enforcements.begin(node.gpus());
   }
 
   private void watch() {

@@ -180,13 +180,22 @@ public final class GatedCalls {
 
   private <T extends @Nullable Object> T runUntilDone(
       PreemptibleCall<? extends T> call, CallOptions options) throws Exception {
-    for (int cancelled = 0; ; cancelled++) {
-      boolean mayBeCancelled = cancelled < options.maxPreemptions() && !gate.isCancelBroken();
-      Attempt attempt = new Attempt(call, gate, mayBeCancelled ? Cancellable.YES : Cancellable.NO);
-      enterAttempt(options, attempt, cancelled > 0);
-      Outcome<T> outcome = run(call, attempt, options.memory().bytes());
-      if (!outcome.cancelled) {
-        return outcome.get();
+    long budget = 0; // kept from the first attempt to the last: nobody else can have it meanwhile
+    try {
+      for (int cancelled = 0; ; cancelled++) {
+        boolean mayBeCancelled = cancelled < options.maxPreemptions() && !gate.isCancelBroken();
+        Cancellable cancellable = mayBeCancelled ? Cancellable.YES : Cancellable.NO;
+        Attempt attempt = new Attempt(call, gate, cancellable);
+        enterAttempt(options, attempt, cancelled > 0);
+        budget = options.memory().bytes();
+        Outcome<T> outcome = run(call, attempt);
+        if (!outcome.cancelled) {
+          return outcome.get();
+        }
+      }
+    } finally {
+      if (budget > 0) {
+        gate.giveBudgetBack(budget);
       }
     }
   }
@@ -196,11 +205,11 @@ public final class GatedCalls {
     if (Thread.interrupted()) {
       throw new InterruptedException();
     }
-    Waiter waiter = waiter(options, options.memory().bytes(), attempt);
+    Waiter waiter = waiter(options, again ? 0 : options.memory().bytes(), attempt);
     gate.enter(waiter, again, again ? FOR_EVER : timeoutNs(options));
   }
 
-  private void pushAttempt(ThreadTurns turns, Attempt attempt, long memoryBytes) {
+  private void pushAttempt(ThreadTurns turns, Attempt attempt) {
     boolean pushed = false;
     try {
       turns.push(gate, null);
@@ -208,19 +217,19 @@ public final class GatedCalls {
     } finally {
       if (!pushed) {
         attempt.end();
-        gate.exit(memoryBytes, attempt);
+        gate.exit(attempt);
       }
     }
   }
 
   private <T extends @Nullable Object> Outcome<T> run(
-      PreemptibleCall<? extends T> call, Attempt attempt, long memoryBytes) {
+      PreemptibleCall<? extends T> call, Attempt attempt) {
     if (!attempt.begin()) {
-      gate.exit(memoryBytes, attempt);
+      gate.exit(attempt);
       return Outcome.ofCancelled();
     }
     ThreadTurns turns = ThreadTurns.current();
-    pushAttempt(turns, attempt, memoryBytes);
+    pushAttempt(turns, attempt);
     Outcome<T> outcome;
     try {
       outcome = new Outcome<>(call.call(), null, false);
@@ -238,7 +247,7 @@ public final class GatedCalls {
         turns.popCall(gate);
       } finally {
         // The turn is released before waiting for cancel(), which is the caller's code.
-        gate.exit(memoryBytes, attempt);
+        gate.exit(attempt);
         attempt.awaitCancel();
       }
     }

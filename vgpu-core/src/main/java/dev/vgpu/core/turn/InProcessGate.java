@@ -248,13 +248,25 @@ public final class InProcessGate implements TurnGate {
 
   /** Leaves after a call with this budget; 0 means none. */
   void exit(long memoryBytes) {
-    exit(memoryBytes, null);
+    if (count.exit() || memoryBytes > 0) {
+      afterExit(memoryBytes, null);
+    }
   }
 
-  /** Leaves after an attempt, or after a call with a budget. */
-  void exit(long memoryBytes, @Nullable Attempt attempt) {
-    if (count.exit() || memoryBytes > 0 || attempt != null) {
-      afterExit(memoryBytes, attempt);
+  /** Leaves after an attempt. Its call keeps its budget. */
+  void exit(Attempt attempt) {
+    boolean ignored = count.exit();
+    afterExit(0, attempt);
+  }
+
+  /** Gives back the budget of a call whose last attempt has left. */
+  void giveBudgetBack(long memoryBytes) {
+    seat.take();
+    try {
+      budgetBytes -= memoryBytes;
+      admit();
+    } finally {
+      seat.stepAndLeave();
     }
   }
 

@@ -59,6 +59,9 @@ public final class FakeBackend implements EnforcementBackend {
 
   volatile Optional<String> unable = Optional.empty();
 
+  /** Whether an earlier holder of the seat left something to clean up. */
+  volatile boolean leftovers;
+
   volatile int opened;
   volatile int closed;
 
@@ -80,6 +83,11 @@ public final class FakeBackend implements EnforcementBackend {
   @Override
   public boolean serves(PhysicalGpu gpu) {
     return gpu.provider().equals("test");
+  }
+
+  @Override
+  public boolean hasLeftovers(Path runDirectory) {
+    return leftovers;
   }
 
   @Override

@@ -469,16 +469,19 @@ class HostileClientsTest extends TwoPools {
   }
 
   @Test
-  void seatThatCannotBeginLeavesNoThreads() throws Exception {
+  void seatThatCannotBeginLeavesNoThreadsAndNoBackends() throws Exception {
     Path other = Files.createDirectory(directory.resolve("other"));
     Files.setPosixFilePermissions(other, PosixFilePermissions.fromString("rwx------"));
     Path obstacle = Files.createDirectories(other.resolve("seat.sock").resolve("full"));
     long before = threads();
+    backend.leftovers = true;
     for (int i = 0; i < 20; i++) {
       assertThatThrownBy(() -> open(other))
           .isInstanceOf(VgpuException.class)
           .hasMessageContaining("the seat's socket cannot be made: path=" + obstacle.getParent());
     }
+    assertThat(backend.opened).isEqualTo(20);
+    assertThat(backend.closed).isEqualTo(20);
     Pools.await(() -> threads() <= before + 4);
     Files.delete(obstacle);
     Files.delete(obstacle.getParent());

@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.vgpu.CallOptions;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
+import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptibleCall;
 import dev.vgpu.VirtualGpu;
 import java.io.IOException;
@@ -86,6 +87,20 @@ class PreemptibleCallsTest {
     assertThat(event.virtualGpu()).isEqualTo(batch.id());
     assertThat(event.by()).isEqualTo(online.id());
     assertThat(event.cancelledCalls()).isEqualTo(1);
+  }
+
+  @Test
+  void cancelledCallKeepsItsBudgetUntilItHasRun() throws Exception {
+    MemorySize quota = MemorySize.ofMebibytes(100);
+    Work work = new Work();
+    CallOptions all = CallOptions.builder().memory(quota).build();
+    FutureTask<Integer> result = CallsTest.start(() -> batch.<Integer>call(work, all));
+    work.started.acquire();
+    online.run(() -> assertThat(batch.tryReserve(quota)).isEmpty());
+    work.started.acquire();
+    work.end.release();
+    assertThat(result.get()).isEqualTo(2);
+    assertThat(batch.tryReserve(quota)).isPresent();
   }
 
   @Test

@@ -124,10 +124,11 @@ final class HookConnection {
         return "it did not read the answer";
       }
       HookLease welcomed = lease;
-      if (welcomed == null) {
+      SeatSlot given = slot;
+      if (welcomed == null || given == null) {
         return "refused: " + answer.text();
       }
-      welcomed.announce();
+      welcomed.announce(given);
       return null;
     }
     if (known == null || mine == null) {

@@ -328,6 +328,7 @@ final class HookLease extends LeaseReadings {
       SeatSlot slot = found.get();
       replaced = slot.connection;
       slot.connection = connection;
+      slot.welcomed = false;
       connection.attached(this, slot);
       grant.beat(now);
       answer = HookMessage.welcome(slot.number, STATUS_OK, secrets.ofSlot(slot.number, hello));
@@ -339,9 +340,9 @@ final class HookLease extends LeaseReadings {
     return answer;
   }
 
-  /** Reports a welcomed process to the listener. */
-  void announce() {
-    step(() -> {});
+  /** Notes that a process was sent its WELCOME, and reports it to the listener. */
+  void announce(SeatSlot slot) {
+    step(() -> slot.welcomed = true);
   }
 
   /** Handles a message that a process became busy, became idle, or waits. */

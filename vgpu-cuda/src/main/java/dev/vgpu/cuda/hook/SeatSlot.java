@@ -72,6 +72,9 @@ final class SeatSlot {
   /** Its bit in the express lane, or {@link LeaseExpress#NO_BIT}. */
   int expressBit = LeaseExpress.NO_BIT;
 
+  /** Whether it was sent a WELCOME over that socket, or over the one that it lost. */
+  boolean welcomed;
+
   /** When it lost its socket. */
   long disconnectedNs;
 

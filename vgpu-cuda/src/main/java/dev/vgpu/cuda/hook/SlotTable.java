@@ -199,7 +199,7 @@ final class SlotTable {
 
   private boolean isGone(SeatSlot slot, long nowNs) {
     if (!slot.visible) {
-      return true;
+      return mappings.isSeenWithout(slot, nowNs);
     }
     return switch (life.state(slot.pid, slot.startTime)) {
       case DEAD -> true;
@@ -245,7 +245,7 @@ final class SlotTable {
 
   private void observeDisconnected(SeatSlot slot, long nowNs) {
     long away = nowNs - slot.disconnectedNs;
-    if (!slot.visible) {
+    if (!slot.visible && !slot.welcomed) {
       if (slot.isOverdue(nowNs) && mappings.isSeenWithout(slot, nowNs)) {
         recover(slot, nowNs);
       }

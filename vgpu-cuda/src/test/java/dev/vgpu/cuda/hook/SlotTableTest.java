@@ -5,6 +5,7 @@ import static dev.vgpu.cuda.layout.ShmLayout.MESSAGE_HELLO;
 import static dev.vgpu.cuda.layout.ShmLayout.MESSAGE_VERSION;
 import static dev.vgpu.cuda.layout.ShmLayout.NO_SLOT;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.mockito.Mockito.mock;
 
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.cuda.pages.GrantPage;
@@ -13,6 +14,7 @@ import dev.vgpu.cuda.process.ProcFiles;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Objects;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -35,21 +37,23 @@ class SlotTableTest {
   void attachAndTakeOver() throws IOException {
     Files.createDirectories(proc.resolve("self/ns"));
     Files.createSymbolicLink(proc.resolve("self/ns/pid"), Path.of("pid:[1]"));
-    HookMessage hello =
-        new HookMessage(
-            MESSAGE_HELLO,
-            MESSAGE_VERSION,
-            NO_SLOT,
-            0,
-            PID_INSIDE,
-            LAYOUT_MAJOR,
-            START,
-            CONTAINER,
-            "a",
-            "");
-    assertThat(table().attach(hello, nowNs)).isNotNull();
+    assertThat(table().attach(hello(NO_SLOT), nowNs)).isNotNull();
     slots = table();
     assertThat(slots.count()).isOne();
+  }
+
+  private static HookMessage hello(int slot) {
+    return new HookMessage(
+        MESSAGE_HELLO,
+        MESSAGE_VERSION,
+        slot,
+        0,
+        PID_INSIDE,
+        LAYOUT_MAJOR,
+        START,
+        CONTAINER,
+        "a",
+        "");
   }
 
   private SlotTable table() {
@@ -111,6 +115,41 @@ class SlotTableTest {
     passes(1_900);
     assertThat(slots.count()).isOne();
     passes(200);
+    assertThat(slots.count()).isZero();
+  }
+
+  private void loseSocket(boolean welcomed) {
+    SeatSlot slot = Objects.requireNonNull(slots.attached(hello(1)));
+    HookConnection connection = new HookConnection(mock(), mock(), nowNs);
+    slot.connection = connection;
+    slot.welcomed = welcomed;
+    slots.disconnected(slot, connection, nowNs);
+  }
+
+  @Test
+  void whoLosesItsSocketAndHasThePageKeepsItsSlotUntilItEnds() throws IOException {
+    process("a"); // it has closed all its files, say, and works on
+    loseSocket(true);
+    passes(60_000);
+    assertThat(slots.count()).isOne();
+    Files.delete(proc.resolve("70/stat"));
+    passes(60);
+    assertThat(slots.count()).isZero();
+  }
+
+  @Test
+  void whoEndsLosesItsSlotAtOnce() {
+    loseSocket(true);
+    passes(30);
+    assertThat(slots.count()).isZero();
+  }
+
+  @Test
+  void whoHasNotReadItsWelcomeMayReturn() {
+    loseSocket(false);
+    passes(2_000);
+    assertThat(slots.count()).isOne();
+    passes(30);
     assertThat(slots.count()).isZero();
   }
 }

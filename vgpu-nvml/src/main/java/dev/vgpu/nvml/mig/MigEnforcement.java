@@ -115,7 +115,7 @@ final class MigEnforcement implements Enforcement {
       known = List.copyOf(MigRecord.all(directory).values());
       seen = Map.copyOf(states);
       List.copyOf(leases.values()).forEach(lease -> check(lease, states));
-    } catch (VgpuException | IOException e) {
+    } catch (RuntimeException | IOException e) {
       log.debug("MIG cannot be looked at now", e);
       forgetDriver();
     }
@@ -284,12 +284,21 @@ final class MigEnforcement implements Enforcement {
       for (MigRecord other : MigSharing.others(record, MigRecord.all(directory).values())) {
         most -= other.terms().bytes();
       }
-      if (bytes > most || !beneathToo.getAsBoolean()) {
+      if (bytes > most) {
         return false;
       }
-      record.holding(bytes).write(directory);
-      lease.record(record.holding(bytes));
-      return true;
+      record.holding(bytes).write(directory); // before the quota: the disk may be full
+      boolean resized = false;
+      try {
+        resized = beneathToo.getAsBoolean();
+      } finally {
+        if (resized) {
+          lease.record(record.holding(bytes));
+        } else {
+          record.write(directory);
+        }
+      }
+      return resized;
     } catch (IOException e) {
       throw new VgpuException("cannot write the record of a MIG instance: " + e.getMessage(), e);
     }
