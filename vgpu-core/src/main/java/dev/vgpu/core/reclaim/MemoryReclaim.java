@@ -346,9 +346,9 @@ public final class MemoryReclaim implements AutoCloseable {
     stop();
     suspensions.close();
     for (Booking booking : table.bookings()) {
-      if (booking.suspended) {
+      if (booking.suspended || booking.suspending.isLocked()) {
         try {
-          boolean ignored = suspensions.resume(booking, Suspensions.BY_RECLAIM, AT_THE_END_NS);
+          suspensions.resumeAtTheEnd(booking, AT_THE_END_NS);
         } catch (RuntimeException e) {
           log.warn(
               "stays suspended until a process opens the GPUs again: id={}: {}",

@@ -324,26 +324,47 @@ public final class Suspensions {
   public boolean resume(Booking booking, String by, long timeoutNs) {
     begin(booking, timeoutNs);
     try {
-      table.checkDecides();
-      if (by.equals(BY_RECLAIM) && booking.isSuspendedByOwner()) {
-        return false;
-      }
-      settle(booking, timeoutNs);
-      if (!booking.suspended) {
-        return false;
-      }
-      List<Long> pids = pids(booking, Set.of());
-      Optional<MemoryMover> mover = mover(booking);
-      if (mover.isPresent()) {
-        moveBack(mover.get(), timeoutNs);
-      } else if (!pids.isEmpty()) {
-        need(booking.gpu()).resume(booking.gpu(), pids, Duration.ofNanos(timeoutNs));
-      }
-      goOn(booking);
-      return true;
+      return goOn(booking, by, timeoutNs);
     } finally {
       end(booking);
     }
+  }
+
+  /**
+   * Resumes for reclaim a virtual GPU that this process, which is about to end, should not leave
+   * suspended. Waits for what is under way there, however many others wait.
+   *
+   * @throws GpuSuspendException if a process cannot be resumed, or the time is over
+   */
+  void resumeAtTheEnd(Booking booking, long timeoutNs) {
+    if (!lock(booking, clock.nanoTime() + timeoutNs)) {
+      throw new GpuSuspendException("others still suspend or resume it: id=" + booking.id);
+    }
+    try {
+      boolean ignored = goOn(booking, BY_RECLAIM, timeoutNs);
+    } finally {
+      booking.suspending.unlock();
+    }
+  }
+
+  private boolean goOn(Booking booking, String by, long timeoutNs) {
+    table.checkDecides();
+    if (by.equals(BY_RECLAIM) && booking.isSuspendedByOwner()) {
+      return false;
+    }
+    settle(booking, timeoutNs);
+    if (!booking.suspended) {
+      return false;
+    }
+    List<Long> pids = pids(booking, Set.of());
+    Optional<MemoryMover> mover = mover(booking);
+    if (mover.isPresent()) {
+      moveBack(mover.get(), timeoutNs);
+    } else if (!pids.isEmpty()) {
+      need(booking.gpu()).resume(booking.gpu(), pids, Duration.ofNanos(timeoutNs));
+    }
+    goOn(booking);
+    return true;
   }
 
   /** Moves all memory back; if there is not enough room, moves all of it out again. */

@@ -22,6 +22,7 @@ import java.util.Set;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
@@ -57,6 +58,9 @@ final class MigEnforcement implements Enforcement {
   private final ScheduledExecutorService watch;
   private final Map<String, MigLease> leases = new HashMap<>();
 
+  /** Held during calls of the driver, which may hang. */
+  private final ReentrantLock lock = new ReentrantLock();
+
   /** The state of the GPUs at the last look. */
   private volatile Map<GpuId, MigState> seen = Map.of();
 
@@ -72,6 +76,9 @@ final class MigEnforcement implements Enforcement {
   private volatile boolean closed;
 
   private static final long LONGEST_END_MS = 1_000;
+
+  /** How long a resize waits for other work on instances. */
+  private static final long LONGEST_RESIZE_MS = 1_000;
 
   MigEnforcement(Path runDirectory, Enforcement beneath, Supplier<MigDriver> open) {
     this.runDirectory = runDirectory;
@@ -94,21 +101,27 @@ final class MigEnforcement implements Enforcement {
     return runDirectory.resolve(DIRECTORY);
   }
 
-  synchronized MigDriver driver() {
-    if (driver == null) {
-      driver = open.get();
+  MigDriver driver() {
+    lock.lock();
+    try {
+      if (driver == null) {
+        driver = open.get();
+      }
+      return driver;
+    } finally {
+      lock.unlock();
     }
-    return driver;
   }
 
   // ---- looks
 
   /** Never throws: an error may be gone at the next look. */
-  synchronized void look() {
-    if (closed) {
-      return;
-    }
+  void look() {
+    lock.lock();
     try {
+      if (closed) {
+        return;
+      }
       sweep();
       Map<GpuId, MigState> states = new HashMap<>();
       driver().gpus().forEach(state -> states.put(state.gpu(), state));
@@ -118,6 +131,8 @@ final class MigEnforcement implements Enforcement {
     } catch (RuntimeException | IOException e) {
       log.debug("MIG cannot be looked at now", e);
       forgetDriver();
+    } finally {
+      lock.unlock();
     }
   }
 
@@ -176,11 +191,16 @@ final class MigEnforcement implements Enforcement {
     }
   }
 
-  synchronized void ended(MigLease lease) {
-    if (!closed && leases.remove(lease.record().lease(), lease) && !lease.isLost()) {
-      boolean now = making.tryDestroy(lease.record());
-      log.debug("lease={} destroyed={}", lease.record().lease(), now);
-      see(lease.record().gpu());
+  void ended(MigLease lease) {
+    lock.lock();
+    try {
+      if (!closed && leases.remove(lease.record().lease(), lease) && !lease.isLost()) {
+        boolean now = making.tryDestroy(lease.record());
+        log.debug("lease={} destroyed={}", lease.record().lease(), now);
+        see(lease.record().gpu());
+      }
+    } finally {
+      lock.unlock();
     }
   }
 
@@ -217,10 +237,11 @@ final class MigEnforcement implements Enforcement {
   }
 
   @Override
-  public synchronized List<String> makeRoom(
+  public List<String> makeRoom(
       PhysicalGpu gpu, VirtualGpuRequest request, Predicate<String> mayMove) {
-    checkOpen();
+    lock.lock();
     try {
+      checkOpen();
       List<String> moved =
           new MigMoves(making, this::driver, directory, gpu.id())
               .makeRoom(request, List.copyOf(leases.values()), mayMove);
@@ -228,18 +249,21 @@ final class MigEnforcement implements Enforcement {
       return moved;
     } catch (IOException e) {
       throw new VgpuException("cannot write the record of a MIG instance: " + e.getMessage(), e);
+    } finally {
+      lock.unlock();
     }
   }
 
   @Override
-  public synchronized EnforcedLease prepare(
+  public EnforcedLease prepare(
       String id,
       Path leaseDirectory,
       PhysicalGpu gpu,
       VirtualGpuRequest request,
       EnforcedLease.Listener listener) {
-    checkOpen();
+    lock.lock();
     try {
+      checkOpen();
       MigRecord before = MigRecord.all(directory).get(id);
       MigRecord record =
           before == null ? making.make(id, gpu.id(), request) : takeOver(before, request);
@@ -255,6 +279,8 @@ final class MigEnforcement implements Enforcement {
       return lease;
     } catch (IOException e) {
       throw new VgpuException("cannot write the record of a MIG instance: " + e.getMessage(), e);
+    } finally {
+      lock.unlock();
     }
   }
 
@@ -274,12 +300,25 @@ final class MigEnforcement implements Enforcement {
         .orElse(0);
   }
 
-  /** Changes a lease's quota if its instance has room beside the other leases in it. */
-  synchronized boolean tryResize(MigLease lease, long bytes, BooleanSupplier beneathToo) {
-    checkOpen();
+  /**
+   * Changes a lease's quota if its instance has room beside the other leases in it. The caller
+   * holds a lock that others need. So the driver is not asked, and another thread's work on
+   * instances is not waited for if it takes long.
+   */
+  boolean tryResize(MigLease lease, long bytes, BooleanSupplier beneathToo) {
+    if (!isFreeSoon()) {
+      throw new VgpuException(
+          "the MIG instances are being changed, or the driver hangs; try again: lease="
+              + lease.record().lease());
+    }
     try {
+      checkOpen();
       MigRecord record = lease.record();
-      MigGeometry geometry = driver().gpu(record.gpu()).geometry().orElseThrow();
+      MigState state = seen.get(record.gpu());
+      if (state == null || state.geometry().isEmpty()) {
+        throw new VgpuException("the GPU cannot be read now; try again: gpu=" + record.gpu());
+      }
+      MigGeometry geometry = state.geometry().get();
       long most = geometry.profile(record.profileId()).orElseThrow().memory().bytes();
       for (MigRecord other : MigSharing.others(record, MigRecord.all(directory).values())) {
         most -= other.terms().bytes();
@@ -301,6 +340,17 @@ final class MigEnforcement implements Enforcement {
       return resized;
     } catch (IOException e) {
       throw new VgpuException("cannot write the record of a MIG instance: " + e.getMessage(), e);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private boolean isFreeSoon() {
+    try {
+      return lock.tryLock(LONGEST_RESIZE_MS, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return false;
     }
   }
 
@@ -365,7 +415,12 @@ final class MigEnforcement implements Enforcement {
     }
   }
 
-  private synchronized void letDriverGo() {
-    forgetDriver();
+  private void letDriverGo() {
+    lock.lock();
+    try {
+      forgetDriver();
+    } finally {
+      lock.unlock();
+    }
   }
 }

@@ -4,8 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.mockito.ArgumentMatchers.any;
 import static org.mockito.ArgumentMatchers.anyInt;
+import static org.mockito.Mockito.doAnswer;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.never;
+import static org.mockito.Mockito.spy;
 import static org.mockito.Mockito.verify;
 import static org.mockito.Mockito.when;
 
@@ -19,9 +21,12 @@ import dev.vgpu.spi.Enforcement;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** A lease in a MIG instance whose quota changes. */
@@ -34,6 +39,8 @@ class MigResizeTest {
   private final MigDriver driver = MigDriver.of(provider);
   private final GpuId gpu = driver.gpus().get(2).gpu();
   private final EnforcedLease beneath = mock();
+  private final Semaphore asked = new Semaphore(0);
+  private volatile CountDownLatch hangs;
   private MigEnforcement enforcement;
   private EnforcedLease lease;
 
@@ -44,7 +51,19 @@ class MigResizeTest {
         provider.gpus().stream().filter(each -> each.id().equals(gpu)).findFirst().orElseThrow();
     Enforcement hook = mock();
     when(hook.prepare(any(), any(), any(), any(), any())).thenReturn(beneath);
-    enforcement = new MigEnforcement(run, hook, () -> MigDriver.of(provider));
+    MigDriver slow = spy(MigDriver.of(provider));
+    doAnswer(
+            call -> {
+              CountDownLatch until = hangs;
+              if (until != null) {
+                asked.release();
+                until.await();
+              }
+              return call.callRealMethod();
+            })
+        .when(slow)
+        .gpus();
+    enforcement = new MigEnforcement(run, hook, () -> slow);
     Path directory = Files.createDirectories(run.resolve("leases/a"));
     lease = enforcement.prepare("a", directory, physical, HAS, mock());
   }
@@ -78,5 +97,20 @@ class MigResizeTest {
     Files.delete(obstacle);
     Files.delete(obstacle.getParent());
     assertThat(bytesOnDisk()).isEqualTo(HAS.memory().bytes());
+  }
+
+  @Test
+  @Timeout(60)
+  void aDriverThatHangsHoldsNoResizeUp() throws Exception {
+    CountDownLatch goes = new CountDownLatch(1);
+    hangs = goes;
+    asked.acquire(); // by the next look
+    assertThatThrownBy(() -> lease.tryResize(ASKED, 1000))
+        .isInstanceOf(VgpuException.class)
+        .hasMessageContaining("the driver hangs; try again");
+    hangs = null;
+    goes.countDown();
+    when(beneath.tryResize(any(), anyInt())).thenReturn(true);
+    assertThat(lease.tryResize(ASKED, 1000)).isTrue();
   }
 }
