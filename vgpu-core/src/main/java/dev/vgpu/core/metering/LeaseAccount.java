@@ -99,13 +99,16 @@ public final class LeaseAccount {
     fromNextReading = true;
   }
 
-  /** Adds a reading. */
+  /**
+   * Adds a reading. Threads read without a lock, so an older reading may be added after a newer one:
+   * a lower counter is old, except in the first reading after a take-over, which may restart it.
+   */
   void advance(long nowNs, long atMs, GpuUsage usage) {
     Counters now = Counters.of(usage);
     raw = fromNextReading ? now : raw;
     fromNextReading = false;
-    Counters grown = now.since(raw).timesGpus(gpuCount);
-    raw = now;
+    Counters grown = now.since(raw);
+    raw = restored ? now : raw.plus(grown);
     long held = Math.max(usage.memoryUsed().bytes(), usage.memoryReserved().bytes());
     // Assume that the present memory was held since the last holder of the seat wrote.
     double seconds =
@@ -115,7 +118,7 @@ public final class LeaseAccount {
     heldBytes = held;
     sampledNs = nowNs;
     sampledMs = atMs;
-    total = total.plus(grown).withByteSeconds(Math.round(byteSeconds));
+    total = total.plus(grown.timesGpus(gpuCount)).withByteSeconds(Math.round(byteSeconds));
   }
 
   Counters total() {

@@ -99,6 +99,22 @@ class MeterTest {
   }
 
   @Test
+  void aReadingThatIsAddedAfterANewerOneIsNotCountedAgain() {
+    Tenant tenant = node.acquire("model-1", GPU);
+    use(tenant, 100);
+    Meter.Reading early = new Meter.Reading(node.tenants.get(tenant), tenant.reading());
+    use(tenant, 200);
+    node.second();
+    assertThat(node.meter.since(Instant.EPOCH, List.of(early)))
+        .singleElement()
+        .satisfies(record -> assertThat(record.gpuTime()).isEqualTo(Duration.ofMillis(300)));
+    use(tenant, 50);
+    node.second();
+    assertThat(node.of(tenant).gpuTime()).isEqualTo(Duration.ofMillis(350));
+    assertThat(node.of(tenant).launches()).isEqualTo(350);
+  }
+
+  @Test
   void onlyTheTimeThatIsAskedForCounts() {
     Tenant old = node.acquire("old-1", GPU);
     Tenant tenant = node.acquire("model-2", GPU);
