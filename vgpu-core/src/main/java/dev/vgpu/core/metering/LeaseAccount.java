@@ -12,6 +12,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class LeaseAccount {
   private static final double NS_PER_SECOND = 1e9;
+  private static final long MILLI_NS = 1_000_000;
 
   final String id;
   final String name;
@@ -79,7 +80,7 @@ public final class LeaseAccount {
   }
 
   /** Continues from what an earlier holder of the seat has written. */
-  void goOn(UsageEntry from, long nowNs) {
+  void goOn(UsageEntry from, long nowNs, long nowMs) {
     begun = true;
     written = true;
     restored = true;
@@ -89,7 +90,8 @@ public final class LeaseAccount {
     writtenTotal = total;
     byteSeconds = total.byteSeconds();
     deniedTold = total.denied();
-    sampledNs = nowNs;
+    boolean isTimed = from.atNs() > 0 && from.atNs() <= nowNs;
+    sampledNs = isTimed ? from.atNs() : nowNs - Math.max(0, nowMs - from.atMs()) * MILLI_NS;
     sampledMs = from.atMs();
   }
 
@@ -110,9 +112,8 @@ public final class LeaseAccount {
     Counters grown = now.since(raw);
     raw = restored ? now : raw.plus(grown);
     long held = Math.max(usage.memoryUsed().bytes(), usage.memoryReserved().bytes());
+    double seconds = (nowNs - sampledNs) / NS_PER_SECOND;
     // Assume that the present memory was held since the last holder of the seat wrote.
-    double seconds =
-        restored ? Math.max(0, atMs - sampledMs) / 1e3 : (nowNs - sampledNs) / NS_PER_SECOND;
     byteSeconds += seconds * (restored ? held : (held + (double) heldBytes) / 2);
     restored = false;
     heldBytes = held;
@@ -133,7 +134,8 @@ public final class LeaseAccount {
   /** The record to write now. */
   UsageEntry entry() {
     Counters grown = total.since(writtenTotal);
-    return new UsageEntry(id, name, gpus, startMs, sampledMs, closed, grown, total, raw);
+    return new UsageEntry(
+        id, name, gpus, startMs, sampledMs, sampledNs, closed, grown, total, raw);
   }
 
   void markWritten() {

@@ -310,7 +310,7 @@ public final class Meter implements AutoCloseable {
     if (last == null) {
       account.begin(clock.nanoTime(), nowMs());
     } else {
-      account.goOn(last, clock.nanoTime());
+      account.goOn(last, clock.nanoTime(), nowMs());
     }
   }
 

@@ -351,6 +351,35 @@ class MeterTest {
   }
 
   @Test
+  void timeOfDayThatIsSetAcrossATakeOverIsNotTakenForTimeInWhichMemoryWasHeld() {
+    Tenant tenant = node.acquire("model-1", GPU);
+    tenant.heldBytes = 1_000;
+    node.second();
+    node.second();
+    node.wallMs += 86_400_000;
+    node.pass(3_000);
+    node.takeOver();
+    node.second();
+    // It grew in the first second.
+    assertThat(node.of(tenant).byteSeconds()).isCloseTo(6_000, within(501.0));
+  }
+
+  @Test
+  void aRecordInTheSpanCountsThoughTheTimeOfDayIsSetBackBeforeIt() {
+    Tenant tenant = node.acquire("model-1", GPU);
+    node.second();
+    Instant since = node.now();
+    use(tenant, 10);
+    node.second();
+    node.wallMs -= 3_600_000;
+    use(tenant, 20);
+    node.second();
+    assertThat(node.since(since))
+        .singleElement()
+        .satisfies(record -> assertThat(record.gpuTime()).isEqualTo(Duration.ofMillis(10)));
+  }
+
+  @Test
   void jvmAloneRemembersWithoutFiles() throws IOException {
     node.close();
     node = new MeteredNode();
