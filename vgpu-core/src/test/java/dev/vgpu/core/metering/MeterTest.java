@@ -9,6 +9,7 @@ import dev.vgpu.core.metering.MeteredNode.Tenant;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
@@ -279,6 +280,53 @@ class MeterTest {
     node.look();
     node.takeOver();
     assertThat(node.of(tenant).gpuTime()).isEqualTo(Duration.ofMillis(20));
+  }
+
+  @Test
+  void aHolderThatWasLateToStopTakesNothingFromTheNextOnesRecords() throws IOException {
+    Tenant tenant = node.acquire("model-1", GPU);
+    use(tenant, 100);
+    node.second();
+    Meter before = node.meter;
+    LeaseAccount its = node.tenants.get(tenant);
+    node.takeOver();
+    Tenant brief = node.acquire("brief-2", GPU);
+    use(brief, 30);
+    node.release(brief);
+    use(tenant, 5);
+    before.sample(List.of(new Meter.Reading(its, tenant.reading())));
+    before.write(); // it had hung right here
+    node.takeOver();
+    assertThat(node.of(brief).gpuTime()).isEqualTo(Duration.ofMillis(30));
+    assertThat(node.of(tenant).gpuTime()).isEqualTo(Duration.ofMillis(105));
+
+    before.abandon();
+    long size = Files.size(node.files().get(0));
+    use(tenant, 5);
+    before.sample(List.of(new Meter.Reading(its, tenant.reading())));
+    before.write();
+    before.close();
+    assertThat(node.files()).singleElement().satisfies(file -> assertThat(file).hasSize(size));
+    assertThat(node.failures).isEmpty();
+  }
+
+  @Test
+  void aFileThatCannotBeThinnedLeavesNoPartOfAnotherBehind() throws IOException {
+    node.close();
+    node = new MeteredNode(new UsageJournal.Limits(1_000, 100_000));
+    Tenant tenant = node.acquire("model-1", GPU);
+    use(tenant, 1);
+    node.second();
+    Path full = node.files().get(0);
+    Path part = full.resolveSibling(full.getFileName() + ".new");
+    // What is written goes nowhere, as on a full disk.
+    Files.createSymbolicLink(part, Path.of("/dev/full"));
+    while (!Files.exists(full.resolveSibling("usage-000000002.log"))) {
+      use(tenant, 1);
+      node.second();
+    }
+    assertThat(node.failures).hasSize(1);
+    assertThat(part).matches(path -> !Files.exists(path, LinkOption.NOFOLLOW_LINKS));
   }
 
   @Test
