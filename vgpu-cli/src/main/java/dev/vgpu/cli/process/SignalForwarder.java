@@ -17,8 +17,7 @@ import org.jspecify.annotations.Nullable;
  * Forwards the signals that ask this process to terminate to a program. Signals that arrive before
  * the program starts are kept for it. A signal that the terminal, or the shell when its terminal
  * goes away, sends to the whole process group reaches the program directly, and is not forwarded as
- * well. Safe for use by several
- * threads.
+ * well. Safe for use by several threads.
  */
 public final class SignalForwarder {
   private static final String UPTIME = "/proc/uptime";

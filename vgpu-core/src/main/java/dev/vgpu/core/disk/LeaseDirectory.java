@@ -238,8 +238,7 @@ public final class LeaseDirectory implements AutoCloseable {
     }
   }
 
-  private static Map<String, String> load(Path file)
-      throws IOException, MalformedMessageException {
+  private static Map<String, String> load(Path file) throws IOException, MalformedMessageException {
     if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)
         || Files.size(file) > MOST_FILE_BYTES) {
       throw new MalformedMessageException("not a file of at most " + MOST_FILE_BYTES + " bytes");

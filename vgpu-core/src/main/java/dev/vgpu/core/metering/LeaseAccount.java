@@ -102,8 +102,9 @@ public final class LeaseAccount {
   }
 
   /**
-   * Adds a reading. Threads read without a lock, so an older reading may be added after a newer one:
-   * a lower counter is old, except in the first reading after a take-over, which may restart it.
+   * Adds a reading. Threads read without a lock, so an older reading may be added after a newer
+   * one: a lower counter is old, except in the first reading after a take-over, which may restart
+   * it.
    */
   void advance(long nowNs, long atMs, GpuUsage usage) {
     Counters now = Counters.of(usage);
@@ -134,8 +135,7 @@ public final class LeaseAccount {
   /** The record to write now. */
   UsageEntry entry() {
     Counters grown = total.since(writtenTotal);
-    return new UsageEntry(
-        id, name, gpus, startMs, sampledMs, sampledNs, closed, grown, total, raw);
+    return new UsageEntry(id, name, gpus, startMs, sampledMs, sampledNs, closed, grown, total, raw);
   }
 
   void markWritten() {

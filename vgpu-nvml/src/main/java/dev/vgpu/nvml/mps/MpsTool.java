@@ -34,7 +34,9 @@ record MpsTool(Path file, long timeoutMs) {
     }
   }
 
-  /** The tool could not be run, for example for lack of processes: that says nothing of a daemon. */
+  /**
+   * The tool could not be run, for example for lack of processes: that says nothing of a daemon.
+   */
   static final class NotRunException extends VgpuException {
     private static final long serialVersionUID = 1L;
 

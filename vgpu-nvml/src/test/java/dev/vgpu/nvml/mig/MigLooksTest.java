@@ -65,8 +65,7 @@ class MigLooksTest {
         EmulatedNvml nvml = new EmulatedNvml()) {
       EnforcedLease lease = grant(enforcement);
       MigState now = driver.gpu(gpu);
-      MigState blank =
-          new MigState(gpu, now.model(), true, true, now.geometry(), List.of());
+      MigState blank = new MigState(gpu, now.model(), true, true, now.geometry(), List.of());
       doReturn(List.of(blank)).doCallRealMethod().when(seen).gpus();
       enforcement.look();
       enforcement.look();
