@@ -15,7 +15,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Serves the dashboard of a pool until it is closed. It looks at the pool at a fixed interval even
+ * Serves the dashboard of a pool until it is closed. It looks at the pool again and again, even
  * without viewers, so that the page can show the past. Safe for use by several threads.
  */
 public final class Dashboard implements AutoCloseable {
@@ -87,7 +87,8 @@ public final class Dashboard implements AutoCloseable {
 
   @SuppressWarnings("FutureReturnValueIgnored") // look() throws nothing
   private void begin(long intervalNs) {
-    looks.scheduleAtFixedRate(this::look, intervalNs, intervalNs, TimeUnit.NANOSECONDS);
+    // Not at a fixed rate: after a pause of the process, all missed looks would come at once.
+    looks.scheduleWithFixedDelay(this::look, intervalNs, intervalNs, TimeUnit.NANOSECONDS);
   }
 
   /** Logs a look that fails; the next one happens all the same. */

@@ -28,8 +28,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -75,6 +77,29 @@ class DashboardTest {
 
   private static DashboardOptions.Builder options() {
     return DashboardOptions.builder().address(WebAddress.fromString("127.0.0.1:0"));
+  }
+
+  /** As after a pause of the process: the pool is not looked at again and again at once. */
+  @Test
+  void looksThatWereMissedAreNotMadeUpFor() throws Exception {
+    List<Long> beganNs = new CopyOnWriteArrayList<>();
+    LongSupplier slowOnce =
+        () -> {
+          long nowNs = NanoClock.nowNs();
+          beganNs.add(nowNs);
+          while (beganNs.size() == 2 && NanoClock.nowNs() - nowNs < 10 * FAST.toNanos()) {
+            Thread.onSpinWait();
+          }
+          return nowNs;
+        };
+    DashboardOptions fast = options().interval(FAST).build();
+    opened.add(Dashboard.open(pool, fast, slowOnce, NanoClock::now));
+    while (beganNs.size() < 6) {
+      Thread.onSpinWait();
+    }
+    for (int i = 2; i < 6; i++) {
+      assertThat(beganNs.get(i) - beganNs.get(i - 1)).isGreaterThanOrEqualTo(FAST.toNanos());
+    }
   }
 
   private static HttpRequest.Builder request(Dashboard dashboard, String path) {

@@ -25,11 +25,24 @@ import org.jspecify.annotations.Nullable;
  */
 final class PoolMeters implements AutoCloseable {
   private static final long FRESH_NS = 500_000_000L;
+  private static final int MOST_GONE = 1_000;
 
   private final GpuPool pool;
   private final MeterRegistry registry;
   private final ReentrantLock lock = new ReentrantLock();
   private final Map<Tenant, MeterSet<TenantValues>> tenants = new HashMap<>(); // guarded by lock
+
+  /** The values of tenants without a lease, which count on if one comes; guarded by lock. */
+  private final Map<Tenant, TenantValues> gone =
+      new LinkedHashMap<>() {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Tenant, TenantValues> eldest) {
+          return size() > MOST_GONE;
+        }
+      };
+
   private final Map<GpuId, DeviceMeters> devices = new HashMap<>(); // guarded by lock
   private final List<Meter> counters = new ArrayList<>();
   private final Counter refused;
@@ -83,7 +96,20 @@ final class PoolMeters implements AutoCloseable {
     } else if (event instanceof GpuEvent.EndedByReclaim) {
       count("ended");
     } else if (changesMeters(event)) {
+      if (event instanceof GpuEvent.Closed end) {
+        ended(end);
+      }
       lookNow();
+    }
+  }
+
+  private void ended(GpuEvent.Closed end) {
+    lock.lock();
+    try {
+      tenants.values().forEach(set -> set.source().ended(end.virtualGpu(), end.usage()));
+      gone.values().forEach(values -> values.ended(end.virtualGpu(), end.usage()));
+    } finally {
+      lock.unlock();
     }
   }
 
@@ -166,13 +192,17 @@ final class PoolMeters implements AutoCloseable {
               if (grouped.containsKey(entry.getKey())) {
                 return false;
               }
+              TenantValues values = entry.getValue().source();
+              values.update(entry.getKey().gpu(), List.of(), nowNs);
+              gone.put(entry.getKey(), values);
               entry.getValue().remove();
               return true;
             });
     grouped.forEach(
         (tenant, leases) -> {
           MeterSet<TenantValues> known = tenants.get(tenant);
-          TenantValues values = known == null ? new TenantValues(nowNs) : known.source();
+          TenantValues values = known == null ? gone.remove(tenant) : known.source();
+          values = values == null ? new TenantValues() : values;
           values.update(tenant.gpu(), leases, nowNs);
           if (known == null) {
             tenants.put(tenant, register(tenant, values));

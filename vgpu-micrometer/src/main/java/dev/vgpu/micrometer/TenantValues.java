@@ -3,6 +3,7 @@ package dev.vgpu.micrometer;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuUsage;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -18,6 +19,7 @@ final class TenantValues {
   private static final long WINDOW_NS = 5_000_000_000L;
 
   private static final double NS = 1e-9;
+  private static final int MOST_VANISHED = 256;
 
   /** One reading; immutable. */
   private record Values(Counts counts, Levels levels, double held) {}
@@ -68,32 +70,60 @@ final class TenantValues {
   }
 
   private final Map<String, Counts> lastOfLeases = new HashMap<>();
+
+  /** The last counts of leases that are gone: their ends may be told later. */
+  private final Map<String, Counts> vanished =
+      new LinkedHashMap<>() {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, Counts> eldest) {
+          return size() > MOST_VANISHED;
+        }
+      };
+
   private volatile Values values = new Values(Counts.NONE, Levels.NONE, Double.NaN);
   private long windowBeganNs;
   private long windowGpuTimeNs;
 
-  TenantValues(long nowNs) {
-    windowBeganNs = nowNs;
-  }
-
   /** Updates the values from a reading of all leases that the tenant has on one GPU. */
   void update(String gpu, List<GpuLease> leases, long nowNs) {
-    boolean isNew = lastOfLeases.isEmpty();
+    boolean begins = lastOfLeases.isEmpty();
     Counts counts = values.counts;
     Levels levels = Levels.NONE;
     Map<String, Counts> seen = new HashMap<>();
     for (GpuLease lease : leases) {
       Counts now = Counts.of(lease.usage());
-      counts = counts.plus(now, lastOfLeases.getOrDefault(lease.id(), Counts.NONE));
+      counts = counts.plus(now, last(lease.id()));
       levels = levels.plus(lease, lease.gpu().value().equals(gpu));
       seen.put(lease.id(), now);
     }
+    lastOfLeases.keySet().removeAll(seen.keySet());
+    vanished.putAll(lastOfLeases);
     lastOfLeases.clear();
     lastOfLeases.putAll(seen);
-    if (isNew) {
-      windowGpuTimeNs = counts.gpuTimeNs; // use before the first reading
+    if (begins) {
+      windowBeganNs = nowNs;
+      windowGpuTimeNs = counts.gpuTimeNs; // without use before the first reading
     }
-    values = new Values(counts, levels, held(counts.gpuTimeNs, nowNs));
+    double held = begins ? Double.NaN : held(counts.gpuTimeNs, nowNs);
+    values = new Values(counts, levels, held);
+  }
+
+  private Counts last(String lease) {
+    Counts last = lastOfLeases.get(lease);
+    return last == null ? vanished.getOrDefault(lease, Counts.NONE) : last;
+  }
+
+  /** Adds what a lease used between the last reading and its end, if it is one of this tenant. */
+  void ended(String lease, GpuUsage usage) {
+    Map<String, Counts> known = lastOfLeases.containsKey(lease) ? lastOfLeases : vanished;
+    Counts last = known.get(lease);
+    if (last != null) {
+      Counts end = Counts.of(usage);
+      known.put(lease, end);
+      values = new Values(values.counts.plus(end, last), values.levels, values.held);
+    }
   }
 
   private double held(long gpuTimeNs, long nowNs) {

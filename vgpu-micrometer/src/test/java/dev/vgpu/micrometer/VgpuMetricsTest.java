@@ -163,6 +163,30 @@ class VgpuMetricsTest {
     }
   }
 
+  /** Between the last reading and the end of its lease, too. */
+  @Test
+  void whatALeaseUsesLastIsCountedForItsTenant() throws Exception {
+    metrics.bindTo(registry);
+    VirtualGpu first = pool.acquire(TestGpu.request("last").build());
+    try (VirtualGpu second = pool.acquire(TestGpu.request("last").build())) {
+      assertThat(second.isClosed()).isFalse();
+      await(() -> has("last"));
+      first.run(() -> {});
+      awaitValue(() -> count("vgpu.calls", "last"), 1);
+      first.run(() -> {});
+      first.close();
+      awaitValue(() -> count("vgpu.calls", "last"), 2);
+      awaitValue(() -> gauge("vgpu.leases", "last"), 1);
+      second.run(() -> {});
+    }
+    await(() -> !has("last"));
+    try (VirtualGpu again = pool.acquire(TestGpu.request("last").build())) {
+      await(() -> has("last"));
+      again.run(() -> {});
+      awaitValue(() -> count("vgpu.calls", "last"), 4);
+    }
+  }
+
   @Test
   void theHeldShareIsThatOfTheTimeThatPassed() throws Exception {
     metrics.bindTo(registry);

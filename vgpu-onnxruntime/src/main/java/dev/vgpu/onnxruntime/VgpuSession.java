@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.Callable;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.StampedLock;
 import org.jspecify.annotations.Nullable;
 
@@ -50,6 +51,9 @@ public final class VgpuSession implements AutoCloseable {
 
   /** Read-locked by each run. {@link #close} takes the write lock and keeps it for ever. */
   private final StampedLock inside = new StampedLock();
+
+  /** From here on, no run begins: runs that overlap would keep the write lock from being had. */
+  private final AtomicBoolean closing = new AtomicBoolean();
 
   private VgpuSession(VirtualGpu gpu, MemoryMeter meter, OrtSession session, ModelWeights weights) {
     this.gpu = gpu;
@@ -130,7 +134,7 @@ public final class VgpuSession implements AutoCloseable {
       Map<String, ? extends OnnxTensorLike> inputs, Set<String> outputs, CallOptions options)
       throws OrtException, InterruptedException {
     requireNonNull(outputs, "outputs");
-    if (inside.isWriteLocked()) {
+    if (closing.get()) {
       throw closed();
     }
     if (options.memory().bytes() > 0) {
@@ -183,7 +187,7 @@ public final class VgpuSession implements AutoCloseable {
       Set<String> outputs,
       OrtSession.@Nullable RunOptions options)
       throws OrtException {
-    long stamp = inside.tryReadLock();
+    long stamp = closing.get() ? 0 : inside.tryReadLock();
     if (stamp == 0) {
       throw closed();
     }
@@ -258,8 +262,8 @@ public final class VgpuSession implements AutoCloseable {
    */
   @Override
   public void close() {
-    if (inside.isWriteLocked()) {
-      return;
+    if (closing.getAndSet(true)) {
+      return; // not by the lock: a second writer would wait for ever
     }
     long unused = inside.writeLock(); // kept locked: no run can enter any more
     try {

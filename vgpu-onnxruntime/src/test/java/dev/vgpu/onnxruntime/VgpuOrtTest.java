@@ -240,6 +240,24 @@ class VgpuOrtTest {
     }
   }
 
+  /** Two closers meet while a run is inside: neither waits for the other for ever. */
+  @Test
+  void twoThreadsCanCloseASessionAtOnce() throws Exception {
+    for (int i = 0; i < 3; i++) {
+      try (VirtualGpu gpu = gpu(PreemptionClass.ONLINE, MemorySize.ofGibibytes(1));
+          Inputs inputs = new Inputs(256, 256)) {
+        VgpuSession session = session(gpu, 400);
+        CompletableFuture<OrtSession.Result> running = inThread(session, inputs);
+        await(() -> gpu.usage().running() == 1 || running.isDone());
+        CompletableFuture<Void> other = CompletableFuture.runAsync(session::close);
+        session.close();
+        other.get();
+        running.thenAccept(OrtSession.Result::close).exceptionally(tooLate -> null).get();
+        assertThat(gpu.usage().memoryReserved()).isEqualTo(MemorySize.ZERO);
+      }
+    }
+  }
+
   @Test
   void severalSessionsShareTheQuotaOfOneVirtualGpu() throws Exception {
     try (VirtualGpu gpu = gpu(PreemptionClass.ONLINE, MemorySize.ofGibibytes(1));

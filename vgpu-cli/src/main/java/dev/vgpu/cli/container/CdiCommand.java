@@ -1,5 +1,7 @@
 package dev.vgpu.cli.container;
 
+import static java.util.Objects.requireNonNull;
+
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuCapacityException;
@@ -13,6 +15,7 @@ import dev.vgpu.cli.command.ShareOptions;
 import dev.vgpu.cli.console.ExitCodes;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.process.EndSignal;
+import dev.vgpu.cli.process.SignalForwarder;
 import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -36,8 +39,8 @@ import picocli.CommandLine.Spec;
           + " Device Interface.",
       "",
       "Without a command it stays until SIGINT, SIGTERM or SIGHUP, then removes the file and gives"
-          + " the virtual GPU back. With one it does so when that has ended; the command finds the"
-          + " device's name in VGPU_CDI_DEVICE."
+          + " the virtual GPU back. With one it does so when that has ended; the command gets these"
+          + " signals, and finds the device's name in VGPU_CDI_DEVICE."
     },
     footer = {
       "",
@@ -54,6 +57,7 @@ public final class CdiCommand implements Callable<Integer> {
 
   private final CliContext context;
   private final CountDownLatch end = new CountDownLatch(1);
+  private @Nullable SignalForwarder signals;
 
   @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
   @Spec
@@ -101,10 +105,14 @@ public final class CdiCommand implements Callable<Integer> {
     if (checked != null) {
       return check(checked);
     }
-    for (EndSignal signal : EndSignal.values()) {
-      signal.handle(end::countDown);
-    }
     VirtualGpuRequest request = request();
+    if (command.isEmpty()) {
+      for (EndSignal signal : EndSignal.values()) {
+        signal.handle(end::countDown);
+      }
+    } else {
+      signals = SignalForwarder.install(); // the device goes when the command has ended
+    }
     try (GpuPool pool = context.pools().get();
         VirtualGpu gpu = pool.acquire(request)) {
       CdiFile file = CdiFile.of(gpu.id(), gpu.containerSpec());
@@ -174,6 +182,8 @@ public final class CdiCommand implements Callable<Integer> {
     }
     ProcessBuilder builder = new ProcessBuilder(command).inheritIO();
     builder.environment().put(DEVICE_VARIABLE, file.device());
-    return builder.start().waitFor();
+    Process process = builder.start();
+    requireNonNull(signals).forwardTo(process);
+    return process.waitFor();
   }
 }

@@ -24,11 +24,6 @@ public enum EndSignal {
     return SIGNALLED + number;
   }
 
-  /** {@return whether a terminal sends this signal to all processes of its foreground group} */
-  boolean isOfTerminal() {
-    return this != TERM;
-  }
-
   /**
    * Replaces the JVM's handler, which shuts the JVM down. If the process ignores the signal, as
    * under {@code nohup}, it stays ignored.

@@ -15,15 +15,24 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Forwards the signals that ask this process to terminate to a program. Signals that arrive before
- * the program starts are kept for it. A signal that the terminal sends to the whole foreground
- * process group reaches the program directly, and is not forwarded as well. Safe for use by several
- * threads.
+ * the program starts are kept for it. A signal that the terminal, or the shell when its terminal
+ * goes away, sends to the whole process group reaches the program directly, and is not forwarded as
+ * well. Safe for use by several threads.
  */
 public final class SignalForwarder {
+  private static final String UPTIME = "/proc/uptime";
   private static final int STAT_PGRP = 2;
+  private static final int STAT_SESSION = 3;
+  private static final int STAT_TERMINAL = 4;
   private static final int STAT_TPGID = 5;
+  private static final int STAT_START = 19;
+  private static final String NONE = "0";
 
-  private final List<EndSignal> early = new ArrayList<>();
+  /** A signal that arrived before the program was known, and when, in ticks since the boot. */
+  private record Early(EndSignal signal, boolean isOfGroup, long atTicks) {}
+
+  private final String atFirst = stat("self");
+  private final List<Early> early = new ArrayList<>();
   private final CountDownLatch unheard = new CountDownLatch(1);
   private @Nullable Process program;
 
@@ -45,7 +54,12 @@ public final class SignalForwarder {
    */
   public synchronized void forwardTo(Process program) {
     this.program = requireNonNull(program, "program");
-    early.forEach(signal -> send(signal, program));
+    String its = early.isEmpty() ? "" : stat(Long.toString(program.pid()));
+    for (Early each : early) {
+      if (!hadReached(each.isOfGroup(), each.atTicks(), its)) {
+        send(each.signal(), program);
+      }
+    }
     early.clear();
   }
 
@@ -61,11 +75,12 @@ public final class SignalForwarder {
   }
 
   private synchronized void arrived(EndSignal signal) {
+    boolean isOfGroup = isOfGroup(signal, atFirst, stat("self"));
     if (program == null) {
-      early.add(signal);
+      early.add(new Early(signal, isOfGroup, nowTicks()));
     } else if (!program.isAlive()) {
       unheard.countDown();
-    } else if (!signal.isOfTerminal() || !isInForeground()) {
+    } else if (!isOfGroup) {
       send(signal, program);
     }
   }
@@ -86,18 +101,65 @@ public final class SignalForwarder {
     }
   }
 
-  /** Whether this process belongs to its terminal's foreground process group. */
-  private static boolean isInForeground() {
-    try {
-      return isInForeground(Files.readString(Path.of("/proc/self/stat"), UTF_8));
-    } catch (IOException e) {
+  /**
+   * Whether a signal went to this process's whole group. The terminal sends SIGINT to the group in
+   * its foreground. When a terminal goes away, the shell sends SIGHUP to the groups of its jobs,
+   * but the kernel sends it to the leader of the session alone.
+   *
+   * @param signal the signal
+   * @param before what /proc said of this process at first
+   * @param now what it says now
+   */
+  static boolean isOfGroup(EndSignal signal, String before, String now) {
+    String[] fields = fields(now);
+    if (fields.length <= STAT_TPGID) {
       return false;
     }
+    return switch (signal) {
+      case INT -> fields[STAT_PGRP].equals(fields[STAT_TPGID]);
+      case HUP -> {
+        String[] had = fields(before);
+        boolean isLeader = now.startsWith(fields[STAT_SESSION] + " ");
+        yield had.length > STAT_TPGID
+            && !had[STAT_TERMINAL].equals(NONE)
+            && fields[STAT_TERMINAL].equals(NONE)
+            && !isLeader;
+      }
+      case TERM -> false;
+    };
   }
 
-  /** Parses the fields after the name, which is in parentheses and may contain any character. */
-  static boolean isInForeground(String stat) {
-    String[] fields = stat.substring(stat.lastIndexOf(')') + 1).strip().split(" ", -1);
-    return fields.length > STAT_TPGID && fields[STAT_PGRP].equals(fields[STAT_TPGID]);
+  /** {@return whether a program got an early signal itself: it was there, and in the group} */
+  static boolean hadReached(boolean isOfGroup, long atTicks, String program) {
+    return isOfGroup && atTicks > startTicks(program);
+  }
+
+  /** {@return when a process began; the latest moment if it is gone} */
+  static long startTicks(String stat) {
+    String[] fields = fields(stat);
+    return fields.length > STAT_START ? Long.parseLong(fields[STAT_START]) : Long.MAX_VALUE;
+  }
+
+  /** The fields after the name, which is in parentheses and may contain any character. */
+  private static String[] fields(String stat) {
+    return stat.substring(stat.lastIndexOf(')') + 1).strip().split(" ", -1);
+  }
+
+  private static String stat(String process) {
+    return text("/proc/" + process + "/stat");
+  }
+
+  /** The kernel shows hundredths of a second, which is also its unit of a process's start. */
+  private static long nowTicks() {
+    String seconds = text(UPTIME).split(" ", -1)[0].replace(".", "");
+    return seconds.isEmpty() ? 0 : Long.parseLong(seconds);
+  }
+
+  private static String text(String file) {
+    try {
+      return Files.readString(Path.of(file), UTF_8);
+    } catch (IOException e) {
+      return "";
+    }
   }
 }

@@ -58,6 +58,18 @@ class ContainerIT {
     return cdi(command.toArray(String[]::new));
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"INT", "TERM", "HUP"})
+  void signalGoesToTheCommandAndTheFileGoesAfterIt(String signal) throws Exception {
+    String script =
+        "trap 'ls " + file() + "; exit 9' " + signal + "; echo ready; while :; do sleep 0.05; done";
+    CommandNode.Command cdi = cdi("sh", "-c", script).prints("ready");
+    cdi.signal(signal);
+    assertThat(cdi.exitCode()).as("%s", cdi).isEqualTo(9);
+    assertThat(cdi.out()).contains(file().toString());
+    assertThat(file()).doesNotExist();
+  }
+
   @Test
   void fileIsRightAndGoesWithTheVirtualGpu() throws Exception {
     Path copy = work.resolve("copy");

@@ -52,6 +52,7 @@ public final class SeatMeter implements AutoCloseable {
   private volatile @Nullable Thread thread;
   private final Queue<News> news = new ConcurrentLinkedQueue<>();
   private volatile boolean closed;
+  private volatile boolean abandoned;
 
   /** Written only by the thread, of which there is one at a time. */
   private volatile long sampledNs;
@@ -82,6 +83,9 @@ public final class SeatMeter implements AutoCloseable {
     if (meter == null) {
       meter = new Meter(node.clock(), directory, this::failed);
       made = meter;
+      if (abandoned) {
+        meter.abandon();
+      }
     }
     for (News each = news.poll(); each != null; each = news.poll()) {
       each.tell(meter);
@@ -245,6 +249,15 @@ public final class SeatMeter implements AutoCloseable {
   void stop() {
     closed = true;
     LockSupport.unpark(thread);
+  }
+
+  /** Leaves the files to the next holder of the seat. Does not wait. */
+  public void abandon() {
+    abandoned = true;
+    Meter meter = made;
+    if (meter != null) {
+      meter.abandon();
+    }
   }
 
   /** Takes a last sample, and closes the files. */

@@ -3,12 +3,12 @@ package dev.vgpu.core.disk;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.wire.MalformedMessageException;
 import dev.vgpu.files.FileAccess;
-import java.io.File;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -28,8 +28,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The leases on disk: one directory per lease, with what the next holder of the seat must know.
- * Files are not trusted when they are read: a malformed one is set aside. Owned by the seat's
- * holder and guarded by its lock.
+ * Files are not trusted when they are read: a malformed one is set aside. One that cannot be read
+ * says nothing about its lease, which may live. Owned by the seat's holder and guarded by its lock.
  */
 public final class LeaseDirectory implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(LeaseDirectory.class);
@@ -195,28 +195,32 @@ public final class LeaseDirectory implements AutoCloseable {
     }
   }
 
-  /** {@return all leases on disk} */
+  /**
+   * {@return all leases on disk}
+   *
+   * @throws VgpuException if they cannot be read, for example without a free descriptor
+   */
   public List<LeaseRecord> readAll() {
     List<LeaseRecord> leases = new ArrayList<>();
     try (DirectoryStream<Path> directories = Files.newDirectoryStream(directory)) {
       for (Path own : directories) {
-        File file = own.resolve(FILE).toFile();
         if (Files.isDirectory(own, LinkOption.NOFOLLOW_LINKS)
             && LeaseRecord.isId(own.getFileName().toString())) {
-          if (Files.exists(file.toPath(), LinkOption.NOFOLLOW_LINKS)) {
+          if (!Files.notExists(own.resolve(FILE), LinkOption.NOFOLLOW_LINKS)) {
             read(own, leases);
-          } else if (!Files.exists(own.resolve(FILE + BAD))) {
+          } else if (Files.notExists(own.resolve(FILE + BAD))) {
             remove(own.getFileName().toString()); // the holder died while creating or removing it
           }
         }
       }
-    } catch (IOException e) {
-      log.warn("the leases on disk could not be read: {}", e.toString());
+    } catch (IOException | DirectoryIteratorException e) {
+      throw new VgpuException(
+          "the leases on disk cannot be read: path=" + directory + ": " + e.getMessage(), e);
     }
     return leases;
   }
 
-  private void read(Path own, List<LeaseRecord> leases) {
+  private void read(Path own, List<LeaseRecord> leases) throws IOException {
     Path file = own.resolve(FILE);
     try {
       LeaseRecord lease = LeaseRecord.of(load(file));
@@ -224,7 +228,7 @@ public final class LeaseDirectory implements AutoCloseable {
         throw new MalformedMessageException("it says that it is the lease " + lease.id());
       }
       leases.add(lease);
-    } catch (IOException | IllegalArgumentException | MalformedMessageException e) {
+    } catch (IllegalArgumentException | MalformedMessageException e) {
       log.warn("malformed lease on disk, set aside: {}: {}", file, e.getMessage());
       try {
         Files.move(file, own.resolve(FILE + BAD), StandardCopyOption.REPLACE_EXISTING);
@@ -234,10 +238,10 @@ public final class LeaseDirectory implements AutoCloseable {
     }
   }
 
-  private static Map<String, String> load(Path file) throws IOException {
+  private static Map<String, String> load(Path file) throws IOException, MalformedMessageException {
     if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)
         || Files.size(file) > MOST_FILE_BYTES) {
-      throw new IOException("not a file of at most " + MOST_FILE_BYTES + " bytes");
+      throw new MalformedMessageException("not a file of at most " + MOST_FILE_BYTES + " bytes");
     }
     Properties properties = new Properties();
     try (java.io.InputStream in = Files.newInputStream(file)) {

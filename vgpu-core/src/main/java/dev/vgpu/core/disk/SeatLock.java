@@ -101,6 +101,10 @@ public final class SeatLock implements AutoCloseable {
     } catch (OverlappingFileLockException e) {
       neverClosed.add(file);
       return new Outcome(null, Optional.of(self));
+    } catch (IOException e) { // for example ENOLCK: the kernel has no lock to give
+      try (file) {
+        throw e;
+      }
     }
     if (lock == null) {
       file.close();

@@ -18,9 +18,12 @@ import org.jspecify.annotations.Nullable;
 final class EntryLines {
   private static final char MARK = '#';
   private static final int CHECKSUM_DIGITS = 8;
-  private static final String VERSION = "2";
+  private static final String VERSION = "3";
 
-  /** The previous version, without copy time. */
+  /** Without the time by the clock that cannot be set, which is the last value of a line. */
+  private static final String SECOND_VERSION = "2";
+
+  /** Without copy time, too. */
   private static final String FIRST_VERSION = "1";
 
   private static final int FIRST_COUNTERS = 6;
@@ -52,6 +55,7 @@ final class EntryLines {
     append(text, entry.grown());
     append(text, entry.total());
     append(text, entry.raw());
+    text.append(' ').append(entry.atNs());
     return MARK + checksum(text) + ' ' + text + '\n';
   }
 
@@ -111,7 +115,8 @@ final class EntryLines {
     }
     String[] fields = values.split(" ", -1);
     int counters = counters(fields[0]);
-    if (fields.length != FIRST_COUNTER + 3 * counters) {
+    int timed = fields[0].equals(VERSION) ? 1 : 0;
+    if (fields.length != FIRST_COUNTER + 3 * counters + timed) {
       return null; // a later version: the checksum is right, but the values have another meaning
     }
     try {
@@ -121,6 +126,7 @@ final class EntryLines {
           URLDecoder.decode(fields[3], StandardCharsets.UTF_8),
           Long.parseLong(fields[4]),
           Long.parseLong(fields[5]),
+          timed == 0 ? 0 : Long.parseLong(fields[fields.length - 1]),
           fields[6].equals("1"),
           counters(fields, FIRST_COUNTER, counters),
           counters(fields, FIRST_COUNTER + counters, counters),
@@ -134,7 +140,7 @@ final class EntryLines {
   private static int counters(String version) {
     return switch (version) {
       case FIRST_VERSION -> FIRST_COUNTERS;
-      case VERSION -> COUNTERS;
+      case SECOND_VERSION, VERSION -> COUNTERS;
       default -> -COUNTERS;
     };
   }

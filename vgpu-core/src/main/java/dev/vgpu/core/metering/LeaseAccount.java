@@ -12,6 +12,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class LeaseAccount {
   private static final double NS_PER_SECOND = 1e9;
+  private static final long MILLI_NS = 1_000_000;
 
   final String id;
   final String name;
@@ -79,7 +80,7 @@ public final class LeaseAccount {
   }
 
   /** Continues from what an earlier holder of the seat has written. */
-  void goOn(UsageEntry from, long nowNs) {
+  void goOn(UsageEntry from, long nowNs, long nowMs) {
     begun = true;
     written = true;
     restored = true;
@@ -89,7 +90,8 @@ public final class LeaseAccount {
     writtenTotal = total;
     byteSeconds = total.byteSeconds();
     deniedTold = total.denied();
-    sampledNs = nowNs;
+    boolean isTimed = from.atNs() > 0 && from.atNs() <= nowNs;
+    sampledNs = isTimed ? from.atNs() : nowNs - Math.max(0, nowMs - from.atMs()) * MILLI_NS;
     sampledMs = from.atMs();
   }
 
@@ -99,23 +101,26 @@ public final class LeaseAccount {
     fromNextReading = true;
   }
 
-  /** Adds a reading. */
+  /**
+   * Adds a reading. Threads read without a lock, so an older reading may be added after a newer
+   * one: a lower counter is old, except in the first reading after a take-over, which may restart
+   * it.
+   */
   void advance(long nowNs, long atMs, GpuUsage usage) {
     Counters now = Counters.of(usage);
     raw = fromNextReading ? now : raw;
     fromNextReading = false;
-    Counters grown = now.since(raw).timesGpus(gpuCount);
-    raw = now;
+    Counters grown = now.since(raw);
+    raw = restored ? now : raw.plus(grown);
     long held = Math.max(usage.memoryUsed().bytes(), usage.memoryReserved().bytes());
+    double seconds = (nowNs - sampledNs) / NS_PER_SECOND;
     // Assume that the present memory was held since the last holder of the seat wrote.
-    double seconds =
-        restored ? Math.max(0, atMs - sampledMs) / 1e3 : (nowNs - sampledNs) / NS_PER_SECOND;
     byteSeconds += seconds * (restored ? held : (held + (double) heldBytes) / 2);
     restored = false;
     heldBytes = held;
     sampledNs = nowNs;
     sampledMs = atMs;
-    total = total.plus(grown).withByteSeconds(Math.round(byteSeconds));
+    total = total.plus(grown.timesGpus(gpuCount)).withByteSeconds(Math.round(byteSeconds));
   }
 
   Counters total() {
@@ -130,7 +135,7 @@ public final class LeaseAccount {
   /** The record to write now. */
   UsageEntry entry() {
     Counters grown = total.since(writtenTotal);
-    return new UsageEntry(id, name, gpus, startMs, sampledMs, closed, grown, total, raw);
+    return new UsageEntry(id, name, gpus, startMs, sampledMs, sampledNs, closed, grown, total, raw);
   }
 
   void markWritten() {

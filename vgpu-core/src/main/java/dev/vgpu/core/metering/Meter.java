@@ -60,6 +60,8 @@ public final class Meter implements AutoCloseable {
   private long againNs;
   private boolean closed;
 
+  private volatile boolean abandoned;
+
   /**
    * Creates a meter.
    *
@@ -226,7 +228,7 @@ public final class Meter implements AutoCloseable {
     writing.lock();
     try {
       // Not after close: another process may write then.
-      if (!closed && (!fails || clock.nanoTime() - againNs >= 0)) {
+      if (!closed && !abandoned && (!fails || clock.nanoTime() - againNs >= 0)) {
         resume(journal);
         append(journal);
         journal.tidy();
@@ -234,7 +236,7 @@ public final class Meter implements AutoCloseable {
       }
     } catch (IOException e) {
       againNs = clock.nanoTime() + AGAIN_NS;
-      boolean isNew = !fails;
+      boolean isNew = !fails && !abandoned;
       fails = true;
       if (isNew) {
         whenFails.accept(
@@ -310,7 +312,7 @@ public final class Meter implements AutoCloseable {
     if (last == null) {
       account.begin(clock.nanoTime(), nowMs());
     } else {
-      account.goOn(last, clock.nanoTime());
+      account.goOn(last, clock.nanoTime(), nowMs());
     }
   }
 
@@ -372,6 +374,14 @@ public final class Meter implements AutoCloseable {
       lock.unlock();
     }
     return sum.records();
+  }
+
+  /** Leaves the files to the next holder of the seat: nothing more is written. Does not wait. */
+  public void abandon() {
+    abandoned = true;
+    if (journal != null) {
+      journal.abandon();
+    }
   }
 
   /** Writes what is not written yet, and closes the files. */

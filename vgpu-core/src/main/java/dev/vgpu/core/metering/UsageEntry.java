@@ -8,6 +8,8 @@ package dev.vgpu.core.metering;
  * @param gpus the GPUs' names
  * @param startMs when it was acquired; identifies the virtual GPU together with the id and the GPUs
  * @param atMs when this was read; both in milliseconds of wall-clock time
+ * @param atNs when this was read, by the clock that all processes share until the machine restarts
+ *     and that nobody can set; 0 if unknown
  * @param closed whether this is its last record
  * @param grown how much the total grew since the previous record
  * @param total its use so far
@@ -19,6 +21,7 @@ record UsageEntry(
     String gpus,
     long startMs,
     long atMs,
+    long atNs,
     boolean closed,
     Counters grown,
     Counters total,
@@ -42,6 +45,6 @@ record UsageEntry(
   /** Merges this record with the one right before it. */
   UsageEntry following(UsageEntry left) {
     Counters both = grown.plus(left.grown);
-    return new UsageEntry(id, name, gpus, startMs, atMs, closed, both, total, raw);
+    return new UsageEntry(id, name, gpus, startMs, atMs, atNs, closed, both, total, raw);
   }
 }

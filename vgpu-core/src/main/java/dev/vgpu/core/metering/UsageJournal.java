@@ -37,7 +37,8 @@ import org.slf4j.LoggerFactory;
  * last record of every living virtual GPU, so continuing needs no earlier file.
  *
  * <p>What is read is not trusted: anything that is not a record is logged and skipped. Only the
- * seat's holder writes, and there is only one. There are two locks. Writing takes the write lock,
+ * seat's holder writes. A holder that hangs while it gives the seat up may still write once beside
+ * the next one, so records are only appended. There are two locks. Writing takes the write lock,
  * which is held briefly. Reading, and changing the set of files, takes the files lock, which is
  * taken first. Safe for use by several threads.
  */
@@ -64,10 +65,16 @@ final class UsageJournal implements AutoCloseable {
   private final ReentrantLock writeLock = new ReentrantLock();
 
   // The fields below are guarded by the write lock.
-  private @Nullable RandomAccessFile file;
+  private @Nullable FileOutputStream file;
   private long number;
   private long wholeBytes;
+
+  /** Whether a failed attempt, as on a full disk, may have left part of a record at the end. */
+  private boolean isTorn;
+
   private final Map<UsageEntry.Key, UsageEntry> living = new LinkedHashMap<>();
+
+  private volatile boolean abandoned;
 
   /** Damage that was already logged, so that it is not logged on every read. */
   private final Set<String> named = ConcurrentHashMap.newKeySet();
@@ -81,9 +88,20 @@ final class UsageJournal implements AutoCloseable {
     return directory;
   }
 
+  /** Leaves the files to the next holder of the seat. Does not wait. */
+  void abandon() {
+    abandoned = true;
+  }
+
+  private void checkHeld() throws IOException {
+    if (abandoned) {
+      throw new IOException("another process writes here now");
+    }
+  }
+
   /** Opens the last file, or creates the first. Cuts off an incomplete record at the end. */
-  private RandomAccessFile open() throws IOException {
-    RandomAccessFile opened = file;
+  private FileOutputStream open() throws IOException {
+    FileOutputStream opened = file;
     if (opened != null) {
       return opened;
     }
@@ -97,32 +115,28 @@ final class UsageJournal implements AutoCloseable {
     if (!files.isEmpty() && isTooLarge(Files.size(path(number)))) {
       number++;
     }
-    opened = new RandomAccessFile(path(number).toFile(), "rw");
-    boolean ready = false;
-    try {
-      byte[] bytes = new byte[Math.toIntExact(opened.length())];
-      opened.readFully(bytes);
+    try (RandomAccessFile last = new RandomAccessFile(path(number).toFile(), "rw")) {
+      byte[] bytes = new byte[Math.toIntExact(last.length())];
+      last.readFully(bytes);
       living.clear();
       wholeBytes = EntryLines.read(bytes, this::note, damage(path(number)));
-      cutOff(opened);
-      ready = true;
-    } finally {
-      if (!ready) {
-        opened.close();
+      if (bytes.length > wholeBytes) {
+        log.warn(
+            "the last usage record is incomplete and was dropped: path={} bytes={}",
+            path(number),
+            bytes.length - wholeBytes);
+        last.setLength(wholeBytes);
       }
     }
+    isTorn = false;
+    opened = appending(path(number));
     file = opened;
     return opened;
   }
 
-  private void cutOff(RandomAccessFile opened) throws IOException {
-    if (opened.length() > wholeBytes) {
-      log.warn(
-          "the last usage record is incomplete and was dropped: path={} bytes={}",
-          path(number),
-          opened.length() - wholeBytes);
-      opened.setLength(wholeBytes);
-    }
+  /** Not a channel: interrupting the calling thread would close it. */
+  private static FileOutputStream appending(Path path) throws IOException {
+    return new FileOutputStream(path.toFile(), true);
   }
 
   private void note(UsageEntry entry) {
@@ -141,21 +155,26 @@ final class UsageJournal implements AutoCloseable {
   void append(Collection<UsageEntry> entries) throws IOException {
     writeLock.lock();
     try {
-      RandomAccessFile to = open();
-      write(to, entries);
+      checkHeld();
+      write(open(), entries);
       entries.forEach(this::note);
     } finally {
       writeLock.unlock();
     }
   }
 
-  private void write(RandomAccessFile to, Collection<UsageEntry> entries) throws IOException {
+  private void write(FileOutputStream to, Collection<UsageEntry> entries) throws IOException {
     StringBuilder lines = new StringBuilder();
     entries.forEach(entry -> lines.append(EntryLines.line(entry)));
     byte[] bytes = lines.toString().getBytes(ISO_8859_1);
-    to.setLength(wholeBytes); // removes what a failed attempt on a full disk may have left
-    to.seek(wholeBytes);
+    if (isTorn) {
+      try (RandomAccessFile last = new RandomAccessFile(path(number).toFile(), "rw")) {
+        last.setLength(wholeBytes);
+      }
+    }
+    isTorn = true;
     to.write(bytes);
+    isTorn = false;
     wholeBytes += bytes.length;
   }
 
@@ -223,6 +242,7 @@ final class UsageJournal implements AutoCloseable {
   void tidy() throws IOException {
     filesLock.lock();
     try {
+      checkHeld();
       Path full = beginNext();
       if (full != null) {
         thin(full);
@@ -236,7 +256,7 @@ final class UsageJournal implements AutoCloseable {
   private @Nullable Path beginNext() throws IOException {
     writeLock.lock();
     try {
-      RandomAccessFile full = file;
+      FileOutputStream full = file;
       if (full != null && !Files.exists(path(number))) {
         full.close(); // the file was removed: the next record goes to a new one
         file = null;
@@ -245,18 +265,31 @@ final class UsageJournal implements AutoCloseable {
       if (full == null || wholeBytes < limits.fileBytes()) {
         return null;
       }
-      RandomAccessFile next = new RandomAccessFile(path(number + 1).toFile(), "rw");
+      Path following = path(number + 1);
+      if (Files.exists(following, LinkOption.NOFOLLOW_LINKS)) { // by an earlier holder of the seat
+        full.close();
+        file = null;
+        return null;
+      }
+      Files.createFile(following);
+      FileOutputStream next = null;
       boolean begun = false;
+      boolean wasTorn = isTorn;
       long before = wholeBytes;
       try {
+        isTorn = false;
+        next = appending(following);
         wholeBytes = 0;
         write(next, List.copyOf(living.values()));
         begun = true;
       } finally {
         if (!begun) {
           wholeBytes = before;
-          next.close();
-          Files.deleteIfExists(path(number + 1));
+          isTorn = wasTorn;
+          if (next != null) {
+            next.close();
+          }
+          Files.deleteIfExists(following);
         }
       }
       file = next;
@@ -274,10 +307,15 @@ final class UsageJournal implements AutoCloseable {
     StringBuilder lines = new StringBuilder();
     Thinning.of(entries).forEach(entry -> lines.append(EntryLines.line(entry)));
     File temporary = new File(full + TEMPORARY);
-    try (FileOutputStream out = new FileOutputStream(temporary)) {
-      out.write(lines.toString().getBytes(ISO_8859_1));
+    try {
+      try (FileOutputStream out = new FileOutputStream(temporary)) {
+        out.write(lines.toString().getBytes(ISO_8859_1));
+      }
+      checkHeld();
+      Files.move(temporary.toPath(), full, StandardCopyOption.ATOMIC_MOVE);
+    } finally {
+      Files.deleteIfExists(temporary.toPath());
     }
-    Files.move(temporary.toPath(), full, StandardCopyOption.ATOMIC_MOVE);
   }
 
   private void removeOldest() throws IOException {

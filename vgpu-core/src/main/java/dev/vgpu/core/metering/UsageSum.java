@@ -29,6 +29,9 @@ final class UsageSum {
 
     private UsageEntry last;
 
+    /** Whether a record lies in the span, whatever the wall clock was set to later. */
+    private boolean isTouched;
+
     Span(long sinceMs, UsageEntry first) {
       this.sinceMs = sinceMs;
       this.last = first;
@@ -38,6 +41,7 @@ final class UsageSum {
       boolean isInside = entry.atMs() > sinceMs;
       if (isInside && base == null) {
         base = entry.before();
+        isTouched = true;
       } else if (!isInside && base != null) { // the wall clock was set back
         used = used();
         base = null;
@@ -70,7 +74,7 @@ final class UsageSum {
   List<UsageRecord> records() {
     List<UsageTotal> totals = new ArrayList<>();
     for (Span span : spans.values()) {
-      if (span.base != null) {
+      if (span.isTouched) {
         totals.add(total(span));
       }
     }

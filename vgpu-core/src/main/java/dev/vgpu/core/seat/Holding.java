@@ -33,6 +33,12 @@ record Holding(
     }
   }
 
+  /** Lets another process take the seat, even if {@link #stopDeciding} hangs. */
+  void release() {
+    server.table().meter().abandon();
+    lock.close();
+  }
+
   /** Stops at the end of the node, before the backends are closed. */
   void stopServing() {
     reclaim.close();

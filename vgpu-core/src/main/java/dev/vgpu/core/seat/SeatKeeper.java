@@ -431,7 +431,7 @@ public final class SeatKeeper {
       LockSupport.parkNanos(this, RETRY_NS);
     }
     gpuLocks.close();
-    held.lock().close();
+    held.release();
     while (stopping.stream().anyMatch(Thread::isAlive)) {
       LockSupport.parkNanos(this, AGAIN_NS);
     }

@@ -14,11 +14,13 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.files.FileAccess;
 import dev.vgpu.files.ProcessUser;
+import java.io.FileInputStream;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
@@ -115,6 +117,62 @@ class LeaseDirectoryTest {
 
   private static void isSame(LeaseRecord read, LeaseRecord written) {
     assertThat(read).usingRecursiveComparison().isEqualTo(written);
+  }
+
+  /** Whatever the lack hits, the directory or a file in it: the lease may live. */
+  @Test
+  void leaseThatCannotBeReadForLackOfDescriptorsIsNotSetAside() throws Exception {
+    Process process =
+        new ProcessBuilder(
+                "sh",
+                "-c",
+                "ulimit -n 256 && exec \"$@\"",
+                "sh",
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-cp",
+                System.getProperty("java.class.path"),
+                WithoutDescriptors.class.getName(),
+                temporary.toString())
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .start();
+    assertThat(process.inputReader().lines())
+        .containsExactly("[embed-1]", "refused", "refused", "refused", "[embed-1]", "[embed-1]");
+    assertThat(process.waitFor()).isZero();
+  }
+
+  /** Prints the leases that it reads while none, one, two or three descriptors are left. */
+  static final class WithoutDescriptors {
+    public static void main(String[] arguments) throws Exception {
+      List<String> told = new ArrayList<>();
+      List<FileInputStream> open = new ArrayList<>();
+      try (LeaseDirectory leases = new LeaseDirectory(Path.of(arguments[0]))) {
+        leases.write(record(leases.newId("embed")));
+        told.add(read(leases));
+        try {
+          while (true) {
+            open.add(new FileInputStream("/dev/null"));
+          }
+        } catch (IOException e) {
+          for (int left = 0; left <= 3; left++) {
+            told.add(read(leases));
+            open.remove(0).close();
+          }
+        }
+        for (FileInputStream each : open) {
+          each.close();
+        }
+        told.add(read(leases));
+      }
+      told.forEach(System.out::println);
+    }
+
+    private static String read(LeaseDirectory leases) {
+      try {
+        return leases.readAll().stream().map(LeaseRecord::id).toList().toString();
+      } catch (VgpuException e) {
+        return "refused";
+      }
+    }
   }
 
   @Test

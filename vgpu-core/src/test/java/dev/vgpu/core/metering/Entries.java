@@ -48,7 +48,8 @@ final class Entries {
       totals.put(step.lease(), total);
       String id = "model é #\n-" + step.lease();
       entries.add(
-          new UsageEntry(id, "model é", "GPU 1/ü", 1_000_000, atMs, false, grown, total, total));
+          new UsageEntry(
+              id, "model é", "GPU 1/ü", 1_000_000, atMs, atMs * 7, false, grown, total, total));
     }
     return entries;
   }

@@ -46,10 +46,32 @@ class EntryLinesProperties {
                 "GPU-1",
                 1000,
                 2000,
+                0,
                 false,
                 new Counters(5, 6, 7, 8, 9, 10, 0),
                 new Counters(50, 60, 70, 80, 90, 100, 0),
                 new Counters(51, 61, 71, 81, 91, 101, 0)));
+  }
+
+  /** In the format without the time by the clock that cannot be set. */
+  @Example
+  void recordOfTheSecondVersionIsRead() {
+    String line =
+        "#249d4db9 2 model-1 model GPU-1 1000 2000 0 "
+            + "5 6 7 8 9 10 11 50 60 70 80 90 100 110 51 61 71 81 91 101 111\n";
+    assertThat(Entries.read(line.getBytes(StandardCharsets.ISO_8859_1)))
+        .containsExactly(
+            new UsageEntry(
+                "model-1",
+                "model",
+                "GPU-1",
+                1000,
+                2000,
+                0,
+                false,
+                new Counters(5, 6, 7, 8, 9, 10, 11),
+                new Counters(50, 60, 70, 80, 90, 100, 110),
+                new Counters(51, 61, 71, 81, 91, 101, 111)));
   }
 
   @Property(tries = 300, edgeCases = EdgeCasesMode.NONE)

@@ -9,6 +9,7 @@ import dev.vgpu.core.metering.MeteredNode.Tenant;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
@@ -96,6 +97,22 @@ class MeterTest {
     node.second();
     assertThat(node.of(tenant).preemptions()).isEqualTo(10);
     assertThat(node.of(tenant).gpuTime()).isEqualTo(Duration.ofMillis(800));
+  }
+
+  @Test
+  void aReadingThatIsAddedAfterANewerOneIsNotCountedAgain() {
+    Tenant tenant = node.acquire("model-1", GPU);
+    use(tenant, 100);
+    Meter.Reading early = new Meter.Reading(node.tenants.get(tenant), tenant.reading());
+    use(tenant, 200);
+    node.second();
+    assertThat(node.meter.since(Instant.EPOCH, List.of(early)))
+        .singleElement()
+        .satisfies(record -> assertThat(record.gpuTime()).isEqualTo(Duration.ofMillis(300)));
+    use(tenant, 50);
+    node.second();
+    assertThat(node.of(tenant).gpuTime()).isEqualTo(Duration.ofMillis(350));
+    assertThat(node.of(tenant).launches()).isEqualTo(350);
   }
 
   @Test
@@ -266,6 +283,53 @@ class MeterTest {
   }
 
   @Test
+  void aHolderThatWasLateToStopTakesNothingFromTheNextOnesRecords() throws IOException {
+    Tenant tenant = node.acquire("model-1", GPU);
+    use(tenant, 100);
+    node.second();
+    Meter before = node.meter;
+    LeaseAccount its = node.tenants.get(tenant);
+    node.takeOver();
+    Tenant brief = node.acquire("brief-2", GPU);
+    use(brief, 30);
+    node.release(brief);
+    use(tenant, 5);
+    before.sample(List.of(new Meter.Reading(its, tenant.reading())));
+    before.write(); // it had hung right here
+    node.takeOver();
+    assertThat(node.of(brief).gpuTime()).isEqualTo(Duration.ofMillis(30));
+    assertThat(node.of(tenant).gpuTime()).isEqualTo(Duration.ofMillis(105));
+
+    before.abandon();
+    long size = Files.size(node.files().get(0));
+    use(tenant, 5);
+    before.sample(List.of(new Meter.Reading(its, tenant.reading())));
+    before.write();
+    before.close();
+    assertThat(node.files()).singleElement().satisfies(file -> assertThat(file).hasSize(size));
+    assertThat(node.failures).isEmpty();
+  }
+
+  @Test
+  void aFileThatCannotBeThinnedLeavesNoPartOfAnotherBehind() throws IOException {
+    node.close();
+    node = new MeteredNode(new UsageJournal.Limits(1_000, 100_000));
+    Tenant tenant = node.acquire("model-1", GPU);
+    use(tenant, 1);
+    node.second();
+    Path full = node.files().get(0);
+    Path part = full.resolveSibling(full.getFileName() + ".new");
+    // What is written goes nowhere, as on a full disk.
+    Files.createSymbolicLink(part, Path.of("/dev/full"));
+    while (!Files.exists(full.resolveSibling("usage-000000002.log"))) {
+      use(tenant, 1);
+      node.second();
+    }
+    assertThat(node.failures).hasSize(1);
+    assertThat(part).matches(path -> !Files.exists(path, LinkOption.NOFOLLOW_LINKS));
+  }
+
+  @Test
   void whatCannotBeReadIsNotCountedTwice() throws IOException {
     Tenant tenant = node.acquire("model-1", GPU);
     use(tenant, 500);
@@ -332,6 +396,35 @@ class MeterTest {
     node.second();
     assertThat(node.of(tenant).gpuTime()).isEqualTo(Duration.ofMillis(70));
     assertThat(node.of(tenant).byteSeconds()).isZero();
+  }
+
+  @Test
+  void timeOfDayThatIsSetAcrossATakeOverIsNotTakenForTimeInWhichMemoryWasHeld() {
+    Tenant tenant = node.acquire("model-1", GPU);
+    tenant.heldBytes = 1_000;
+    node.second();
+    node.second();
+    node.wallMs += 86_400_000;
+    node.pass(3_000);
+    node.takeOver();
+    node.second();
+    // It grew in the first second.
+    assertThat(node.of(tenant).byteSeconds()).isCloseTo(6_000, within(501.0));
+  }
+
+  @Test
+  void aRecordInTheSpanCountsThoughTheTimeOfDayIsSetBackBeforeIt() {
+    Tenant tenant = node.acquire("model-1", GPU);
+    node.second();
+    Instant since = node.now();
+    use(tenant, 10);
+    node.second();
+    node.wallMs -= 3_600_000;
+    use(tenant, 20);
+    node.second();
+    assertThat(node.since(since))
+        .singleElement()
+        .satisfies(record -> assertThat(record.gpuTime()).isEqualTo(Duration.ofMillis(10)));
   }
 
   @Test

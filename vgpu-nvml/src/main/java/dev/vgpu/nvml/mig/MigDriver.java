@@ -29,6 +29,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class MigDriver implements AutoCloseable {
   private static final int MOST_DEVICES = 1_024;
+  private static final int MOST_LOOKS = 3;
   private static final int MOST_INSTANCES = 64;
 
   private final NvmlProvider provider;
@@ -43,6 +44,9 @@ public final class MigDriver implements AutoCloseable {
   private Nvml nvml;
   private NvmlMig mig;
   private boolean closed;
+
+  /** The last error of a look after which it is not known what exists; else success. */
+  private int unclear;
 
   private MigDriver(NvmlProvider provider) {
     this.provider = provider;
@@ -190,7 +194,30 @@ public final class MigDriver implements AutoCloseable {
 
   // ---- instances
 
+  /** An error does not mean that an instance is absent: it may be gone at another try. */
   private List<MigState.Instance> instances(long device, MigGeometry geometry) {
+    List<MigState.Instance> found;
+    int looks = 0;
+    do {
+      unclear = Nvml.NVML_SUCCESS;
+      found = found(device, geometry);
+    } while (unclear != Nvml.NVML_SUCCESS && ++looks < MOST_LOOKS);
+    check(unclear, "reading the MIG instances");
+    return found;
+  }
+
+  /** {@return whether it exists} Remembers an error that says neither. */
+  private boolean isThere(int code) {
+    if (code != Nvml.NVML_SUCCESS
+        && code != Nvml.NVML_ERROR_NOT_FOUND
+        && code != Nvml.NVML_ERROR_NOT_SUPPORTED
+        && code != Nvml.NVML_ERROR_FUNCTION_NOT_FOUND) {
+      unclear = code;
+    }
+    return code == Nvml.NVML_SUCCESS;
+  }
+
+  private List<MigState.Instance> found(long device, MigGeometry geometry) {
     Map<Integer, List<MigState.Part>> parts = parts(device);
     List<MigState.Instance> instances = new ArrayList<>();
     for (MigProfile profile : geometry.profiles()) {
@@ -202,8 +229,7 @@ public final class MigDriver implements AutoCloseable {
       for (int i = 0; i < count; i++) {
         ByteBuffer info = NativeCalls.memory(NvmlMig.GPU_INSTANCE_BYTES);
         long handle = handles.getLong(i * Long.BYTES);
-        int code = mig.nvmlGpuInstanceGetInfo(handle, info);
-        if (code != Nvml.NVML_SUCCESS) {
+        if (!isThere(mig.nvmlGpuInstanceGetInfo(handle, info))) {
           continue; // destroyed in between
         }
         int id = info.getInt(NvmlMig.GPU_INSTANCE_ID);
@@ -228,7 +254,7 @@ public final class MigDriver implements AutoCloseable {
    */
   private Map<Integer, List<MigState.Part>> parts(long device) {
     Map<Integer, List<MigState.Part>> parts = new TreeMap<>();
-    if (nvml.nvmlDeviceGetMaxMigDeviceCount(device, number) != Nvml.NVML_SUCCESS) {
+    if (!isThere(nvml.nvmlDeviceGetMaxMigDeviceCount(device, number))) {
       return parts;
     }
     int count = Math.max(0, Math.min(MOST_INSTANCES, number.getInt(0)));
@@ -240,12 +266,12 @@ public final class MigDriver implements AutoCloseable {
   }
 
   private void addPart(long device, int index, Map<Integer, List<MigState.Part>> parts) {
-    if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, index, number) != Nvml.NVML_SUCCESS) {
+    if (!isThere(nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, index, number))) {
       return;
     }
     long handle = number.getLong(0);
-    if (mig.nvmlDeviceGetGpuInstanceId(handle, number) != Nvml.NVML_SUCCESS
-        || mig.nvmlDeviceGetComputeInstanceId(handle, pending) != Nvml.NVML_SUCCESS) {
+    if (!isThere(mig.nvmlDeviceGetGpuInstanceId(handle, number))
+        || !isThere(mig.nvmlDeviceGetComputeInstanceId(handle, pending))) {
       return;
     }
     List<MigState.Part> found = parts.computeIfAbsent(number.getInt(0), none -> new ArrayList<>());

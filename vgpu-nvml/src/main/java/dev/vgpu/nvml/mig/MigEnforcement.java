@@ -22,6 +22,7 @@ import java.util.Set;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 import java.util.function.Predicate;
@@ -49,6 +50,7 @@ final class MigEnforcement implements Enforcement {
   private static final Logger log = LoggerFactory.getLogger(MigEnforcement.class);
   private static final String DIRECTORY = "mig";
   private static final long LOOK_MS = 500;
+  private static final long AGAIN_NS = 100_000_000;
 
   private final Path runDirectory;
   private final Path directory;
@@ -69,6 +71,9 @@ final class MigEnforcement implements Enforcement {
 
   /** The leases whose records were unclear at the look before. */
   private Set<String> unclearBefore = Set.of();
+
+  /** The leases whose instances were not found at the look before. */
+  private Set<String> absentBefore = Set.of();
 
   private @Nullable MigDriver driver;
 
@@ -127,7 +132,9 @@ final class MigEnforcement implements Enforcement {
       driver().gpus().forEach(state -> states.put(state.gpu(), state));
       known = List.copyOf(MigRecord.all(directory).values());
       seen = Map.copyOf(states);
-      List.copyOf(leases.values()).forEach(lease -> check(lease, states));
+      Set<String> absent = new HashSet<>();
+      List.copyOf(leases.values()).forEach(lease -> check(lease, states, absent));
+      absentBefore = absent;
     } catch (RuntimeException | IOException e) {
       log.debug("MIG cannot be looked at now", e);
       forgetDriver();
@@ -144,9 +151,15 @@ final class MigEnforcement implements Enforcement {
     }
   }
 
-  private void check(MigLease lease, Map<GpuId, MigState> states) {
+  /** An instance is gone if two looks in a row do not find it: NVML may say too little once. */
+  private void check(MigLease lease, Map<GpuId, MigState> states, Set<String> absent) {
     MigState state = states.get(lease.record().gpu());
-    if (state != null && !lease.isLost() && !isThere(lease.record(), state)) {
+    if (state == null || lease.isLost() || isThere(lease.record(), state)) {
+      return;
+    }
+    if (!absentBefore.contains(lease.record().lease())) {
+      absent.add(lease.record().lease());
+    } else {
       making.removeRecord(lease.record().lease()); // a similar one made now is not ours
       lease.lost(
           "its MIG instance was destroyed from outside: gpu="
@@ -379,11 +392,17 @@ final class MigEnforcement implements Enforcement {
     }
   }
 
+  /** Looks again after a while: a lease is not given up for one look. */
+  private boolean isThereLater(MigRecord record) {
+    LockSupport.parkNanos(this, AGAIN_NS);
+    return isThere(record, driver().gpu(record.gpu()));
+  }
+
   /** Takes over what an earlier holder of the seat created, or was about to create. */
   private MigRecord takeOver(MigRecord record, VirtualGpuRequest request) throws IOException {
     MigState state = driver().gpu(record.gpu());
     if (record.state() == MigRecord.State.MADE) {
-      if (!isThere(record, state)) {
+      if (!isThere(record, state) && !isThereLater(record)) {
         throw new VgpuException(
             "the MIG instance of a virtual GPU was destroyed from outside: id="
                 + record.lease()

@@ -31,7 +31,8 @@ import org.slf4j.LoggerFactory;
  *
  * <p>The instance that a lease leaves first gets its own record, under a name that no lease has.
  * Only then does the lease's own record name the new place. So if this process is killed at any
- * point, the next holder of the seat destroys the old instance and creates the missing one.
+ * point, the next holder of the seat destroys the old instance and creates the missing one. If a
+ * record cannot be written, as on a full disk, no further lease leaves its instance.
  */
 final class MigMoves {
   /** Suffix of a lease's name in the record of the instance that it leaves. */
@@ -126,8 +127,16 @@ final class MigMoves {
       MigRecord was = lease.record();
       MigRecord intent =
           MigRecord.intended(was.lease(), gpu, was.profileId(), move.start(), others, was.terms());
-      if (leave(was, intent)) {
-        left.put(lease, intent);
+      try {
+        if (leave(was, intent)) {
+          left.put(lease, intent);
+        }
+      } catch (IOException e) {
+        if (left.isEmpty()) {
+          throw e;
+        }
+        log.warn("no more leases make room: the record of one cannot be written: {}", was, e);
+        break; // those that left must arrive
       }
     }
     List<String> moved = new ArrayList<>();
@@ -141,18 +150,25 @@ final class MigMoves {
   /** {@return whether the old instance is gone, or about to be; otherwise all is as before} */
   private boolean leave(MigRecord was, MigRecord intent) throws IOException {
     MigRecord left = was.named(was.lease() + LEFT);
-    left.write(directory); // while both records name one instance, neither destroys it
-    intent.write(directory);
+    boolean begun = false;
+    try {
+      left.write(directory); // while both records name one instance, neither destroys it
+      intent.write(directory);
+      begun = true;
+    } finally {
+      if (!begun) {
+        making.removeRecord(left.lease());
+      }
+    }
     if (making.tryDestroy(left) || !MigEnforcement.isThere(was, state())) {
       return true;
     }
-    was.write(directory);
-    MigRecord.remove(directory, left.lease());
+    left.rename(directory, was.lease()); // needs no space
     return false;
   }
 
   /** Creates the instance at its new place, or at any other if that is taken by now. */
-  private String arrive(MigLease lease, MigRecord intent, MigProfile kind) throws IOException {
+  private String arrive(MigLease lease, MigRecord intent, MigProfile kind) {
     MigRecord was = lease.record();
     String text = was.lease() + ": its MIG instance moved from slice " + was.start() + " of " + gpu;
     try {
@@ -164,7 +180,7 @@ final class MigMoves {
               + now.device().map(GpuId::value).orElse("nothing")
               + "; programs that are started from now on need its variables anew";
       lease.moved(now, text);
-    } catch (VgpuException e) {
+    } catch (VgpuException | IOException e) {
       text = was.lease() + ": its MIG instance could not be made anew elsewhere: " + e.getMessage();
       lease.lost(text);
     }
@@ -174,7 +190,7 @@ final class MigMoves {
   private MigRecord anew(MigLease lease, MigRecord intent, MigProfile kind) throws IOException {
     try {
       return making.made(intent, kind);
-    } catch (VgpuException e) {
+    } catch (VgpuException | IOException e) {
       log.debug("the place of a MIG instance that is moved was taken: {}", intent, e);
       return making.make(intent.lease(), gpu, lease.request());
     }

@@ -201,6 +201,15 @@ record MigRecord(
     }
   }
 
+  /** Gives what is written another name, in place of a record that may have it. */
+  void rename(Path directory, String name) throws IOException {
+    Files.move(
+        directory.resolve(lease),
+        directory.resolve(name),
+        StandardCopyOption.ATOMIC_MOVE,
+        StandardCopyOption.REPLACE_EXISTING);
+  }
+
   static void remove(Path directory, String lease) throws IOException {
     Files.deleteIfExists(directory.resolve(lease));
   }

@@ -4,10 +4,12 @@ import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
 import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
@@ -43,6 +45,9 @@ final class MpsDaemon {
   /** The names of the leases that use it, kept for the next holder of the seat. */
   private final Path users;
 
+  /** The directories of all leases of the node. */
+  private final Path leases;
+
   MpsDaemon(MpsTool tool, Path directory, GpuId gpu) {
     this.tool = tool;
     this.gpu = gpu;
@@ -50,6 +55,7 @@ final class MpsDaemon {
     this.pipes = own.resolve("pipe");
     this.logs = own.resolve("log");
     this.users = own.resolve("leases");
+    this.leases = directory.resolveSibling("leases");
   }
 
   /** Hashes the GPU's name: it is long, and a socket's path must be short. */
@@ -106,12 +112,15 @@ final class MpsDaemon {
     }
   }
 
-  /** {@return whether a lease that uses it still exists} */
-  boolean isUsed(Path leases) {
+  /** {@return whether a lease that uses it may still exist, also one that is yet to be restored} */
+  boolean isUsed() {
     try (Stream<Path> all = Files.list(users)) {
-      return all.anyMatch(user -> Files.exists(leases.resolve(user.getFileName())));
-    } catch (IOException e) {
+      return all.anyMatch(user -> !Files.notExists(leases.resolve(user.getFileName())));
+    } catch (NoSuchFileException e) {
       return false;
+    } catch (IOException | UncheckedIOException e) {
+      log.warn("it cannot be told who uses an MPS daemon: gpu={}: {}", gpu, e.toString());
+      return true;
     }
   }
 
@@ -137,6 +146,7 @@ final class MpsDaemon {
    * Makes sure that the daemon runs and answers.
    *
    * @return why it had to be restarted; empty if it runs, or was not started before
+   * @throws VgpuException if that cannot be told or done now; a daemon that lives stays as it is
    */
   Optional<String> ensure() {
     prepareDirectories();
@@ -147,8 +157,13 @@ final class MpsDaemon {
         return Optional.empty();
       } catch (MpsTool.HungException e) {
         failure = Optional.of("it hung");
-        kill();
+        boolean ignored = kill();
+      } catch (MpsTool.NotRunException e) {
+        throw e;
       } catch (VgpuException e) {
+        if (process().isPresent()) {
+          throw e; // without its file, nothing could command it any more
+        }
         failure = Optional.of("it was gone");
         log.debug("no MPS daemon answers: gpu={}", gpu, e);
       }
@@ -230,8 +245,10 @@ final class MpsDaemon {
       String ignored = tool.command(environment(), "quit");
     } catch (VgpuException e) {
       log.warn("the MPS control daemon did not stop and is killed: gpu={}", gpu, e);
-      kill();
-      removePidFile();
+      boolean isKnown = kill();
+      if (isKnown || !(e instanceof MpsTool.NotRunException)) { // else it may live: later
+        removePidFile();
+      }
     }
   }
 
@@ -252,8 +269,11 @@ final class MpsDaemon {
     }
   }
 
-  private void kill() {
-    process().ifPresent(MpsDaemon::killWithServers);
+  /** {@return whether it was there} */
+  private boolean kill() {
+    Optional<ProcessHandle> process = process();
+    process.ifPresent(MpsDaemon::killWithServers);
+    return process.isPresent();
   }
 
   private static void killWithServers(ProcessHandle daemon) {

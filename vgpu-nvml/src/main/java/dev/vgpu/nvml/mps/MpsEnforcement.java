@@ -28,7 +28,6 @@ final class MpsEnforcement implements Enforcement {
   private static final long STOP_MS = 6_000;
 
   private final Path directory;
-  private final Path leasesOnDisk;
   private final Enforcement beneath;
   private final Machine machine;
   private final Map<GpuId, MpsGpu> gpus = new ConcurrentHashMap<>();
@@ -59,7 +58,6 @@ final class MpsEnforcement implements Enforcement {
    */
   MpsEnforcement(Path runDirectory, Enforcement beneath, Machine machine, long superviseMs) {
     this.directory = directory(runDirectory);
-    this.leasesOnDisk = runDirectory.toAbsolutePath().resolve("leases");
     this.beneath = beneath;
     this.machine = machine;
     supervisor.execute(this::stopLeftovers);
@@ -85,7 +83,7 @@ final class MpsEnforcement implements Enforcement {
   private void stopLeftovers() {
     for (GpuId id : MpsDaemon.directories(directory)) {
       try {
-        gpu(id, machine::anyTool).stopIfLeft(leasesOnDisk);
+        gpu(id, machine::anyTool).stopIfLeft();
       } catch (VgpuException e) {
         log.warn("an MPS control daemon that is left over cannot be stopped: gpu={}", id, e);
       }

@@ -3,7 +3,6 @@ package dev.vgpu.nvml.mps;
 import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -65,7 +64,7 @@ final class MpsGpu {
         if (!made) {
           daemon.leave(id);
         }
-        if (!made && leases.isEmpty()) {
+        if (!made && leases.isEmpty() && !daemon.isUsed()) {
           daemon.stop();
         }
       }
@@ -81,11 +80,11 @@ final class MpsGpu {
     }
   }
 
-  /** Stops the daemon if no lease uses it. */
+  /** Stops the daemon if no lease uses it, and none is yet to be restored. */
   void stopIfUnused() {
     lock.lock();
     try {
-      if (leases.isEmpty()) {
+      if (leases.isEmpty() && !daemon.isUsed()) {
         daemon.stop();
         server = 0;
         clients.clear();
@@ -96,10 +95,10 @@ final class MpsGpu {
   }
 
   /** Stops a daemon that an earlier holder of the seat left, unless one of its leases lives on. */
-  void stopIfLeft(Path leasesOnDisk) {
+  void stopIfLeft() {
     lock.lock();
     try {
-      if (leases.isEmpty() && !daemon.isUsed(leasesOnDisk)) {
+      if (leases.isEmpty() && !daemon.isUsed()) {
         log.info("an MPS control daemon that nobody uses any more is stopped: gpu={}", gpu());
         daemon.stop();
       }

@@ -34,6 +34,17 @@ record MpsTool(Path file, long timeoutMs) {
     }
   }
 
+  /**
+   * The tool could not be run, for example for lack of processes: that says nothing of a daemon.
+   */
+  static final class NotRunException extends VgpuException {
+    private static final long serialVersionUID = 1L;
+
+    NotRunException(String message, Throwable cause) {
+      super(message, cause);
+    }
+  }
+
   MpsTool(Path file) {
     this(file, TIMEOUT_MS);
   }
@@ -102,10 +113,10 @@ record MpsTool(Path file, long timeoutMs) {
       }
       return text;
     } catch (IOException e) {
-      throw new VgpuException("cannot run " + file + ": " + e.getMessage(), e);
+      throw new NotRunException("cannot run " + file + ": " + e.getMessage(), e);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw new VgpuException("interrupted while the MPS control daemon was commanded", e);
+      throw new NotRunException("interrupted while the MPS control daemon was commanded", e);
     } finally {
       if (process != null) {
         Process ignored = process.destroyForcibly();

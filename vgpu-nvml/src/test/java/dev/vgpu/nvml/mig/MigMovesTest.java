@@ -8,6 +8,7 @@ import static org.mockito.Mockito.verify;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.nvml.EmulatedNvml;
 import dev.vgpu.nvml.NvmlProvider;
@@ -173,6 +174,42 @@ class MigMovesTest {
       lease.close();
       assertThat(starts()).containsExactly(6);
       assertThat(records()).isEmpty();
+    }
+  }
+
+  /** As if the disk was full once one of two leases has left its instance. */
+  @Test
+  void aRecordThatCannotBeWrittenLeavesNoLeaseWithoutAnInstance() throws IOException {
+    Path directory = MigEnforcement.directory(run);
+    for (String blocked : List.of("a", "b")) {
+      try (MigEnforcement enforcement = open()) {
+        EnforcedLease one = inTheWay(enforcement);
+        EnforcedLease other = grant(enforcement, "b", 200);
+        Path inTheWay = Files.createDirectories(directory.resolve("." + blocked + ".new/x"));
+        try {
+          enforcement.makeRoom(physical(), request(1_000), any -> true);
+        } catch (VgpuException e) { // it was the first
+          assertThat(e).hasMessageContaining("cannot write the record");
+        }
+        enforcement.look();
+        enforcement.look();
+        enforcement.look();
+        Files.delete(inTheWay);
+        Files.delete(inTheWay.getParent());
+        assertThat(records()).containsOnlyKeys("a", "b");
+        for (EnforcedLease lease : List.of(one, other)) {
+          assertThat(lease.impaired()).isEmpty();
+          String device = lease.environment().get("CUDA_VISIBLE_DEVICES");
+          assertThat(instances())
+              .anySatisfy(instance -> assertThat(instance.has(new GpuId(device))).isTrue());
+          lease.close();
+        }
+        assertThat(records()).isEmpty();
+        for (MigState.Instance each : instances()) {
+          driver.destroyParts(gpu, each.id());
+          driver.destroy(gpu, each.id());
+        }
+      }
     }
   }
 

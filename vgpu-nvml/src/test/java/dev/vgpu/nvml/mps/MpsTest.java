@@ -33,6 +33,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** MPS with a replacement of the vendor's tool, and real processes. */
 @Timeout(60)
@@ -285,6 +286,44 @@ class MpsTest {
     await(() -> !ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false));
     assertThat(backend.hasLeftovers(directory)).isFalse();
     assertThat(backend.hasLeftovers(directory.resolve("nowhere"))).isFalse();
+  }
+
+  @Test
+  void aLeaseThatCannotBeRestoredEndsNoOthersPrograms() throws Exception {
+    Path onDisk = Files.createDirectories(directory.resolve("leases"));
+    for (String name : List.of("a-1", "b-2")) {
+      Files.createDirectory(onDisk.resolve(name));
+      assertThat(lease(name, share(30), List.of()).id()).isEqualTo(name);
+    }
+    long pid = daemon.process().orElseThrow().pid();
+    MpsDaemon same = new MpsDaemon(new MpsTool(tool, 1_000), directory.resolve("mps"), id);
+    MpsGpu next = new MpsGpu(same, 2, () -> {});
+    assertThatThrownBy(
+            () ->
+                next.add(
+                    "a-1",
+                    () -> {
+                      throw new VgpuException("its page is gone");
+                    }))
+        .hasMessageContaining("its page is gone");
+    next.stopIfUnused();
+    assertThat(daemon.process().orElseThrow().pid()).isEqualTo(pid);
+    Files.delete(onDisk.resolve("b-2"));
+    next.stopIfUnused();
+    await(() -> !ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"/no/such/tool", "/bin/false"})
+  void aDaemonThatCannotBeAskedNowIsLeftAsItIs(String broken) {
+    MpsLease lease = lease("a-1", share(30), List.of());
+    assertThat(lease.id()).isEqualTo("a-1");
+    long pid = daemon.process().orElseThrow().pid();
+    MpsTool cannot = new MpsTool(Path.of(broken), 1_000);
+    MpsDaemon unasked = new MpsDaemon(cannot, directory.resolve("mps"), id);
+    assertThatThrownBy(unasked::ensure).isInstanceOf(VgpuException.class);
+    assertThat(daemon.process().orElseThrow().pid()).isEqualTo(pid);
+    assertThat(daemon.ensure()).isEmpty();
   }
 
   @Test

@@ -1,0 +1,92 @@
+package dev.vgpu.nvml.mig;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.Mockito.doReturn;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.never;
+import static org.mockito.Mockito.spy;
+import static org.mockito.Mockito.verify;
+
+import dev.vgpu.GpuId;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.nvml.EmulatedNvml;
+import dev.vgpu.nvml.NvmlProvider;
+import dev.vgpu.spi.EnforcedLease;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What the enforcement concludes from a look that says too little. */
+@Timeout(60)
+class MigLooksTest {
+  @TempDir Path run;
+
+  private final NvmlProvider provider = new NvmlProvider();
+  private final EnforcedLease.Listener tells = mock();
+  private MigDriver driver;
+  private GpuId gpu;
+
+  @BeforeEach
+  void cut() {
+    driver = MigDriver.of(provider);
+    gpu = driver.gpus().get(1).gpu();
+    assertThat(driver.switchMode(gpu, true)).isEmpty();
+  }
+
+  @AfterEach
+  void mend() {
+    for (MigState.Instance each : driver.gpu(gpu).instances()) {
+      driver.destroyParts(gpu, each.id());
+      driver.destroy(gpu, each.id());
+    }
+    assertThat(driver.switchMode(gpu, false)).isEmpty();
+    driver.close();
+  }
+
+  private EnforcedLease grant(MigEnforcement enforcement) throws IOException {
+    Path directory = Files.createDirectories(run.resolve("leases").resolve("a"));
+    PhysicalGpu physical =
+        provider.gpus().stream().filter(each -> each.id().equals(gpu)).findFirst().orElseThrow();
+    return enforcement.prepare("a", directory, physical, MigSeat.request(200), tells);
+  }
+
+  /** As if NVML listed too little once, or could not say. */
+  @Test
+  void anInstanceThatOneLookDoesNotFindIsNotLost() throws IOException {
+    MigDriver seen = spy(MigDriver.of(provider));
+    try (MigEnforcement enforcement = new MigEnforcement(run, MigSeat.nothing(), () -> seen);
+        EmulatedNvml nvml = new EmulatedNvml()) {
+      EnforcedLease lease = grant(enforcement);
+      MigState now = driver.gpu(gpu);
+      MigState blank = new MigState(gpu, now.model(), true, true, now.geometry(), List.of());
+      doReturn(List.of(blank)).doCallRealMethod().when(seen).gpus();
+      enforcement.look();
+      enforcement.look();
+      for (String call :
+          List.of(
+              "nvmlDeviceGetMaxMigDeviceCount",
+              "nvmlDeviceGetMigDeviceHandleByIndex",
+              "nvmlDeviceGetGpuInstanceId")) {
+        nvml.set("fail." + call + "=999");
+        enforcement.look();
+        enforcement.look();
+        enforcement.look();
+      }
+      nvml.set();
+      verify(tells, never()).disturbed(any());
+      assertThat(lease.impaired()).isEmpty();
+      try (MigEnforcement next = new MigEnforcement(run, MigSeat.nothing(), () -> seen)) {
+        doReturn(blank).doCallRealMethod().when(seen).gpu(gpu);
+        String device = lease.environment().get("CUDA_VISIBLE_DEVICES");
+        assertThat(grant(next).environment()).containsEntry("CUDA_VISIBLE_DEVICES", device);
+      }
+    }
+  }
+}
