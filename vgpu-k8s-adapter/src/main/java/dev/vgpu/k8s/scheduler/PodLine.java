@@ -4,7 +4,6 @@ import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.gang.Decision;
-import dev.vgpu.fleet.gang.Reservation;
 import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
@@ -36,6 +35,7 @@ final class PodLine {
 
   private final Roll roll;
   private final SharedNodes shared;
+  private final Reasons reasons;
   private final UnsizedGangs unsized = new UnsizedGangs();
   private final List<Action> outbox = new ArrayList<>();
   private double evictAgainS;
@@ -48,6 +48,7 @@ final class PodLine {
   PodLine(String policy) {
     roll = new Roll(policy);
     shared = new SharedNodes(roll);
+    reasons = new Reasons(roll, shared);
   }
 
   /**
@@ -110,27 +111,42 @@ final class PodLine {
     }
     Crew crew = crew(entry);
     Place place = crew.isPlaced ? entry.place : null;
-    if (place != null && (crew.isGoing || listed.contains(place.node()))) {
-      return listed.contains(place.node())
-          ? Answer.node(place.node())
-          : Answer.none("its gang is being bound, and its node may not be taken: " + place.node());
+    if (place != null && listed.contains(place.node())) {
+      return Answer.node(place.node());
+    }
+    if (place != null && crew.isGoing) {
+      return Answer.none("its gang is being bound, and its node may not be taken: " + place.node());
+    }
+    if (place != null && isLeft(place) && roll.view.takes(place.node(), pod)) {
+      return leavingText(place);
     }
     if (place != null) {
+      entry.barred.add(place.node());
       giveBack(crew, "a member's node may not be taken: " + place.node());
     }
     shared.resolve();
-    roll.view
-        .queue()
-        .change(
-            entry.crew,
-            entry.onFleet(
-                roll.view,
-                roll.view.allowed(
-                    entry.onFleet(roll.view, Set.of()), listed, roll.view.serving(request.get()))));
+    entry.listed(roll.view, listed);
+    roll.view.queue().change(entry.crew, entry.onServing(roll.view));
     Set<String> ownWrite = crew.isGang() ? Set.of() : Set.of(entry.uid());
     decide(nowS, ownWrite);
     Place found = crew.isPlaced ? entry.place : null;
-    return found == null ? Answer.none(reason(crew)) : Answer.node(found.node());
+    if (found == null) {
+      return Answer.none(reasons.of(crew));
+    }
+    if (listed.contains(found.node())) {
+      return Answer.node(found.node());
+    }
+    // Either pods have to end on that node first, or it is barred next.
+    return isLeft(found) ? leavingText(found) : filter(pod, listed, size, nowS);
+  }
+
+  /** {@return whether pods on a node are being evicted} */
+  private boolean isLeft(Place place) {
+    return !leaving(place.node()).isEmpty();
+  }
+
+  private static Answer leavingText(Place place) {
+    return Answer.none("its place is on " + place.node() + ", where pods have to end first");
   }
 
   /**
@@ -198,47 +214,6 @@ final class PodLine {
     roll.crews.put(name, joined);
     joined.members.add(entry.uid());
     entry.crew = name;
-  }
-
-  private String reason(Crew crew) {
-    String name = crew.isGang() ? "gang " + crew.name() : "pod";
-    if (crew.members.size() < crew.terms().size()) {
-      return name
-          + " waits: "
-          + crew.members.size()
-          + " of "
-          + crew.terms().size()
-          + " members are here";
-    }
-    Optional<String> obstacle = roll.view.queue().obstacle(crew.name());
-    Optional<String> missing = shared.missing(crew);
-    if (missing.isPresent()) {
-      return name + " waits: " + missing.get();
-    }
-    String limits = shared.limits(crew);
-    if (obstacle.isPresent()) {
-      return name + " waits for other nodes: it " + obstacle.get() + limits;
-    }
-    List<String> waiting = roll.view.queue().waiting();
-    Optional<Reservation> held = roll.view.queue().reservation();
-    String place =
-        held.map(
-                one ->
-                    one.gang().equals(crew.name())
-                        ? "; a place is held for it on " + one.nodes().size() + " nodes"
-                        : "; a place is held for " + label(one.gang()))
-            .orElse("");
-    return name
-        + " waits: no room now, "
-        + waiting.indexOf(crew.name())
-        + " before it"
-        + place
-        + limits;
-  }
-
-  private String label(String crewName) {
-    Entry entry = roll.entries.get(crewName);
-    return entry == null ? crewName : entry.fullName();
   }
 
   /**
@@ -310,7 +285,7 @@ final class PodLine {
 
   /** Offline pods could not be evicted: they keep their places; no evictions for a while. */
   synchronized void evictionRefused(String crewName, String reason, double nowS) {
-    LOG.warn("eviction for {} was refused: {}", label(crewName), reason);
+    LOG.warn("eviction for {} was refused: {}", reasons.label(crewName), reason);
     evictAgainS = nowS + NO_EVICTION_S;
     for (Crew crew : roll.crews.values()) {
       if (!crew.isGoing && (crew.name().equals(crewName) || !crew.inTheWay.isEmpty())) {
@@ -369,9 +344,22 @@ final class PodLine {
     for (Crew crew : List.copyOf(roll.crews.values())) {
       if (crew.inTheWay.remove(uid)) {
         tryGo(crew);
+        if (crew.inTheWay.isEmpty()) {
+          wake(crew, nowS);
+        }
       }
     }
     decide(nowS);
+  }
+
+  /** The cluster's scheduler may not have listed the nodes of those that were not asked to bind. */
+  private void wake(Crew crew, double nowS) {
+    for (String uid : crew.members) {
+      Entry entry = roll.entry(uid);
+      if (entry.place != null && !entry.isBound && !crew.arrived.contains(uid)) {
+        outbox.add(new Action.Write(entry.pod(), entry.place, annotations(entry, crew, nowS)));
+      }
+    }
   }
 
   /** A pod that is not in line will not join it. */
@@ -473,7 +461,7 @@ final class PodLine {
   private List<Pod> evict(Crew victim, String forCrew) {
     if (!victim.isGoing) {
       victim.members.forEach(uid -> place(uid, null));
-      victim.back("its place was given to " + label(forCrew));
+      victim.back("its place was given to " + reasons.label(forCrew));
       return List.of();
     }
     victim.isLeaving = true;

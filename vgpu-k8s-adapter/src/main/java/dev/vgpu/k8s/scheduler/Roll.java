@@ -20,6 +20,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -38,6 +39,9 @@ final class Roll {
 
   /** By name. */
   Map<String, NodeGpus> nodes = Map.of();
+
+  /** By the node's name. */
+  private Map<String, NodeRules> rules = Map.of();
 
   /** What the nodes say. A node that changes is another object. */
   private IdentityHashMap<Node, Optional<NodeGpus>> parsed = new IdentityHashMap<>();
@@ -65,19 +69,43 @@ final class Roll {
     unserved.clear();
     view = new FleetView(List.of(), policy);
     nodes = gpus(allNodes);
+    rules = rules(allNodes);
     Restart.read(pods, Roll::requestOf, entries, crews);
     rebuild(nowS);
   }
 
-  /** {@return whether the nodes have changed; if so, the fleet was rebuilt} */
+  /** {@return whether the nodes have changed; if their GPUs have, the fleet was rebuilt} */
   boolean nodes(Collection<Node> all, double nowS) {
     Map<String, NodeGpus> found = gpus(all);
-    if (view.isOf(found)) {
+    boolean isSame = view.isOf(found);
+    nodes = found;
+    Map<String, NodeRules> now = rules(all);
+    if (isSame && now.equals(rules)) {
       return false;
     }
-    nodes = found;
-    rebuild(nowS);
+    rules = now;
+    if (isSame) {
+      view.rules(rules);
+      view.queue()
+          .waiting()
+          .forEach(name -> requireNonNull(crews.get(name), name).members.forEach(this::onNodes));
+    } else {
+      rebuild(nowS);
+    }
     return true;
+  }
+
+  /** Tells the queue which nodes a waiting pod may take. */
+  private void onNodes(String uid) {
+    view.queue().change(entry(uid).crew, entry(uid).onServing(view));
+  }
+
+  /** {@return the rules of the nodes with GPUs} */
+  private Map<String, NodeRules> rules(Collection<Node> all) {
+    return all.stream()
+        .map(NodeRules::of)
+        .filter(one -> nodes.containsKey(one.name()))
+        .collect(Collectors.toMap(NodeRules::name, one -> one, (one, other) -> other));
   }
 
   private Map<String, NodeGpus> gpus(Collection<Node> all) {
@@ -102,6 +130,7 @@ final class Roll {
     FleetView before = view;
     List<String> order = new ArrayList<>(before.queue().waiting());
     view = new FleetView(nodes.values(), policy);
+    view.rules(rules);
     List<Crew> lost = new ArrayList<>();
     List<Crew> all = List.copyOf(crews.values());
     all.stream().filter(crew -> crew.isGoing).forEach(crew -> keep(crew, lost, nowS));
@@ -152,8 +181,9 @@ final class Roll {
     boolean isWhole = crew.members.size() == crew.terms().size() || !crew.isBroken;
     try {
       for (String uid : isWhole ? crew.members : Set.<String>of()) {
-        view.queue().add(crew.terms(), entry(uid).onServing(view));
+        view.queue().add(crew.terms(), entry(uid).onOpen(view));
         crews.put(crew.name(), crew);
+        onNodes(uid);
       }
     } catch (IllegalArgumentException e) {
       LOG.warn("{} fits no more: {}", crew.name(), e.getMessage());
@@ -182,7 +212,11 @@ final class Roll {
               + KubeletResource.SLOT.resource()
               + " as well, or start vgpu-k8s node with --resources");
     }
-    return view.lack(new Entry(pod, Optional.of(request)).onServing(view))
+    if (view.serving(request).stream().noneMatch(name -> view.takes(name, pod))) {
+      return Optional.of(
+          "no node that serves it takes it: a node selector, a taint or a cordon keeps it away");
+    }
+    return view.lack(new Entry(pod, Optional.of(request)).onOpen(view))
         .map(why -> "refused by the nodes that there are: " + why);
   }
 
