@@ -249,7 +249,7 @@ final class ExtenderService {
     try {
       return go.get(hold.toMillis(), TimeUnit.MILLISECONDS);
     } catch (TimeoutException e) {
-      line.giveUp(uid, "its gang did not come together in time", clockS.getAsDouble());
+      line.tooLate(uid, "its gang did not come together in time", clockS.getAsDouble());
       return go.getNow("its gang did not come together in time");
     } catch (ExecutionException e) {
       throw new IllegalStateException(e.getCause());

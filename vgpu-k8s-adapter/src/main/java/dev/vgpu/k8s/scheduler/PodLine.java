@@ -4,7 +4,6 @@ import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.gang.Decision;
-import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
@@ -33,9 +32,16 @@ final class PodLine {
   private static final Logger LOG = LoggerFactory.getLogger(PodLine.class);
   private static final double NO_EVICTION_S = 60;
 
+  /**
+   * For so long a place waits for the first of its pods to come to be bound, since one of them was
+   * asked about. kube-scheduler leaves no pod that it can try alone for longer.
+   */
+  private static final double UNCLAIMED_S = 300;
+
   private final Roll roll;
   private final SharedNodes shared;
   private final Reasons reasons;
+  private final Entrance entrance;
   private final UnsizedGangs unsized = new UnsizedGangs();
   private final List<Action> outbox = new ArrayList<>();
   private double evictAgainS;
@@ -49,6 +55,7 @@ final class PodLine {
     roll = new Roll(policy);
     shared = new SharedNodes(roll);
     reasons = new Reasons(roll, shared);
+    entrance = new Entrance(roll, shared);
   }
 
   /**
@@ -58,29 +65,8 @@ final class PodLine {
    */
   synchronized void nodes(Collection<Node> all, double nowS) {
     if (roll.nodes(all, nowS)) {
-      joinServed();
+      entrance.joinServed();
       decide(nowS);
-    }
-  }
-
-  /**
-   * Pods that a node can host now join the line. Nobody else wakes them: kube-scheduler may have
-   * tried them before this line knew of the node.
-   */
-  private void joinServed() {
-    for (Unserved one : List.copyOf(roll.unserved.values())) {
-      Optional<PodRequest> request = Roll.requestOf(one.pod());
-      if (request.isEmpty() || roll.lack(one.pod(), request.get()).isPresent()) {
-        continue;
-      }
-      try {
-        Entry ignored = enter(one.pod(), request, one.size());
-      } catch (PodRefusedException | IllegalArgumentException e) {
-        LOG.warn(
-            "{} fits a node now, and is refused: {}",
-            one.pod().getMetadata().getName(),
-            e.getMessage());
-      }
     }
   }
 
@@ -105,11 +91,12 @@ final class PodLine {
         roll.unserved.put(uid, new Unserved(pod, size));
         return Answer.none(lack.get());
       }
-      entry = enter(pod, request, size);
+      entry = entrance.enter(pod, request, size);
     } catch (PodRefusedException | IllegalArgumentException e) {
       return Answer.none("refused: " + e.getMessage());
     }
     Crew crew = crew(entry);
+    crew.askedS = nowS;
     Place place = crew.isPlaced ? entry.place : null;
     if (place != null && listed.contains(place.node())) {
       return Answer.node(place.node());
@@ -166,54 +153,12 @@ final class PodLine {
         .map(unsized::take)
         .orElse(List.of())
         .forEach(pod -> roll.unserved.put(pod.getMetadata().getUid(), new Unserved(pod, size)));
-    joinServed();
+    entrance.joinServed();
     decide(nowS);
   }
 
   private Crew crew(Entry entry) {
     return requireNonNull(roll.crews.get(entry.crew), entry.crew);
-  }
-
-  /** {@return the pod's entry; an unknown pod joins the line} */
-  private Entry enter(Pod pod, Optional<PodRequest> request, int size) {
-    roll.unserved.remove(pod.getMetadata().getUid());
-    Entry known = roll.entries.get(pod.getMetadata().getUid());
-    if (known != null && roll.crews.containsKey(known.crew)) {
-      return known;
-    }
-    Entry entry = new Entry(pod, request);
-    join(entry, size);
-    roll.entries.put(entry.uid(), entry);
-    return entry;
-  }
-
-  private void join(Entry entry, int size) {
-    PodRequest request = entry.request().orElseThrow();
-    String name =
-        request.gang().map(gang -> Roll.gangName(entry.pod(), gang.name())).orElse(entry.uid());
-    Crew crew = roll.crews.get(name);
-    int wanted = size;
-    boolean isLate = crew == null && request.gang().isPresent() && roll.runs(name);
-    if (isLate || (crew != null && (crew.isPlaced || crew.members.size() == crew.terms().size()))) {
-      // The gang has all the pods that it needs: an additional one is placed by itself.
-      name = entry.uid();
-      crew = null;
-      wanted = 1;
-    }
-    if (crew != null && crew.terms().size() != size) {
-      throw new PodRefusedException(
-          "a gang has one size: gang=" + name + " size=" + crew.terms().size() + " asked=" + size);
-    }
-    shared.join(entry, name);
-    Terms terms =
-        crew == null
-            ? Terms.of(name, wanted, request.preemptionClass(), request.runS())
-            : crew.terms();
-    roll.view.queue().add(terms, entry.onServing(roll.view));
-    Crew joined = crew == null ? new Crew(terms) : crew;
-    roll.crews.put(name, joined);
-    joined.members.add(entry.uid());
-    entry.crew = name;
   }
 
   /**
@@ -235,7 +180,28 @@ final class PodLine {
     return go;
   }
 
-  /** A pod waited too long to be bound: its gang gives its places back, unless being bound. */
+  /**
+   * A pod waited too long to be bound: its gang gives its places back, unless being bound. Those
+   * that did not come leave the line until they are asked about again. Otherwise the gang would get
+   * its places back at once, also if they can never come.
+   */
+  synchronized void tooLate(String uid, String reason, double nowS) {
+    Entry entry = roll.entries.get(uid);
+    Crew crew = entry == null ? null : roll.crews.get(entry.crew);
+    if (crew != null && crew.isPlaced && !crew.isGoing) {
+      leave(crew, reason);
+      decide(nowS);
+    }
+  }
+
+  private void leave(Crew crew, String reason) {
+    List<String> missing =
+        crew.members.stream().filter(one -> !crew.arrived.contains(one)).toList();
+    giveBack(crew, reason);
+    missing.forEach(one -> drop(requireNonNull(roll.entries.remove(one), one)));
+  }
+
+  /** A pod's place cannot be had: its gang gives its places back, unless being bound. */
   synchronized void giveUp(String uid, String reason, double nowS) {
     Entry entry = roll.entries.get(uid);
     Crew crew = entry == null ? null : roll.crews.get(entry.crew);
@@ -354,6 +320,7 @@ final class PodLine {
 
   /** The cluster's scheduler may not have listed the nodes of those that were not asked to bind. */
   private void wake(Crew crew, double nowS) {
+    crew.askedS = nowS;
     for (String uid : crew.members) {
       Entry entry = roll.entry(uid);
       if (entry.place != null && !entry.isBound && !crew.arrived.contains(uid)) {
@@ -399,6 +366,10 @@ final class PodLine {
 
   /** Decides again, because time has passed. */
   synchronized void tick(double nowS) {
+    roll.crews.values().stream()
+        .filter(crew -> crew.isUnclaimed() && nowS - crew.askedS > UNCLAIMED_S)
+        .toList()
+        .forEach(crew -> leave(crew, "none of its pods came to be bound"));
     decide(nowS);
   }
 
@@ -425,6 +396,7 @@ final class PodLine {
             .addAll(evict(crew, evict.forGang()));
       } else {
         crew.isPlaced = true;
+        crew.askedS = nowS;
         for (String uid : crew.members) {
           Entry entry = roll.entry(uid);
           Place place = roll.view.place(uid).orElseThrow();
@@ -482,7 +454,7 @@ final class PodLine {
     unsized.clear();
     roll.begin(allNodes, pods, nowS);
     shared.begin();
-    joinServed();
+    entrance.joinServed();
     decide(nowS);
   }
 }

@@ -71,6 +71,7 @@ final class Roll {
     nodes = gpus(allNodes);
     rules = rules(allNodes);
     Restart.read(pods, Roll::requestOf, entries, crews);
+    crews.values().forEach(crew -> crew.askedS = nowS);
     rebuild(nowS);
   }
 
