@@ -4,6 +4,7 @@ import dev.vgpu.fleet.model.NodeState;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.k8s.names.PodRequest;
 import io.fabric8.kubernetes.api.model.Pod;
+import java.time.Instant;
 import java.util.HashSet;
 import java.util.Optional;
 import java.util.Set;
@@ -55,6 +56,19 @@ final class Entry {
   double since(double nowS) {
     sinceS = Double.isNaN(sinceS) ? nowS : sinceS;
     return sinceS;
+  }
+
+  /** {@return whether the pod has been told to end} It has its GPUs until it is gone. */
+  boolean isEnding() {
+    return pod.getMetadata().getDeletionTimestamp() != null;
+  }
+
+  /** {@return when the pod was started by its node, or else created} */
+  Instant born() {
+    return Optional.ofNullable(pod.getStatus())
+        .flatMap(status -> ClaimConditions.instant(status.getStartTime()))
+        .or(() -> ClaimConditions.instant(pod.getMetadata().getCreationTimestamp()))
+        .orElse(Instant.MIN);
   }
 
   String uid() {

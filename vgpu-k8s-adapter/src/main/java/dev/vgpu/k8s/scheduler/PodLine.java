@@ -258,6 +258,7 @@ final class PodLine {
         crew.back("those in its way could not be evicted: " + reason);
       }
     }
+    roll.evictionRefused();
     roll.rebuild(nowS);
     decide(nowS);
   }
@@ -429,7 +430,7 @@ final class PodLine {
         .toList();
   }
 
-  /** {@return the pods that have to be evicted: none if no pod of the victim is bound yet} */
+  /** {@return the pods to evict: not those that are ending anyway, or are not bound yet} */
   private List<Pod> evict(Crew victim, String forCrew) {
     if (!victim.isGoing) {
       victim.members.forEach(uid -> place(uid, null));
@@ -438,7 +439,11 @@ final class PodLine {
     }
     victim.isLeaving = true;
     roll.view.queue().end(victim.name());
-    return victim.members.stream().map(uid -> roll.entry(uid).pod()).toList();
+    return victim.members.stream()
+        .map(roll::entry)
+        .filter(entry -> !entry.isEnding())
+        .map(Entry::pod)
+        .toList();
   }
 
   /** {@return the writes decided since the last call} */

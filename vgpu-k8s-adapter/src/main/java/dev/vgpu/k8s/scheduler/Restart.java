@@ -6,7 +6,7 @@ import dev.vgpu.k8s.names.PodRequest;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -29,7 +29,7 @@ final class Restart {
       Function<Pod, Optional<PodRequest>> request,
       Map<String, Entry> entries,
       Map<String, Crew> crews) {
-    Map<String, List<Entry>> byCrew = new HashMap<>();
+    Map<String, List<Entry>> byCrew = new LinkedHashMap<>();
     for (Pod pod : pods) {
       String phase = pod.getStatus() == null ? "" : pod.getStatus().getPhase();
       if ("Succeeded".equals(phase) || "Failed".equals(phase)) {

@@ -28,11 +28,14 @@ import org.slf4j.LoggerFactory;
 final class Roll {
   private static final Logger LOG = LoggerFactory.getLogger(Roll.class);
 
+  private static final Comparator<Entry> BEGINNING =
+      Comparator.comparing(Entry::isEnding).thenComparing(Entry::born);
+
   /** By UID. */
   final Map<String, Entry> entries = new LinkedHashMap<>();
 
   /** By name. */
-  final Map<String, Crew> crews = new HashMap<>();
+  final Map<String, Crew> crews = new LinkedHashMap<>();
 
   /** By UID: pods that no node can host, in the order of their arrival. They are not in line. */
   final Map<String, Unserved> unserved = new LinkedHashMap<>();
@@ -126,27 +129,46 @@ final class Roll {
    * Rebuilds the fleet from the nodes and the known pods: first those that run or are being bound,
    * then those that have a place, then the waiting ones. What runs keeps its expected end, and the
    * first gang that waits keeps its reservation.
+   *
+   * <p>What runs is counted in the order of its start, with pods that are about to end last: the
+   * queue evicts those first that were counted last. The places of pods that are being evicted stay
+   * free for those that they were evicted for.
    */
   void rebuild(double nowS) {
     FleetView before = view;
-    List<String> order = new ArrayList<>(before.queue().waiting());
+    List<String> line = new ArrayList<>(before.queue().waiting());
     view = new FleetView(nodes.values(), policy);
     view.rules(rules);
     List<Crew> lost = new ArrayList<>();
     List<Crew> all = List.copyOf(crews.values());
-    all.stream().filter(crew -> crew.isGoing).forEach(crew -> keep(crew, lost, nowS));
+    all.stream()
+        .filter(crew -> crew.isGoing && !crew.isLeaving)
+        .sorted(Comparator.comparing(this::oldest, BEGINNING))
+        .forEach(crew -> keep(crew, lost, nowS));
     entries.values().stream()
         .filter(entry -> entry.isBound && !crews.containsKey(entry.crew))
+        .sorted(BEGINNING)
         .toList()
         .forEach(entry -> adoptAlone(entry, nowS));
     all.stream().filter(crew -> !crew.isGoing).forEach(crew -> keep(crew, lost, nowS));
-    lost.sort(Comparator.comparingInt(crew -> rank(order, crew.name())));
+    lost.sort(Comparator.comparingInt(crew -> rank(line, crew.name())));
     lost.forEach(this::waitAgain);
     view.takeOver(before);
   }
 
+  /** {@return the member of a crew that began first; one that ends only if all do} */
+  private Entry oldest(Crew crew) {
+    return crew.members.stream().map(this::entry).min(BEGINNING).orElseThrow();
+  }
+
+  /** Pods that could not be evicted stay. */
+  void evictionRefused() {
+    for (Crew crew : crews.values()) {
+      crew.isLeaving &= crew.members.stream().allMatch(uid -> entry(uid).isEnding());
+    }
+  }
+
   private void keep(Crew crew, List<Crew> lost, double nowS) {
-    crew.isLeaving = false;
     boolean isSure = crew.isPlaced && (crew.isGoing || crew.written.containsAll(crew.members));
     if (isSure && adoptTogether(crew, nowS)) {
       return;
@@ -162,8 +184,8 @@ final class Roll {
     crew.members.forEach(uid -> entry(uid).place = null);
   }
 
-  private static int rank(List<String> order, String name) {
-    int at = order.indexOf(name);
+  private static int rank(List<String> line, String name) {
+    int at = line.indexOf(name);
     return at < 0 ? -1 : at; // crews that had a place come first
   }
 
