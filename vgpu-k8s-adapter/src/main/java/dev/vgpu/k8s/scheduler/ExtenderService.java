@@ -144,7 +144,7 @@ final class ExtenderService {
       case NONE -> {
         // Unresolvable, to avoid the scheduler's own preemption, which knows nothing of GPUs.
         ObjectNode failed = result.putObject("FailedAndUnresolvableNodes");
-        listed.forEach(name -> failed.put(name, answer.text()));
+        listed.forEach(name -> failed.put(name, Answer.MARK + answer.text()));
       }
     }
     return result.put("Error", "");

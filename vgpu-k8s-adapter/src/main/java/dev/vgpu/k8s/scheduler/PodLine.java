@@ -4,6 +4,7 @@ import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.gang.Decision;
+import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
@@ -459,7 +460,20 @@ final class PodLine {
     unsized.clear();
     roll.begin(allNodes, pods, nowS);
     shared.begin();
+    Restart.waiting(pods).forEach(this::waitsStill);
     entrance.joinServed();
     decide(nowS);
+  }
+
+  /** The size of its gang may have to be looked up again. */
+  private void waitsStill(Pod pod) {
+    String uid = pod.getMetadata().getUid();
+    Optional<GangName> gang = Roll.requestOf(pod).flatMap(PodRequest::gang);
+    int size = gang.map(GangName::size).orElse(1);
+    if (size < 1) {
+      gang.ifPresent(one -> unsized.add(Roll.gangName(pod, one.name()), pod));
+    } else if (!roll.entries.containsKey(uid)) {
+      roll.unserved.put(uid, new Unserved(pod, size));
+    }
   }
 }
