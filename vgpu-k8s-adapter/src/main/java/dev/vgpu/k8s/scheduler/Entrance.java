@@ -7,6 +7,7 @@ import dev.vgpu.k8s.scheduler.Roll.Unserved;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Predicate;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -43,13 +44,48 @@ final class Entrance {
     }
   }
 
-  /** {@return the pod's entry; an unknown pod joins the line} */
+  /**
+   * {@return the pod's entry; an unknown pod joins the line}
+   *
+   * @param size the current size of its gang, or 1: a pod that waits with a gang of another size
+   *     leaves that, and joins the line anew
+   */
   Entry enter(Pod pod, Optional<PodRequest> request, int size) {
-    roll.unserved.remove(pod.getMetadata().getUid());
-    Entry known = roll.entries.get(pod.getMetadata().getUid());
-    if (known != null && roll.crews.containsKey(known.crew)) {
+    String uid = pod.getMetadata().getUid();
+    roll.unserved.remove(uid);
+    Entry known = roll.entries.get(uid);
+    Crew crew = known == null ? null : roll.crews.get(known.crew);
+    if (known == null || crew == null) {
+      return join(pod, request, size);
+    }
+    if (crew.isPlaced || crew.terms().size() == size || crew.name().equals(uid)) {
       return known;
     }
+    // Of a group object, all have the same size. Otherwise, each pod says its own.
+    boolean isGroups = request.flatMap(PodRequest::gang).filter(one -> one.size() == 0).isPresent();
+    List<Entry> moving =
+        isGroups ? crew.members.stream().map(roll::entry).toList() : List.of(known);
+    moving.forEach(one -> leave(crew, one.uid()));
+    moving.forEach(one -> roll.entries.remove(one.uid()));
+    for (Entry one : moving) {
+      if (one != known) {
+        Entry ignored = join(one.pod(), one.request(), size);
+      }
+    }
+    return join(pod, request, size);
+  }
+
+  /** A pod without a place leaves its crew. */
+  void leave(Crew crew, String uid) {
+    roll.view.queue().leave(crew.name(), uid);
+    crew.members.remove(uid);
+    if (crew.members.isEmpty()) {
+      roll.crews.remove(crew.name());
+      crew.go.complete("the pod has gone");
+    }
+  }
+
+  private Entry join(Pod pod, Optional<PodRequest> request, int size) {
     Entry entry = new Entry(pod, request);
     join(entry, size);
     roll.entries.put(entry.uid(), entry);
@@ -58,20 +94,16 @@ final class Entrance {
 
   private void join(Entry entry, int size) {
     PodRequest request = entry.request().orElseThrow();
-    String name =
-        request.gang().map(gang -> Roll.gangName(entry.pod(), gang.name())).orElse(entry.uid());
+    Optional<String> gang = request.gang().map(one -> Roll.gangName(entry.pod(), one.name()));
+    String name = gang.map(one -> crewFor(one, size)).orElse(entry.uid());
     Crew crew = roll.crews.get(name);
     int wanted = size;
-    boolean isLate = crew == null && request.gang().isPresent() && roll.runs(name);
+    boolean isLate = crew == null && gang.filter(roll::runs).isPresent();
     if (isLate || (crew != null && (crew.isPlaced || crew.members.size() == crew.terms().size()))) {
       // The gang has all the pods that it needs: an additional one is placed by itself.
       name = entry.uid();
       crew = null;
       wanted = 1;
-    }
-    if (crew != null && crew.terms().size() != size) {
-      throw new PodRefusedException(
-          "a gang has one size: gang=" + name + " size=" + crew.terms().size() + " asked=" + size);
     }
     shared.join(entry, name);
     Terms terms =
@@ -83,5 +115,28 @@ final class Entrance {
     roll.crews.put(name, joined);
     joined.members.add(entry.uid());
     entry.crew = name;
+  }
+
+  /**
+   * {@return the name of the crew that a gang's pods of this size form} Pods with another size, and
+   * pods that are all ending, are other crews: the gang was made anew.
+   */
+  private String crewFor(String gang, int size) {
+    String other = Roll.ofSize(gang, size);
+    List<String> names = List.of(gang, other, Roll.ofSize(other, size));
+    Predicate<String> isIts =
+        name -> {
+          Crew crew = roll.crews.get(name);
+          return crew != null && crew.terms().size() == size && !isEnding(crew);
+        };
+    return names.stream()
+        .filter(isIts)
+        .findFirst()
+        .or(() -> names.stream().filter(name -> !roll.crews.containsKey(name)).findFirst())
+        .orElse(other);
+  }
+
+  private boolean isEnding(Crew crew) {
+    return crew.members.stream().allMatch(uid -> roll.entry(uid).isEnding());
   }
 }

@@ -345,12 +345,7 @@ final class PodLine {
     if (crew.isPlaced && !crew.isGoing) {
       giveBack(crew, "a member has gone: " + entry.fullName());
     }
-    roll.view.queue().leave(crew.name(), entry.uid());
-    crew.members.remove(entry.uid());
-    if (crew.members.isEmpty()) {
-      roll.crews.remove(crew.name());
-      crew.go.complete("the pod has gone");
-    }
+    entrance.leave(crew, entry.uid());
   }
 
   private void giveBack(Crew crew, String reason) {

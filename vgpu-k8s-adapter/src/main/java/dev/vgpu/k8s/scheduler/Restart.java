@@ -98,7 +98,9 @@ final class Restart {
             .map(name -> Roll.gangName(entry.pod(), name))
             .orElse("");
     return entry.request().isPresent()
-        && (written.gang().equals(entry.uid()) || written.gang().equals(gang));
+        && (written.gang().equals(entry.uid())
+            || written.gang().equals(gang)
+            || Roll.withoutSize(written.gang()).equals(gang));
   }
 
   private static void gather(

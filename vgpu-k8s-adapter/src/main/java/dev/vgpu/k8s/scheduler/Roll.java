@@ -20,6 +20,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -27,6 +28,9 @@ import org.slf4j.LoggerFactory;
 /** The known pods and nodes, and the fleet built from them. Confined to its {@link PodLine}. */
 final class Roll {
   private static final Logger LOG = LoggerFactory.getLogger(Roll.class);
+
+  /** The size in the name of a crew; no namespace's name has that sign. */
+  private static final Pattern SIZE = Pattern.compile("^([^/#]*)#[0-9#]+/");
 
   private static final Comparator<Entry> BEGINNING =
       Comparator.comparing(Entry::isEnding).thenComparing(Entry::born);
@@ -319,12 +323,13 @@ final class Roll {
     entry.place = place == null ? view.place(entry.uid()).orElseThrow() : place;
   }
 
-  /** {@return whether members of a gang run that is not known as a whole} */
+  /** {@return whether members of a gang run, and are not ending} */
   boolean runs(String gang) {
     return entries.values().stream()
         .anyMatch(
             entry ->
                 entry.isBound
+                    && !entry.isEnding()
                     && entry
                         .request()
                         .flatMap(PodRequest::gang)
@@ -334,6 +339,17 @@ final class Roll {
 
   static String gangName(Pod pod, String gang) {
     return pod.getMetadata().getNamespace() + "/" + gang;
+  }
+
+  /** {@return the name of a crew, if one with another size has the gang's own name} */
+  static String ofSize(String gang, int size) {
+    int slash = gang.indexOf('/');
+    return gang.substring(0, slash) + "#" + size + gang.substring(slash);
+  }
+
+  /** {@return the gang's own name} */
+  static String withoutSize(String crew) {
+    return SIZE.matcher(crew).replaceFirst("$1/");
   }
 
   static Optional<PodRequest> requestOf(Pod pod) {
