@@ -7,6 +7,9 @@ package dev.vgpu.k8s.scheduler;
  * @param text the node's name, or why the pod waits
  */
 record Answer(Kind kind, String text) {
+  /** Begins the reasons that kube-scheduler is told, and writes into the pods' conditions. */
+  static final String MARK = "vgpu: ";
+
   enum Kind {
     /** It requests no GPU: any node will do. */
     ANY,

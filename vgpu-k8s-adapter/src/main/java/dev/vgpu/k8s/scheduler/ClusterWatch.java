@@ -121,7 +121,8 @@ final class ClusterWatch implements AutoCloseable {
 
     @Override
     public void onUpdate(Node old, Node node) {
-      if (!NodeGpus.of(old).equals(NodeGpus.of(node))) {
+      if (!NodeGpus.of(old).equals(NodeGpus.of(node))
+          || !NodeRules.of(old).equals(NodeRules.of(node))) {
         nodesChanged();
       }
     }

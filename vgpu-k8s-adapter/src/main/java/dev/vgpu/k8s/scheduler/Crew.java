@@ -21,6 +21,9 @@ final class Crew {
   boolean isPlaced;
   boolean isGoing;
 
+  /** When one of its pods was asked about last, or woken. */
+  double askedS;
+
   /** Whether its pods are being evicted; they hold their places until they have ended. */
   boolean isLeaving;
 
@@ -53,6 +56,11 @@ final class Crew {
             || (members.size() == terms.size()
                 && arrived.containsAll(members)
                 && (!isGang() || written.containsAll(members))));
+  }
+
+  /** {@return whether it has places, and only waits for the first of its pods to come} */
+  boolean isUnclaimed() {
+    return isPlaced && !isGoing && arrived.isEmpty() && inTheWay.isEmpty();
   }
 
   /** Makes all pods wait again, and tells pods that wait to be bound the reason. */

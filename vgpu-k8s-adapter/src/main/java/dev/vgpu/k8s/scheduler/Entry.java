@@ -4,6 +4,8 @@ import dev.vgpu.fleet.model.NodeState;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.k8s.names.PodRequest;
 import io.fabric8.kubernetes.api.model.Pod;
+import java.time.Instant;
+import java.util.HashSet;
 import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -26,6 +28,12 @@ final class Entry {
   @Nullable Place place;
 
   boolean isBound;
+
+  /** Nodes of places that it had to give back, until the cluster's scheduler lists them. */
+  final Set<String> barred = new HashSet<>();
+
+  /** Nodes from which something keeps it away that is known to the cluster's scheduler only. */
+  private Set<String> shut = Set.of();
 
   /** When its expected running time began; not a number before it was counted. */
   double sinceS = Double.NaN;
@@ -50,6 +58,19 @@ final class Entry {
     return sinceS;
   }
 
+  /** {@return whether the pod has been told to end} It has its GPUs until it is gone. */
+  boolean isEnding() {
+    return pod.getMetadata().getDeletionTimestamp() != null;
+  }
+
+  /** {@return when the pod was started by its node, or else created} */
+  Instant born() {
+    return Optional.ofNullable(pod.getStatus())
+        .flatMap(status -> ClaimConditions.instant(status.getStartTime()))
+        .or(() -> ClaimConditions.instant(pod.getMetadata().getCreationTimestamp()))
+        .orElse(Instant.MIN);
+  }
+
   String uid() {
     return pod.getMetadata().getUid();
   }
@@ -71,9 +92,20 @@ final class Entry {
     return onFleet(view, allowed, HostDemand.of(pod));
   }
 
-  /** {@return the request on the nodes that serve it} */
+  /** The cluster's scheduler has asked about it, and listed the nodes that it may take. */
+  void listed(FleetView view, Set<String> listed) {
+    barred.removeAll(listed);
+    shut = view.unlisted(onOpen(view), listed, barred);
+  }
+
+  /** {@return the request on the nodes that serve it and take it} */
   Request onServing(FleetView view) {
-    return onFleet(view, request.map(view::servingOrAny).orElse(Set.of()));
+    return onFleet(view, request.map(one -> view.open(pod, one, shut)).orElse(Set.of()));
+  }
+
+  /** {@return the same, with the nodes from which something unknown keeps it away} */
+  Request onOpen(FleetView view) {
+    return onFleet(view, request.map(one -> view.open(pod, one, Set.of())).orElse(Set.of()));
   }
 
   /**

@@ -166,18 +166,8 @@ final class Evictions {
         Optional.ofNullable(selector.getMatchExpressions()).orElse(List.of());
     return exact.entrySet().stream()
             .allMatch(one -> one.getValue().equals(labels.get(one.getKey())))
-        && all.stream().allMatch(one -> selects(one, labels));
-  }
-
-  private static boolean selects(LabelSelectorRequirement one, Map<String, String> labels) {
-    boolean isThere = labels.containsKey(one.getKey());
-    boolean isListed = isThere && one.getValues().contains(labels.get(one.getKey()));
-    return switch (one.getOperator()) {
-      case "In" -> isListed;
-      case "NotIn" -> !isListed;
-      case "Exists" -> isThere;
-      case "DoesNotExist" -> !isThere;
-      default -> true; // an operator of a newer API server: rather one eviction too few
-    };
+        && all.stream()
+            .allMatch(
+                one -> Labels.match(labels, one.getKey(), one.getOperator(), one.getValues()));
   }
 }

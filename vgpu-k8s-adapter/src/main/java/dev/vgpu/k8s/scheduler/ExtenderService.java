@@ -144,7 +144,7 @@ final class ExtenderService {
       case NONE -> {
         // Unresolvable, to avoid the scheduler's own preemption, which knows nothing of GPUs.
         ObjectNode failed = result.putObject("FailedAndUnresolvableNodes");
-        listed.forEach(name -> failed.put(name, answer.text()));
+        listed.forEach(name -> failed.put(name, Answer.MARK + answer.text()));
       }
     }
     return result.put("Error", "");
@@ -249,7 +249,7 @@ final class ExtenderService {
     try {
       return go.get(hold.toMillis(), TimeUnit.MILLISECONDS);
     } catch (TimeoutException e) {
-      line.giveUp(uid, "its gang did not come together in time", clockS.getAsDouble());
+      line.tooLate(uid, "its gang did not come together in time", clockS.getAsDouble());
       return go.getNow("its gang did not come together in time");
     } catch (ExecutionException e) {
       throw new IllegalStateException(e.getCause());

@@ -14,6 +14,7 @@ import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.fleet.placement.Workload;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.names.PodRequest;
+import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
@@ -43,6 +44,7 @@ final class FleetView {
   private final PlacementPolicy policy;
   private final FleetQueue queue;
   private final Map<Asked, Set<String>> serving = new HashMap<>();
+  private Map<String, NodeRules> rules = Map.of();
 
   /** The part of a request that decides which nodes serve it. */
   private record Asked(Set<KubeletResource> resources, boolean isWhole, int gpus) {}
@@ -183,9 +185,27 @@ final class FleetView {
                 .collect(Collectors.toUnmodifiableSet()));
   }
 
-  /** {@return the same nodes in the fleet's terms: empty for any} */
-  Set<String> servingOrAny(PodRequest request) {
-    return narrow(serving(request));
+  /** Sets which pods the nodes take. */
+  void rules(Map<String, NodeRules> all) {
+    rules = all;
+  }
+
+  /** {@return whether a node takes a pod, as far as labels, taints and cordons say} */
+  boolean takes(String node, Pod pod) {
+    NodeRules known = rules.get(node);
+    return known == null || known.takes(pod);
+  }
+
+  /**
+   * {@return the nodes that serve a pod and take it, without those that are shut; empty for any}
+   */
+  Set<String> open(Pod pod, PodRequest request, Set<String> shut) {
+    Set<String> serving = serving(request);
+    Set<String> open =
+        serving.stream()
+            .filter(name -> !shut.contains(name) && takes(name, pod))
+            .collect(Collectors.toSet());
+    return narrow(open.size() == serving.size() ? serving : open);
   }
 
   private Set<String> narrow(Set<String> names) {
@@ -193,23 +213,21 @@ final class FleetView {
   }
 
   /**
-   * {@return the acceptable nodes: of those that serve the pod, the nodes that the cluster's
-   * scheduler lists, and those that are too full now, because the scheduler may have left them out
-   * for that reason only; empty for any}
+   * {@return of a request's nodes, those that the cluster's scheduler does not list although it
+   * fits there now, and the barred ones} The scheduler may have left out others only because they
+   * are too full now.
    */
-  Set<String> allowed(Request request, Set<String> listed, Set<String> serving) {
-    if (serving.size() == nodes.size() && listed.containsAll(serving)) {
-      return Set.of(); // the usual case, and the set of all names is large
-    }
+  Set<String> unlisted(Request request, Set<String> listed, Set<String> barred) {
     Set<String> names = new HashSet<>();
     for (int node = 0; node < nodes.size(); node++) {
       String name = nodes.get(node).spec().name();
-      if (serving.contains(name)
-          && (listed.contains(name) || !fleet.state(node).fits(request.shape()))) {
+      if (!listed.contains(name)
+          && (request.nodes().isEmpty() || request.allows(name))
+          && (barred.contains(name) || fleet.state(node).fits(request.shape()))) {
         names.add(name);
       }
     }
-    return narrow(names);
+    return names;
   }
 
   /** {@return whether the nodes are the same as these} */

@@ -115,7 +115,8 @@ record KnownPods(Map<String, Pod> byUid, Map<String, String> names, Map<String, 
     return node != null && !node.isEmpty();
   }
 
-  private static boolean isAlive(Pod pod) {
+  /** {@return whether a pod has not ended} */
+  static boolean isAlive(Pod pod) {
     String phase = pod.getStatus() == null ? "" : pod.getStatus().getPhase();
     return !"Succeeded".equals(phase) && !"Failed".equals(phase);
   }

@@ -4,8 +4,7 @@ import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.gang.Decision;
-import dev.vgpu.fleet.gang.Reservation;
-import dev.vgpu.fleet.gang.Terms;
+import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
@@ -34,8 +33,16 @@ final class PodLine {
   private static final Logger LOG = LoggerFactory.getLogger(PodLine.class);
   private static final double NO_EVICTION_S = 60;
 
+  /**
+   * For so long a place waits for the first of its pods to come to be bound, since one of them was
+   * asked about. kube-scheduler leaves no pod that it can try alone for longer.
+   */
+  private static final double UNCLAIMED_S = 300;
+
   private final Roll roll;
   private final SharedNodes shared;
+  private final Reasons reasons;
+  private final Entrance entrance;
   private final UnsizedGangs unsized = new UnsizedGangs();
   private final List<Action> outbox = new ArrayList<>();
   private double evictAgainS;
@@ -48,6 +55,8 @@ final class PodLine {
   PodLine(String policy) {
     roll = new Roll(policy);
     shared = new SharedNodes(roll);
+    reasons = new Reasons(roll, shared);
+    entrance = new Entrance(roll, shared);
   }
 
   /**
@@ -57,29 +66,8 @@ final class PodLine {
    */
   synchronized void nodes(Collection<Node> all, double nowS) {
     if (roll.nodes(all, nowS)) {
-      joinServed();
+      entrance.joinServed();
       decide(nowS);
-    }
-  }
-
-  /**
-   * Pods that a node can host now join the line. Nobody else wakes them: kube-scheduler may have
-   * tried them before this line knew of the node.
-   */
-  private void joinServed() {
-    for (Unserved one : List.copyOf(roll.unserved.values())) {
-      Optional<PodRequest> request = Roll.requestOf(one.pod());
-      if (request.isEmpty() || roll.lack(one.pod(), request.get()).isPresent()) {
-        continue;
-      }
-      try {
-        Entry ignored = enter(one.pod(), request, one.size());
-      } catch (PodRefusedException | IllegalArgumentException e) {
-        LOG.warn(
-            "{} fits a node now, and is refused: {}",
-            one.pod().getMetadata().getName(),
-            e.getMessage());
-      }
     }
   }
 
@@ -104,33 +92,49 @@ final class PodLine {
         roll.unserved.put(uid, new Unserved(pod, size));
         return Answer.none(lack.get());
       }
-      entry = enter(pod, request, size);
+      entry = entrance.enter(pod, request, size);
     } catch (PodRefusedException | IllegalArgumentException e) {
       return Answer.none("refused: " + e.getMessage());
     }
     Crew crew = crew(entry);
+    crew.askedS = nowS;
     Place place = crew.isPlaced ? entry.place : null;
-    if (place != null && (crew.isGoing || listed.contains(place.node()))) {
-      return listed.contains(place.node())
-          ? Answer.node(place.node())
-          : Answer.none("its gang is being bound, and its node may not be taken: " + place.node());
+    if (place != null && listed.contains(place.node())) {
+      return Answer.node(place.node());
+    }
+    if (place != null && crew.isGoing) {
+      return Answer.none("its gang is being bound, and its node may not be taken: " + place.node());
+    }
+    if (place != null && isLeft(place) && roll.view.takes(place.node(), pod)) {
+      return leavingText(place);
     }
     if (place != null) {
+      entry.barred.add(place.node());
       giveBack(crew, "a member's node may not be taken: " + place.node());
     }
     shared.resolve();
-    roll.view
-        .queue()
-        .change(
-            entry.crew,
-            entry.onFleet(
-                roll.view,
-                roll.view.allowed(
-                    entry.onFleet(roll.view, Set.of()), listed, roll.view.serving(request.get()))));
+    entry.listed(roll.view, listed);
+    roll.view.queue().change(entry.crew, entry.onServing(roll.view));
     Set<String> ownWrite = crew.isGang() ? Set.of() : Set.of(entry.uid());
     decide(nowS, ownWrite);
     Place found = crew.isPlaced ? entry.place : null;
-    return found == null ? Answer.none(reason(crew)) : Answer.node(found.node());
+    if (found == null) {
+      return Answer.none(reasons.of(crew));
+    }
+    if (listed.contains(found.node())) {
+      return Answer.node(found.node());
+    }
+    // Either pods have to end on that node first, or it is barred next.
+    return isLeft(found) ? leavingText(found) : filter(pod, listed, size, nowS);
+  }
+
+  /** {@return whether pods on a node are being evicted} */
+  private boolean isLeft(Place place) {
+    return !leaving(place.node()).isEmpty();
+  }
+
+  private static Answer leavingText(Place place) {
+    return Answer.none("its place is on " + place.node() + ", where pods have to end first");
   }
 
   /**
@@ -150,95 +154,12 @@ final class PodLine {
         .map(unsized::take)
         .orElse(List.of())
         .forEach(pod -> roll.unserved.put(pod.getMetadata().getUid(), new Unserved(pod, size)));
-    joinServed();
+    entrance.joinServed();
     decide(nowS);
   }
 
   private Crew crew(Entry entry) {
     return requireNonNull(roll.crews.get(entry.crew), entry.crew);
-  }
-
-  /** {@return the pod's entry; an unknown pod joins the line} */
-  private Entry enter(Pod pod, Optional<PodRequest> request, int size) {
-    roll.unserved.remove(pod.getMetadata().getUid());
-    Entry known = roll.entries.get(pod.getMetadata().getUid());
-    if (known != null && roll.crews.containsKey(known.crew)) {
-      return known;
-    }
-    Entry entry = new Entry(pod, request);
-    join(entry, size);
-    roll.entries.put(entry.uid(), entry);
-    return entry;
-  }
-
-  private void join(Entry entry, int size) {
-    PodRequest request = entry.request().orElseThrow();
-    String name =
-        request.gang().map(gang -> Roll.gangName(entry.pod(), gang.name())).orElse(entry.uid());
-    Crew crew = roll.crews.get(name);
-    int wanted = size;
-    boolean isLate = crew == null && request.gang().isPresent() && roll.runs(name);
-    if (isLate || (crew != null && (crew.isPlaced || crew.members.size() == crew.terms().size()))) {
-      // The gang has all the pods that it needs: an additional one is placed by itself.
-      name = entry.uid();
-      crew = null;
-      wanted = 1;
-    }
-    if (crew != null && crew.terms().size() != size) {
-      throw new PodRefusedException(
-          "a gang has one size: gang=" + name + " size=" + crew.terms().size() + " asked=" + size);
-    }
-    shared.join(entry, name);
-    Terms terms =
-        crew == null
-            ? Terms.of(name, wanted, request.preemptionClass(), request.runS())
-            : crew.terms();
-    roll.view.queue().add(terms, entry.onServing(roll.view));
-    Crew joined = crew == null ? new Crew(terms) : crew;
-    roll.crews.put(name, joined);
-    joined.members.add(entry.uid());
-    entry.crew = name;
-  }
-
-  private String reason(Crew crew) {
-    String name = crew.isGang() ? "gang " + crew.name() : "pod";
-    if (crew.members.size() < crew.terms().size()) {
-      return name
-          + " waits: "
-          + crew.members.size()
-          + " of "
-          + crew.terms().size()
-          + " members are here";
-    }
-    Optional<String> obstacle = roll.view.queue().obstacle(crew.name());
-    Optional<String> missing = shared.missing(crew);
-    if (missing.isPresent()) {
-      return name + " waits: " + missing.get();
-    }
-    String limits = shared.limits(crew);
-    if (obstacle.isPresent()) {
-      return name + " waits for other nodes: it " + obstacle.get() + limits;
-    }
-    List<String> waiting = roll.view.queue().waiting();
-    Optional<Reservation> held = roll.view.queue().reservation();
-    String place =
-        held.map(
-                one ->
-                    one.gang().equals(crew.name())
-                        ? "; a place is held for it on " + one.nodes().size() + " nodes"
-                        : "; a place is held for " + label(one.gang()))
-            .orElse("");
-    return name
-        + " waits: no room now, "
-        + waiting.indexOf(crew.name())
-        + " before it"
-        + place
-        + limits;
-  }
-
-  private String label(String crewName) {
-    Entry entry = roll.entries.get(crewName);
-    return entry == null ? crewName : entry.fullName();
   }
 
   /**
@@ -260,7 +181,28 @@ final class PodLine {
     return go;
   }
 
-  /** A pod waited too long to be bound: its gang gives its places back, unless being bound. */
+  /**
+   * A pod waited too long to be bound: its gang gives its places back, unless being bound. Those
+   * that did not come leave the line until they are asked about again. Otherwise the gang would get
+   * its places back at once, also if they can never come.
+   */
+  synchronized void tooLate(String uid, String reason, double nowS) {
+    Entry entry = roll.entries.get(uid);
+    Crew crew = entry == null ? null : roll.crews.get(entry.crew);
+    if (crew != null && crew.isPlaced && !crew.isGoing) {
+      leave(crew, reason);
+      decide(nowS);
+    }
+  }
+
+  private void leave(Crew crew, String reason) {
+    List<String> missing =
+        crew.members.stream().filter(one -> !crew.arrived.contains(one)).toList();
+    giveBack(crew, reason);
+    missing.forEach(one -> drop(requireNonNull(roll.entries.remove(one), one)));
+  }
+
+  /** A pod's place cannot be had: its gang gives its places back, unless being bound. */
   synchronized void giveUp(String uid, String reason, double nowS) {
     Entry entry = roll.entries.get(uid);
     Crew crew = entry == null ? null : roll.crews.get(entry.crew);
@@ -310,13 +252,14 @@ final class PodLine {
 
   /** Offline pods could not be evicted: they keep their places; no evictions for a while. */
   synchronized void evictionRefused(String crewName, String reason, double nowS) {
-    LOG.warn("eviction for {} was refused: {}", label(crewName), reason);
+    LOG.warn("eviction for {} was refused: {}", reasons.label(crewName), reason);
     evictAgainS = nowS + NO_EVICTION_S;
     for (Crew crew : roll.crews.values()) {
       if (!crew.isGoing && (crew.name().equals(crewName) || !crew.inTheWay.isEmpty())) {
         crew.back("those in its way could not be evicted: " + reason);
       }
     }
+    roll.evictionRefused();
     roll.rebuild(nowS);
     decide(nowS);
   }
@@ -369,9 +312,23 @@ final class PodLine {
     for (Crew crew : List.copyOf(roll.crews.values())) {
       if (crew.inTheWay.remove(uid)) {
         tryGo(crew);
+        if (crew.inTheWay.isEmpty()) {
+          wake(crew, nowS);
+        }
       }
     }
     decide(nowS);
+  }
+
+  /** The cluster's scheduler may not have listed the nodes of those that were not asked to bind. */
+  private void wake(Crew crew, double nowS) {
+    crew.askedS = nowS;
+    for (String uid : crew.members) {
+      Entry entry = roll.entry(uid);
+      if (entry.place != null && !entry.isBound && !crew.arrived.contains(uid)) {
+        outbox.add(new Action.Write(entry.pod(), entry.place, annotations(entry, crew, nowS)));
+      }
+    }
   }
 
   /** A pod that is not in line will not join it. */
@@ -388,12 +345,7 @@ final class PodLine {
     if (crew.isPlaced && !crew.isGoing) {
       giveBack(crew, "a member has gone: " + entry.fullName());
     }
-    roll.view.queue().leave(crew.name(), entry.uid());
-    crew.members.remove(entry.uid());
-    if (crew.members.isEmpty()) {
-      roll.crews.remove(crew.name());
-      crew.go.complete("the pod has gone");
-    }
+    entrance.leave(crew, entry.uid());
   }
 
   private void giveBack(Crew crew, String reason) {
@@ -411,6 +363,10 @@ final class PodLine {
 
   /** Decides again, because time has passed. */
   synchronized void tick(double nowS) {
+    roll.crews.values().stream()
+        .filter(crew -> crew.isUnclaimed() && nowS - crew.askedS > UNCLAIMED_S)
+        .toList()
+        .forEach(crew -> leave(crew, "none of its pods came to be bound"));
     decide(nowS);
   }
 
@@ -437,6 +393,7 @@ final class PodLine {
             .addAll(evict(crew, evict.forGang()));
       } else {
         crew.isPlaced = true;
+        crew.askedS = nowS;
         for (String uid : crew.members) {
           Entry entry = roll.entry(uid);
           Place place = roll.view.place(uid).orElseThrow();
@@ -469,16 +426,20 @@ final class PodLine {
         .toList();
   }
 
-  /** {@return the pods that have to be evicted: none if no pod of the victim is bound yet} */
+  /** {@return the pods to evict: not those that are ending anyway, or are not bound yet} */
   private List<Pod> evict(Crew victim, String forCrew) {
     if (!victim.isGoing) {
       victim.members.forEach(uid -> place(uid, null));
-      victim.back("its place was given to " + label(forCrew));
+      victim.back("its place was given to " + reasons.label(forCrew));
       return List.of();
     }
     victim.isLeaving = true;
     roll.view.queue().end(victim.name());
-    return victim.members.stream().map(uid -> roll.entry(uid).pod()).toList();
+    return victim.members.stream()
+        .map(roll::entry)
+        .filter(entry -> !entry.isEnding())
+        .map(Entry::pod)
+        .toList();
   }
 
   /** {@return the writes decided since the last call} */
@@ -494,7 +455,20 @@ final class PodLine {
     unsized.clear();
     roll.begin(allNodes, pods, nowS);
     shared.begin();
-    joinServed();
+    Restart.waiting(pods).forEach(this::waitsStill);
+    entrance.joinServed();
     decide(nowS);
+  }
+
+  /** The size of its gang may have to be looked up again. */
+  private void waitsStill(Pod pod) {
+    String uid = pod.getMetadata().getUid();
+    Optional<GangName> gang = Roll.requestOf(pod).flatMap(PodRequest::gang);
+    int size = gang.map(GangName::size).orElse(1);
+    if (size < 1) {
+      gang.ifPresent(one -> unsized.add(Roll.gangName(pod, one.name()), pod));
+    } else if (!roll.entries.containsKey(uid)) {
+      roll.unserved.put(uid, new Unserved(pod, size));
+    }
   }
 }

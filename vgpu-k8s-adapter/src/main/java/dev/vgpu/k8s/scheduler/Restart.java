@@ -4,9 +4,12 @@ import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.names.PodRequest;
 import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodCondition;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.HashMap;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -29,10 +32,9 @@ final class Restart {
       Function<Pod, Optional<PodRequest>> request,
       Map<String, Entry> entries,
       Map<String, Crew> crews) {
-    Map<String, List<Entry>> byCrew = new HashMap<>();
+    Map<String, List<Entry>> byCrew = new LinkedHashMap<>();
     for (Pod pod : pods) {
-      String phase = pod.getStatus() == null ? "" : pod.getStatus().getPhase();
-      if ("Succeeded".equals(phase) || "Failed".equals(phase)) {
+      if (!KnownPods.isAlive(pod)) {
         continue;
       }
       Entry entry = new Entry(pod, request.apply(pod));
@@ -48,6 +50,31 @@ final class Restart {
       }
     }
     byCrew.forEach((name, members) -> gather(name, members, entries, crews));
+  }
+
+  /**
+   * {@return the pods that an earlier process told to wait, the oldest first} kube-scheduler has
+   * written the reason into the pod, and does not try it again by itself.
+   */
+  static List<Pod> waiting(Collection<Pod> pods) {
+    return pods.stream()
+        .filter(pod -> KnownPods.isAlive(pod) && KnownPods.isTried(pod))
+        .filter(pod -> !KnownPods.isBound(pod) && pod.getMetadata().getDeletionTimestamp() == null)
+        .filter(Restart::isTold)
+        .sorted(
+            Comparator.comparing(
+                pod ->
+                    ClaimConditions.instant(pod.getMetadata().getCreationTimestamp())
+                        .orElse(Instant.MAX)))
+        .toList();
+  }
+
+  private static boolean isTold(Pod pod) {
+    List<PodCondition> all = pod.getStatus() == null ? null : pod.getStatus().getConditions();
+    return all != null
+        && all.stream()
+            .filter(one -> "PodScheduled".equals(one.getType()) && one.getMessage() != null)
+            .anyMatch(one -> one.getMessage().contains(Answer.MARK));
   }
 
   private static Place.Written written(Pod pod) {
@@ -71,7 +98,9 @@ final class Restart {
             .map(name -> Roll.gangName(entry.pod(), name))
             .orElse("");
     return entry.request().isPresent()
-        && (written.gang().equals(entry.uid()) || written.gang().equals(gang));
+        && (written.gang().equals(entry.uid())
+            || written.gang().equals(gang)
+            || Roll.withoutSize(written.gang()).equals(gang));
   }
 
   private static void gather(

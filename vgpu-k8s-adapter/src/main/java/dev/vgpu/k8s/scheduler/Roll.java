@@ -20,6 +20,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -27,17 +29,26 @@ import org.slf4j.LoggerFactory;
 final class Roll {
   private static final Logger LOG = LoggerFactory.getLogger(Roll.class);
 
+  /** The size in the name of a crew; no namespace's name has that sign. */
+  private static final Pattern SIZE = Pattern.compile("^([^/#]*)#[0-9#]+/");
+
+  private static final Comparator<Entry> BEGINNING =
+      Comparator.comparing(Entry::isEnding).thenComparing(Entry::born);
+
   /** By UID. */
   final Map<String, Entry> entries = new LinkedHashMap<>();
 
   /** By name. */
-  final Map<String, Crew> crews = new HashMap<>();
+  final Map<String, Crew> crews = new LinkedHashMap<>();
 
   /** By UID: pods that no node can host, in the order of their arrival. They are not in line. */
   final Map<String, Unserved> unserved = new LinkedHashMap<>();
 
   /** By name. */
   Map<String, NodeGpus> nodes = Map.of();
+
+  /** By the node's name. */
+  private Map<String, NodeRules> rules = Map.of();
 
   /** What the nodes say. A node that changes is another object. */
   private IdentityHashMap<Node, Optional<NodeGpus>> parsed = new IdentityHashMap<>();
@@ -65,19 +76,44 @@ final class Roll {
     unserved.clear();
     view = new FleetView(List.of(), policy);
     nodes = gpus(allNodes);
+    rules = rules(allNodes);
     Restart.read(pods, Roll::requestOf, entries, crews);
+    crews.values().forEach(crew -> crew.askedS = nowS);
     rebuild(nowS);
   }
 
-  /** {@return whether the nodes have changed; if so, the fleet was rebuilt} */
+  /** {@return whether the nodes have changed; if their GPUs have, the fleet was rebuilt} */
   boolean nodes(Collection<Node> all, double nowS) {
     Map<String, NodeGpus> found = gpus(all);
-    if (view.isOf(found)) {
+    boolean isSame = view.isOf(found);
+    nodes = found;
+    Map<String, NodeRules> now = rules(all);
+    if (isSame && now.equals(rules)) {
       return false;
     }
-    nodes = found;
-    rebuild(nowS);
+    rules = now;
+    if (isSame) {
+      view.rules(rules);
+      view.queue()
+          .waiting()
+          .forEach(name -> requireNonNull(crews.get(name), name).members.forEach(this::onNodes));
+    } else {
+      rebuild(nowS);
+    }
     return true;
+  }
+
+  /** Tells the queue which nodes a waiting pod may take. */
+  private void onNodes(String uid) {
+    view.queue().change(entry(uid).crew, entry(uid).onServing(view));
+  }
+
+  /** {@return the rules of the nodes with GPUs} */
+  private Map<String, NodeRules> rules(Collection<Node> all) {
+    return all.stream()
+        .map(NodeRules::of)
+        .filter(one -> nodes.containsKey(one.name()))
+        .collect(Collectors.toMap(NodeRules::name, one -> one, (one, other) -> other));
   }
 
   private Map<String, NodeGpus> gpus(Collection<Node> all) {
@@ -97,26 +133,46 @@ final class Roll {
    * Rebuilds the fleet from the nodes and the known pods: first those that run or are being bound,
    * then those that have a place, then the waiting ones. What runs keeps its expected end, and the
    * first gang that waits keeps its reservation.
+   *
+   * <p>What runs is counted in the order of its start, with pods that are about to end last: the
+   * queue evicts those first that were counted last. The places of pods that are being evicted stay
+   * free for those that they were evicted for.
    */
   void rebuild(double nowS) {
     FleetView before = view;
-    List<String> order = new ArrayList<>(before.queue().waiting());
+    List<String> line = new ArrayList<>(before.queue().waiting());
     view = new FleetView(nodes.values(), policy);
+    view.rules(rules);
     List<Crew> lost = new ArrayList<>();
     List<Crew> all = List.copyOf(crews.values());
-    all.stream().filter(crew -> crew.isGoing).forEach(crew -> keep(crew, lost, nowS));
+    all.stream()
+        .filter(crew -> crew.isGoing && !crew.isLeaving)
+        .sorted(Comparator.comparing(this::oldest, BEGINNING))
+        .forEach(crew -> keep(crew, lost, nowS));
     entries.values().stream()
         .filter(entry -> entry.isBound && !crews.containsKey(entry.crew))
+        .sorted(BEGINNING)
         .toList()
         .forEach(entry -> adoptAlone(entry, nowS));
     all.stream().filter(crew -> !crew.isGoing).forEach(crew -> keep(crew, lost, nowS));
-    lost.sort(Comparator.comparingInt(crew -> rank(order, crew.name())));
+    lost.sort(Comparator.comparingInt(crew -> rank(line, crew.name())));
     lost.forEach(this::waitAgain);
     view.takeOver(before);
   }
 
+  /** {@return the member of a crew that began first; one that ends only if all do} */
+  private Entry oldest(Crew crew) {
+    return crew.members.stream().map(this::entry).min(BEGINNING).orElseThrow();
+  }
+
+  /** Pods that could not be evicted stay. */
+  void evictionRefused() {
+    for (Crew crew : crews.values()) {
+      crew.isLeaving &= crew.members.stream().allMatch(uid -> entry(uid).isEnding());
+    }
+  }
+
   private void keep(Crew crew, List<Crew> lost, double nowS) {
-    crew.isLeaving = false;
     boolean isSure = crew.isPlaced && (crew.isGoing || crew.written.containsAll(crew.members));
     if (isSure && adoptTogether(crew, nowS)) {
       return;
@@ -132,8 +188,8 @@ final class Roll {
     crew.members.forEach(uid -> entry(uid).place = null);
   }
 
-  private static int rank(List<String> order, String name) {
-    int at = order.indexOf(name);
+  private static int rank(List<String> line, String name) {
+    int at = line.indexOf(name);
     return at < 0 ? -1 : at; // crews that had a place come first
   }
 
@@ -152,8 +208,9 @@ final class Roll {
     boolean isWhole = crew.members.size() == crew.terms().size() || !crew.isBroken;
     try {
       for (String uid : isWhole ? crew.members : Set.<String>of()) {
-        view.queue().add(crew.terms(), entry(uid).onServing(view));
+        view.queue().add(crew.terms(), entry(uid).onOpen(view));
         crews.put(crew.name(), crew);
+        onNodes(uid);
       }
     } catch (IllegalArgumentException e) {
       LOG.warn("{} fits no more: {}", crew.name(), e.getMessage());
@@ -182,7 +239,11 @@ final class Roll {
               + KubeletResource.SLOT.resource()
               + " as well, or start vgpu-k8s node with --resources");
     }
-    return view.lack(new Entry(pod, Optional.of(request)).onServing(view))
+    if (view.serving(request).stream().noneMatch(name -> view.takes(name, pod))) {
+      return Optional.of(
+          "no node that serves it takes it: a node selector, a taint or a cordon keeps it away");
+    }
+    return view.lack(new Entry(pod, Optional.of(request)).onOpen(view))
         .map(why -> "refused by the nodes that there are: " + why);
   }
 
@@ -262,12 +323,13 @@ final class Roll {
     entry.place = place == null ? view.place(entry.uid()).orElseThrow() : place;
   }
 
-  /** {@return whether members of a gang run that is not known as a whole} */
+  /** {@return whether members of a gang run, and are not ending} */
   boolean runs(String gang) {
     return entries.values().stream()
         .anyMatch(
             entry ->
                 entry.isBound
+                    && !entry.isEnding()
                     && entry
                         .request()
                         .flatMap(PodRequest::gang)
@@ -277,6 +339,17 @@ final class Roll {
 
   static String gangName(Pod pod, String gang) {
     return pod.getMetadata().getNamespace() + "/" + gang;
+  }
+
+  /** {@return the name of a crew, if one with another size has the gang's own name} */
+  static String ofSize(String gang, int size) {
+    int slash = gang.indexOf('/');
+    return gang.substring(0, slash) + "#" + size + gang.substring(slash);
+  }
+
+  /** {@return the gang's own name} */
+  static String withoutSize(String crew) {
+    return SIZE.matcher(crew).replaceFirst("$1/");
   }
 
   static Optional<PodRequest> requestOf(Pod pod) {

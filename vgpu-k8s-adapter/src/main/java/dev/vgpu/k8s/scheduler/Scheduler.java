@@ -20,8 +20,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The parts of the role {@code scheduler}. It has no thread that decides by itself: {@link #elect}
- * and {@link #tick} are called from outside, again and again. Must be closed.
+ * The parts of the role {@code scheduler}. It has no thread that decides by itself: {@link #elect},
+ * {@link #read} and {@link #tick} are called from outside, again and again. Must be closed.
  */
 final class Scheduler implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Scheduler.class);
@@ -109,30 +109,41 @@ final class Scheduler implements AutoCloseable {
   }
 
   /**
-   * Tries once to get the lease or to keep it. Each time that it gets the lease, it reads the
-   * cluster's state. While the API server is away it does not lead, and keeps its state: if nobody
-   * else has got the lease by then, it goes on. Blocks until the API server answers.
+   * Tries once to get the lease or to keep it. While the API server is away it does not lead, and
+   * keeps its state: if nobody else has got the lease by then, it goes on. Blocks until the API
+   * server answers.
    *
    * @return false if it led, and another one leads now: its state is of no use any more
    */
   boolean elect() {
     try {
-      if (!election.step()) {
-        return known == 0;
-      }
-      int term = election.term();
-      if (known != term) {
-        watch.begin();
-        if (claims != null) {
-          claims.begin();
-        }
-        known = term;
-        LOG.info("leads");
-      }
+      return election.step() || known == 0;
     } catch (KubernetesClientException e) {
       LOG.warn("cannot get or renew its lease: {}", e.getMessage());
+      return true;
     }
-    return true;
+  }
+
+  /**
+   * Reads the cluster's state, if it has got the lease since it did so last; only then it leads. In
+   * a large cluster this may take longer than the lease lasts without {@link #elect}, so another
+   * thread calls that. Blocks until the API server answers.
+   */
+  void read() {
+    int term = election.term();
+    if (known == term || !election.leads()) {
+      return;
+    }
+    try {
+      watch.begin();
+      if (claims != null) {
+        claims.begin();
+      }
+      known = term;
+      LOG.info("leads");
+    } catch (KubernetesClientException e) {
+      LOG.warn("cannot read the cluster's state: {}", e.getMessage());
+    }
   }
 
   /** Decides again, because time has passed. */

@@ -155,7 +155,16 @@ public final class SchedulerRole implements Callable<Integer> {
               RETRY_S,
               TimeUnit.SECONDS);
       ScheduledFuture<?> ticking =
-          ticks.scheduleWithFixedDelay(() -> tick(scheduler), 1, 1, TimeUnit.SECONDS);
+          ticks.scheduleWithFixedDelay(
+              () -> {
+                if (!isInformed(scheduler)) {
+                  lost.countDown();
+                }
+                tick(scheduler);
+              },
+              1,
+              1,
+              TimeUnit.SECONDS);
       lost.await(); // then it restarts without state
       LOG.warn("lost its lease, so this process ends: lease={}/{}", namespace, LEASE);
       boolean ignored = electing.cancel(true);
@@ -180,6 +189,17 @@ public final class SchedulerRole implements Callable<Integer> {
       scheduler.tick();
     } catch (RuntimeException e) {
       LOG.error("a decision failed", e);
+    }
+  }
+
+  /** {@return whether it may go on; not if it cannot use the cluster's state} */
+  private static boolean isInformed(Scheduler scheduler) {
+    try {
+      scheduler.read();
+      return true;
+    } catch (RuntimeException e) {
+      LOG.error("the cluster's state cannot be used", e);
+      return false;
     }
   }
 

@@ -59,6 +59,9 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
   /** How often all pods were listed. */
   final AtomicInteger lists = new AtomicInteger();
 
+  /** Runs before all pods are listed. */
+  volatile Runnable atList = () -> {};
+
   /** How many requests were not answered at once. */
   final AtomicInteger unserved = new AtomicInteger();
 
@@ -108,6 +111,7 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
     }
     if (request.getPath().startsWith("/api/v1/pods") && !request.getPath().contains("watch=true")) {
       lists.incrementAndGet();
+      atList.run();
     }
     return super.dispatch(request);
   }

@@ -140,7 +140,7 @@ class GangProperties {
   private static void disturb(SmallCluster cluster, Random random) {
     if (random.nextBoolean()) {
       one(new ArrayList<>(cluster.binding.keySet()), random)
-          .forEach(uid -> cluster.line.giveUp(uid, "too long", cluster.nowS));
+          .forEach(uid -> cluster.line.tooLate(uid, "too long", cluster.nowS));
     }
     for (Action action : one(cluster.actions, random)) {
       cluster.actions.remove(action);

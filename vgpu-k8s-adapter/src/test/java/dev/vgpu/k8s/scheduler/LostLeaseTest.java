@@ -15,7 +15,9 @@ import io.fabric8.kubernetes.client.Config;
 import io.fabric8.kubernetes.client.ConfigBuilder;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientBuilder;
+import io.fabric8.kubernetes.client.extended.leaderelection.resourcelock.LeaderElectionRecord;
 import io.fabric8.kubernetes.client.extended.leaderelection.resourcelock.LeaseLock;
+import io.fabric8.kubernetes.client.extended.leaderelection.resourcelock.Lock;
 import io.fabric8.kubernetes.client.server.mock.KubernetesMockServer;
 import io.fabric8.mockwebserver.Context;
 import io.fabric8.mockwebserver.MockWebServer;
@@ -33,6 +35,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.atomic.DoubleAdder;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
@@ -64,8 +67,8 @@ class LostLeaseTest {
     Pods.nodes(NODES, 2).forEach(node -> user.resource(node).create());
     first = scheduler("first");
     second = scheduler("second");
-    assertThat(first.elect()).isTrue();
-    assertThat(second.elect()).isTrue();
+    assertThat(elect(first)).isTrue();
+    assertThat(elect(second)).isTrue();
     assertThat(first.leads()).isTrue();
     assertThat(second.leads()).isFalse();
   }
@@ -94,11 +97,15 @@ class LostLeaseTest {
   }
 
   private Scheduler scheduler(String identity) throws IOException {
+    return scheduler(new LeaseLock("default", "lease", identity));
+  }
+
+  private Scheduler scheduler(Lock lock) throws IOException {
     Scheduler scheduler =
         new Scheduler(
             client(1000),
             client(1000),
-            new LeaseLock("default", "lease", identity),
+            lock,
             new Scheduler.Options(
                 new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
                 Optional.empty(),
@@ -109,6 +116,12 @@ class LostLeaseTest {
             NanoClock::wall);
     opened.add(scheduler);
     return scheduler;
+  }
+
+  private static boolean elect(Scheduler scheduler) {
+    boolean mayGoOn = scheduler.elect();
+    scheduler.read();
+    return mayGoOn;
   }
 
   private HttpResponse<String> post(Scheduler to, String path, JsonNode args) {
@@ -225,16 +238,16 @@ class LostLeaseTest {
     nowS.add(60);
     assertThat(first.leads()).isFalse();
     assertThat(filter(first, any).statusCode()).isEqualTo(503);
-    assertThat(first.elect()).as("it is not known who leads").isTrue();
+    assertThat(elect(first)).as("it is not known who leads").isTrue();
     assertThat(first.leads()).isFalse();
     hanging.forEach(one -> assertThat(one.join()).contains("cannot be bound"));
   }
 
   private void continues(Scheduler leader, Scheduler other, boolean isOtherOfUse, int pods)
       throws Exception {
-    assertThat(leader.elect()).isTrue();
+    assertThat(elect(leader)).isTrue();
     assertThat(leader.leads()).isTrue();
-    assertThat(other.elect()).isEqualTo(isOtherOfUse);
+    assertThat(elect(other)).isEqualTo(isOtherOfUse);
     assertThat(other.leads()).isFalse();
     for (int i = pods; i < 5; i++) {
       create(Pods.whole("late-" + i, 1, Map.of()));
@@ -275,10 +288,58 @@ class LostLeaseTest {
   void whoeverWaitsToLeadReadsTheClusterOnlyThen() {
     assertThat(api.lists).hasValue(1);
     nowS.add(60);
-    assertThat(second.elect()).isTrue();
+    assertThat(elect(second)).isTrue();
     assertThat(second.leads()).isTrue();
     assertThat(api.lists).hasValue(2);
-    assertThat(first.elect()).isFalse();
+    assertThat(elect(first)).isFalse();
+  }
+
+  /** A lease outside of the API server, which answers one request at a time here. */
+  private record MemoryLock(String identity, AtomicReference<LeaderElectionRecord> lease)
+      implements Lock {
+    @Override
+    public String describe() {
+      return identity;
+    }
+
+    @Override
+    public LeaderElectionRecord get(KubernetesClient client) {
+      return lease.get();
+    }
+
+    @Override
+    public void create(KubernetesClient client, LeaderElectionRecord record) {
+      lease.set(record);
+    }
+
+    @Override
+    public void update(KubernetesClient client, LeaderElectionRecord record) {
+      lease.set(record);
+    }
+  }
+
+  /** In a large cluster. Otherwise the other one would take over, and read for as long. */
+  @Test
+  void aProcessThatReadsForLongKeepsItsLease() throws IOException {
+    AtomicReference<LeaderElectionRecord> lease = new AtomicReference<>();
+    Scheduler slow = scheduler(new MemoryLock("slow", lease));
+    Scheduler other = scheduler(new MemoryLock("other", lease));
+    assertThat(slow.elect()).isTrue();
+    List<Boolean> leading = new ArrayList<>();
+    api.atList =
+        () -> {
+          for (int i = 0; i < 4; i++) {
+            nowS.add(8);
+            boolean ignored = slow.elect();
+            ignored = other.elect();
+            leading.add(slow.leads());
+          }
+        };
+    slow.read();
+    other.read();
+    assertThat(leading).as("it has not read all").containsExactly(false, false, false, false);
+    assertThat(slow.leads()).isTrue();
+    assertThat(other.leads()).isFalse();
   }
 
   @Test
@@ -313,7 +374,7 @@ class LostLeaseTest {
     half.join();
     int writes = api.writes.get();
     nowS.add(60);
-    assertThat(second.elect()).isTrue();
+    assertThat(elect(second)).isTrue();
     assertThat(second.leads()).isTrue();
     assertThat(bind(first, pod, place)).contains("another one leads");
     first.tick();

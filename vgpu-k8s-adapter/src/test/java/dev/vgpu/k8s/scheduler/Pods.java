@@ -6,6 +6,7 @@ import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.api.model.PodConditionBuilder;
 import io.fabric8.kubernetes.api.model.Quantity;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -122,6 +123,21 @@ final class Pods {
         .editSpec()
         .withNodeName(node)
         .endSpec()
+        .build();
+  }
+
+  /** What kube-scheduler writes into a pod that it cannot place. */
+  static Pod waits(Pod pod, String reason) {
+    return new PodBuilder(pod)
+        .editStatus()
+        .withConditions(
+            new PodConditionBuilder()
+                .withType("PodScheduled")
+                .withStatus("False")
+                .withReason("Unschedulable")
+                .withMessage("0/2 nodes are available: 2 " + reason + ".")
+                .build())
+        .endStatus()
         .build();
   }
 }

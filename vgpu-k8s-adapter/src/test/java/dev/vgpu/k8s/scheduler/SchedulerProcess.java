@@ -46,6 +46,7 @@ final class SchedulerProcess {
     boolean isSaid = false;
     do {
       boolean ignored = scheduler.elect();
+      scheduler.read();
       scheduler.tick();
       if (scheduler.leads() && !isSaid) {
         isSaid = true;

@@ -96,6 +96,7 @@ final class SmallCluster {
     collect();
     lastReason = answer.text();
     if (answer.kind() != Answer.Kind.NODE) {
+      pods.put(uid, Pods.waits(pods.get(uid), Answer.MARK + answer.text()));
       return false;
     }
     assertThat(listed).contains(answer.text());

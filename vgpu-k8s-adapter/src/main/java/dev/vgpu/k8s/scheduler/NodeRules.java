@@ -1,0 +1,100 @@
+package dev.vgpu.k8s.scheduler;
+
+import io.fabric8.kubernetes.api.model.Node;
+import io.fabric8.kubernetes.api.model.NodeSelector;
+import io.fabric8.kubernetes.api.model.NodeSelectorRequirement;
+import io.fabric8.kubernetes.api.model.NodeSelectorTerm;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.Taint;
+import io.fabric8.kubernetes.api.model.Toleration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Which pods a node takes, as far as its labels, its taints and its cordon say, by kube-scheduler's
+ * rules. What else kube-scheduler looks at, such as volumes and other pods, is not known here.
+ * Immutable.
+ *
+ * @param name the node's name
+ * @param labels its labels
+ * @param taints the taints that keep pods away; a cordon is one of them
+ */
+record NodeRules(String name, Map<String, String> labels, List<Taint> taints) {
+  private static final String CORDON = "node.kubernetes.io/unschedulable";
+  private static final String NO_SCHEDULE = "NoSchedule";
+
+  NodeRules {
+    labels = Map.copyOf(labels);
+    taints = List.copyOf(taints);
+  }
+
+  static NodeRules of(Node node) {
+    List<Taint> taints = new ArrayList<>();
+    if (node.getSpec() != null) {
+      list(node.getSpec().getTaints()).stream()
+          .filter(one -> !"PreferNoSchedule".equals(one.getEffect()))
+          .forEach(taints::add);
+      if (Boolean.TRUE.equals(node.getSpec().getUnschedulable())) {
+        taints.add(new Taint(NO_SCHEDULE, CORDON, null, null));
+      }
+    }
+    Map<String, String> labels = node.getMetadata().getLabels();
+    return new NodeRules(node.getMetadata().getName(), labels == null ? Map.of() : labels, taints);
+  }
+
+  /** {@return whether the node takes a pod} */
+  boolean takes(Pod pod) {
+    return taints.stream()
+            .allMatch(
+                taint ->
+                    list(pod.getSpec().getTolerations()).stream()
+                        .anyMatch(one -> tolerates(one, taint)))
+        && Optional.ofNullable(pod.getSpec().getNodeSelector()).orElse(Map.of()).entrySet().stream()
+            .allMatch(one -> one.getValue().equals(labels.get(one.getKey())))
+        && required(pod).stream()
+            .allMatch(
+                one -> list(one.getNodeSelectorTerms()).stream().anyMatch(term -> fulfils(term)));
+  }
+
+  private static Optional<NodeSelector> required(Pod pod) {
+    return Optional.ofNullable(pod.getSpec().getAffinity())
+        .map(one -> one.getNodeAffinity())
+        .map(one -> one.getRequiredDuringSchedulingIgnoredDuringExecution());
+  }
+
+  private boolean fulfils(NodeSelectorTerm term) {
+    List<NodeSelectorRequirement> expressions = list(term.getMatchExpressions());
+    List<NodeSelectorRequirement> fields = list(term.getMatchFields());
+    return !(expressions.isEmpty() && fields.isEmpty())
+        && expressions.stream().allMatch(one -> fulfils(one, labels))
+        && fields.stream().allMatch(one -> fulfils(one, Map.of("metadata.name", name)));
+  }
+
+  private static boolean fulfils(NodeSelectorRequirement one, Map<String, String> labels) {
+    return Labels.match(labels, one.getKey(), one.getOperator(), list(one.getValues()));
+  }
+
+  private static boolean tolerates(Toleration one, Taint taint) {
+    boolean isItsEffect = isEmpty(one.getEffect()) || one.getEffect().equals(taint.getEffect());
+    boolean isItsKey = isEmpty(one.getKey()) || one.getKey().equals(taint.getKey());
+    boolean isEqual = isEmpty(one.getOperator()) || "Equal".equals(one.getOperator());
+    return isItsEffect
+        && isItsKey
+        && (!isEqual || text(one.getValue()).equals(text(taint.getValue())));
+  }
+
+  private static boolean isEmpty(@Nullable String text) {
+    return text(text).isEmpty();
+  }
+
+  private static String text(@Nullable String text) {
+    return text == null ? "" : text;
+  }
+
+  private static <T> List<T> list(@Nullable List<T> all) {
+    return all == null ? List.of() : all;
+  }
+}
