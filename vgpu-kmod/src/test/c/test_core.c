@@ -56,6 +56,7 @@ static const struct {
     {"handles-of-others", test_handles_of_others},
     {"passed-file", test_passed_file},
     {"tenant-replaced", test_tenant_replaced},
+    {"tie-to-a-closed-file", test_tie_to_a_closed_file},
     {"overlapping-calls", test_overlapping_calls},
     {"filters", test_filters},
     {"weights", test_weights},

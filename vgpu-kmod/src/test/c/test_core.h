@@ -68,6 +68,7 @@ void test_old_forms_of_memory(void);
 void test_handles_of_others(void);
 void test_passed_file(void);
 void test_tenant_replaced(void);
+void test_tie_to_a_closed_file(void);
 
 /* test_overlap.c */
 void test_overlapping_calls(void);

@@ -221,6 +221,29 @@ void test_passed_file(void) {
   end();
 }
 
+static int closing;
+static void close_and_name_another(void) {
+  put32(CALL, (uint32_t)fd);
+  bed_close(&one, closing);
+}
+
+/* The descriptor of a REGISTER_FD changes between the check and the driver, and what it meant is closed. The driver
+ * does not keep that file open, so the ledger must not refer to it. */
+void test_tie_to_a_closed_file(void) {
+  begin(10 * MIB);
+  int card = bed_open(&one, 0);
+  uint64_t id = one.files[card]->id;
+  closing = bed_open(&one, 1);
+  uint64_t closed = one.files[closing]->id;
+  bed_between = close_and_name_another;
+  CHECK(do_register(&one, card, closing) == 0 && vgpu__file_owner(&book, id) == id && book.tied == 0);
+  new_client(&one, card);
+  bed_close(&one, card);
+  for (const struct vgpu_rm_object *at = book.clients; at != NULL; at = at->next_client)
+    CHECK(at->file != closed && at->owner != closed);
+  end();
+}
+
 /* A client whose tenant is gone, or has another cgroup now, stays with it. */
 void test_tenant_replaced(void) {
   begin(10 * MIB);

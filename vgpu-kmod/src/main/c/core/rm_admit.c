@@ -278,8 +278,9 @@ void vgpu__call_settle_list(struct vgpu_rm_request *request, int done) {
 
 void vgpu__call_tie(struct vgpu_rm_request *request) {
   struct vgpu_rm_tie *tie = request->tie;
-  if (tie->owner == 0 || vgpu__file_owner(request->book, request->file) != request->file) return;
+  if (request->held == 0 || vgpu__file_owner(request->book, request->file) != request->file) return;
   tie->file = request->file;
+  tie->owner = request->held;
   vgpu__file_tie(request->book, tie);
   request->tie = NULL;
 }

@@ -198,7 +198,7 @@ long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, 
   vgpu__rm_decode(&request.io, word, argument, &request.call);
   if (!vgpu__concerns(&request.call)) return host->forward(self, word, argument);
   if (vgpu__call_prepare(&request) == 0) {
-    if (request.tie != NULL) request.tie->owner = host->file_of(self, request.call.fd);
+    if (request.call.kind == RM_KIND_REGISTER) request.held = host->file_of(self, request.call.fd);
     host->lock(book);
     int refused = vgpu__call_admit(&request);
     if (refused) vgpu__report(&request, request.tenant, request.answer, request.bytes);
@@ -213,6 +213,8 @@ long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, 
                    : VGPU_RM_FAULT;
     }
     vgpu__finish(&request);
+    /* Not earlier: until the driver has tied the file, or has refused to, nobody else keeps the other one open. */
+    if (request.held != 0) host->let_go(self, request.held);
   }
   vgpu__drop_spares(&request);
   return result;

@@ -8,11 +8,11 @@ int vgpu__book_begin(struct vgpu_rm_book *book, const struct vgpu_rm_heap *heap,
   *book = (struct vgpu_rm_book){.heap = *heap, .mask = buckets - 1, .salt = salt};
   book->table = heap->make(sizeof *book->table * buckets);
   book->names = heap->make(sizeof *book->names * buckets);
-  book->ties = heap->make(sizeof *book->ties * buckets);
-  if (book->table != NULL && book->names != NULL && book->ties != NULL) return 0;
+  book->files = heap->make(sizeof *book->files * buckets);
+  if (book->table != NULL && book->names != NULL && book->files != NULL) return 0;
   if (book->table != NULL) heap->drop(book->table);
   if (book->names != NULL) heap->drop(book->names);
-  if (book->ties != NULL) heap->drop(book->ties);
+  if (book->files != NULL) heap->drop(book->files);
   return -1;
 }
 
@@ -287,8 +287,12 @@ void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, 
 
 /* ---- files ---- */
 
+static struct vgpu_rm_files *vgpu__files(const struct vgpu_rm_book *book, uint64_t file) {
+  return &book->files[vgpu__bucket(book, file, 0)];
+}
+
 static struct vgpu_rm_tie **vgpu__tie_of(const struct vgpu_rm_book *book, uint64_t file) {
-  struct vgpu_rm_tie **at = &book->ties[vgpu__bucket(book, file, 0)];
+  struct vgpu_rm_tie **at = &vgpu__files(book, file)->ties;
   while (*at != NULL && (*at)->file != file) at = &(*at)->next;
   return at;
 }
@@ -300,8 +304,11 @@ uint64_t vgpu__file_owner(const struct vgpu_rm_book *book, uint64_t file) {
 
 void vgpu__file_tie(struct vgpu_rm_book *book, struct vgpu_rm_tie *tie) {
   struct vgpu_rm_tie **at = vgpu__tie_of(book, tie->file);
+  struct vgpu_rm_files *owner = vgpu__files(book, tie->owner);
   tie->next = *at;
   *at = tie;
+  tie->next_owned = owner->owned;
+  owner->owned = tie;
   book->tied++;
 }
 
@@ -309,6 +316,9 @@ void vgpu__file_untie(struct vgpu_rm_book *book, uint64_t file) {
   struct vgpu_rm_tie **at = vgpu__tie_of(book, file), *tie = *at;
   if (tie == NULL) return;
   *at = tie->next;
+  at = &vgpu__files(book, tie->owner)->owned;
+  while (*at != tie) at = &(*at)->next_owned;
+  *at = tie->next_owned;
   book->tied--;
   book->heap.drop(tie);
 }
@@ -330,6 +340,10 @@ void vgpu__file_tie_failed(struct vgpu_rm_book *book, uint64_t file) {
 void vgpu__file_closed(struct vgpu_rm_book *book, uint64_t file) {
   struct vgpu_rm_object *next;
   vgpu__file_untie(book, file);
+  for (struct vgpu_rm_tie *tie = vgpu__files(book, file)->owned, *after; tie != NULL; tie = after) {
+    after = tie->next_owned;
+    if (tie->owner == file) vgpu__file_untie(book, tie->file);
+  }
   for (struct vgpu_rm_object *client = book->clients; client != NULL; client = next) {
     next = client->next_client;
     if (client->file == file) client->file = 0;
@@ -341,12 +355,12 @@ void vgpu__file_closed(struct vgpu_rm_book *book, uint64_t file) {
 void vgpu__book_end(struct vgpu_rm_book *book) {
   while (book->clients != NULL) vgpu__object_remove(book, book->clients, VGPU_RM_NO_LIMIT);
   for (uint32_t i = 0; i <= book->mask; i++) {
-    while (book->ties[i] != NULL) vgpu__file_untie(book, book->ties[i]->file);
+    while (book->files[i].ties != NULL) vgpu__file_untie(book, book->files[i].ties->file);
   }
   while (book->tenants != NULL) vgpu__tenant_remove(book, book->tenants);
   book->heap.drop(book->table);
   book->heap.drop(book->names);
-  book->heap.drop(book->ties);
+  book->heap.drop(book->files);
   book->table = book->names = NULL;
-  book->ties = NULL;
+  book->files = NULL;
 }

@@ -98,8 +98,13 @@ struct vgpu_rm_object {
 
 /* A file that REGISTER_FD tied to another file. */
 struct vgpu_rm_tie {
-  struct vgpu_rm_tie *next;
+  struct vgpu_rm_tie *next, *next_owned; /* in the buckets of its file and of its owner */
   uint64_t file, owner;
+};
+
+/* A bucket of files. */
+struct vgpu_rm_files {
+  struct vgpu_rm_tie *ties, *owned; /* of these files to others, and of others to these files */
 };
 
 struct vgpu_rm_book {
@@ -108,7 +113,7 @@ struct vgpu_rm_book {
   struct vgpu_rm_object *clients;
   struct vgpu_rm_object **table; /* clients by owner and handle, objects by client and handle */
   struct vgpu_rm_object **names; /* clients by handle only */
-  struct vgpu_rm_tie **ties;     /* by file */
+  struct vgpu_rm_files *files;   /* by file */
   uint32_t mask;
   uint32_t salt; /* random, so that no tenant can choose handles that collide */
   uint64_t stamp;
@@ -180,7 +185,8 @@ void vgpu__file_tie(struct vgpu_rm_book *book, struct vgpu_rm_tie *tie);
 void vgpu__file_untie(struct vgpu_rm_book *book, uint64_t file);
 /* The driver did not tie the file: clients created meanwhile belong to the file itself. */
 void vgpu__file_tie_failed(struct vgpu_rm_book *book, uint64_t file);
-/* The driver has closed the file. */
+/* The driver has closed the file. What the ledger had tied to it was not tied to it in the driver, which keeps such a
+ * file open. */
 void vgpu__file_closed(struct vgpu_rm_book *book, uint64_t file);
 
 #endif

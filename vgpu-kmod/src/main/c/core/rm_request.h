@@ -27,6 +27,7 @@ struct vgpu_rm_request {
   uint64_t target;               /* the stamp of the object that is freed or scheduled; 0: not an object in the book */
   struct vgpu_rm_block *shared;  /* DUP: a reference is held */
   struct vgpu_rm_tie *tie;
+  uint64_t held;                 /* REGISTER_FD: the file behind its descriptor, which is kept open; 0: none */
   /* Allocated before the lock is taken; dropped at the end if unused. */
   struct vgpu_rm_object *object, *client;
   struct vgpu_rm_block *block;

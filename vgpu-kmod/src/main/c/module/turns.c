@@ -112,10 +112,16 @@ static struct file *vgpu_hold_file(uint64_t number)
 	struct file *file = (struct file *)(uintptr_t)number;
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-	return file && file_ref_get(&file->f_ref) ? file : NULL;
+	if (!file || !file_ref_get(&file->f_ref))
+		return NULL;
 #else
-	return file && atomic_long_inc_not_zero(&file->f_count) ? file : NULL;
+	if (!file || !atomic_long_inc_not_zero(&file->f_count))
+		return NULL;
 #endif
+	if (!WARN_ON_ONCE(!vgpu_driver_has(file)))
+		return file;
+	fput(file);
+	return NULL;
 }
 
 static void vgpu_work(struct work_struct *unused)
