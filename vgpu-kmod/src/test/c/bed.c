@@ -105,13 +105,13 @@ static long bed_forward(void *self, uint32_t word, uint64_t argument) {
   struct caller *caller = self;
   struct model_caller as = {.read = bed_read, .write = bed_write, .file_of = bed_model_file, .has_gpu = bed_has_gpu,
                             .self = self, .tag = caller->process->tag, .process = caller->process->number};
-  struct model_file *tied = caller->file->model.tied;
   void (*between)(void) = bed_between;
   if (between != NULL) {
     bed_between = NULL;
     between();
   }
   pthread_mutex_lock(&drivers);
+  struct model_file *tied = caller->file->model.tied;
   long result = model_ioctl(&rm, &caller->file->model, &as, word, argument);
   if (caller->file->model.tied != tied) ((struct bed_file *)(void *)caller->file->model.tied)->refs++;
   if (bed_watch != NULL) bed_watch();

@@ -58,6 +58,7 @@ static const struct {
     {"tenant-replaced", test_tenant_replaced},
     {"tie-to-a-closed-file", test_tie_to_a_closed_file},
     {"overlapping-calls", test_overlapping_calls},
+    {"overlapping-ties", test_overlapping_ties},
     {"filters", test_filters},
     {"weights", test_weights},
     {"reports", test_reports},

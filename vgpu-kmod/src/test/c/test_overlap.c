@@ -26,6 +26,55 @@ static void meanwhile_new_device(void) { keep_and(new_device_and_take); }
 static void take_seven(void) { CHECK(take(&one, fd, client, 7, 8 * MIB) == RM_OK); }
 static void meanwhile_take_seven(void) { keep_and(take_seven); }
 
+static int card, late;
+static uint32_t second;
+static void tie_card(void) { CHECK(do_register(&one, card, late) == 0); }
+static void between_tie_card(void) { keep_and(tie_card); }
+static void use_card(void) {
+  second = new_client(&one, card);
+  CHECK(take(&one, late, second, 7, MIB) == RM_OK);
+}
+static void meanwhile_use_card(void) { keep_and(use_card); }
+static void tie_and_use_card(void) {
+  bed_meanwhile = meanwhile_use_card;
+  tie_card();
+}
+static void between_tie_and_use_card(void) { keep_and(tie_and_use_card); }
+
+/* Two calls tie the same file. The driver executes the second one first, and refuses the first one. */
+static void tie_twice(void (*between)(void), int first) {
+  begin(20 * MIB);
+  card = bed_open(&one, 0);
+  late = bed_open(&one, 1);
+  bed_between = between;
+  CHECK(do_register(&one, card, first == 0 ? late : fd) != 0);
+  if (between == between_tie_card) use_card();
+  CHECK(vgpu__file_owner(&book, one.files[card]->id) == one.files[late]->id && used(1) == MIB);
+  bed_close(&one, card); /* the client belongs to the other file, which stays open */
+  CHECK(rm.held[1] == MIB && used(1) == MIB);
+  CHECK(do_free(&one, late, second, 7) == RM_OK && rm.held[1] == 0);
+  /* Too high where the client was used before its file was known. */
+  CHECK(used(1) == 0 || (between == between_tie_and_use_card && first == 1));
+  end();
+}
+
+void test_overlapping_ties(void) {
+  tie_twice(between_tie_card, 0);
+  tie_twice(between_tie_card, 1);
+  tie_twice(between_tie_and_use_card, 0);
+  tie_twice(between_tie_and_use_card, 1);
+
+  begin(20 * MIB);
+  card = bed_open(&one, 0);
+  late = bed_open(&one, 1);
+  memcpy(arena + 64, &late, sizeof late); /* an answer that cannot be written, although it is done */
+  CHECK(bed_ioctl(&one, card, vgpu__rm_word(RM_REGISTER_FD, 4), bed_at(64)) == VGPU_RM_FAULT);
+  use_card();
+  bed_close(&one, card);
+  CHECK(rm.held[1] == MIB && used(1) == MIB);
+  end();
+}
+
 static void lower_the_limit(void) { tenants[1]->limit = MIB; }
 
 void test_overlapping_calls(void) {

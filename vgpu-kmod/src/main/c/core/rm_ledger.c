@@ -312,15 +312,20 @@ void vgpu__file_tie(struct vgpu_rm_book *book, struct vgpu_rm_tie *tie) {
   book->tied++;
 }
 
-void vgpu__file_untie(struct vgpu_rm_book *book, uint64_t file) {
+static struct vgpu_rm_tie *vgpu__tie_take(struct vgpu_rm_book *book, uint64_t file) {
   struct vgpu_rm_tie **at = vgpu__tie_of(book, file), *tie = *at;
-  if (tie == NULL) return;
+  if (tie == NULL) return NULL;
   *at = tie->next;
   at = &vgpu__files(book, tie->owner)->owned;
   while (*at != tie) at = &(*at)->next_owned;
   *at = tie->next_owned;
   book->tied--;
-  book->heap.drop(tie);
+  return tie;
+}
+
+void vgpu__file_untie(struct vgpu_rm_book *book, uint64_t file) {
+  struct vgpu_rm_tie *tie = vgpu__tie_take(book, file);
+  if (tie != NULL) book->heap.drop(tie);
 }
 
 static void vgpu__own(struct vgpu_rm_book *book, struct vgpu_rm_object *client, uint64_t owner) {
@@ -329,12 +334,34 @@ static void vgpu__own(struct vgpu_rm_book *book, struct vgpu_rm_object *client, 
   vgpu__link(book, client);
 }
 
-void vgpu__file_tie_failed(struct vgpu_rm_book *book, uint64_t file) {
-  uint64_t owner = vgpu__file_owner(book, file);
-  vgpu__file_untie(book, file);
-  for (struct vgpu_rm_object *client = book->clients; client != NULL && owner != file; client = client->next_client) {
-    if (client->file == file && client->owner == owner) vgpu__own(book, client, file);
+/* The clients that a file created for one owner belong to another. */
+static void vgpu__own_all(struct vgpu_rm_book *book, uint64_t file, uint64_t from, uint64_t to) {
+  for (struct vgpu_rm_object *client = book->clients; client != NULL && from != to; client = client->next_client) {
+    if (client->file == file && client->owner == from) vgpu__own(book, client, to);
   }
+}
+
+void vgpu__file_tied(struct vgpu_rm_book *book, uint64_t file, uint64_t owner, struct vgpu_rm_tie **spare) {
+  uint64_t before = vgpu__file_owner(book, file);
+  struct vgpu_rm_tie *tie = vgpu__tie_take(book, file);
+  if (tie == NULL) {
+    tie = *spare;
+    *spare = NULL;
+  }
+  if (tie == NULL) return;
+  tie->file = file;
+  tie->owner = owner;
+  tie->done = 1;
+  vgpu__file_tie(book, tie);
+  vgpu__own_all(book, file, before, owner);
+}
+
+void vgpu__file_tie_failed(struct vgpu_rm_book *book, uint64_t file) {
+  const struct vgpu_rm_tie *tie = *vgpu__tie_of(book, file);
+  if (tie == NULL || tie->done) return;
+  uint64_t owner = tie->owner;
+  vgpu__file_untie(book, file);
+  vgpu__own_all(book, file, owner, file);
 }
 
 void vgpu__file_closed(struct vgpu_rm_book *book, uint64_t file) {

@@ -100,6 +100,7 @@ struct vgpu_rm_object {
 struct vgpu_rm_tie {
   struct vgpu_rm_tie *next, *next_owned; /* in the buckets of its file and of its owner */
   uint64_t file, owner;
+  int done; /* the driver has tied it */
 };
 
 /* A bucket of files. */
@@ -183,7 +184,9 @@ void vgpu__block_release(struct vgpu_rm_book *book, struct vgpu_rm_block *block)
 uint64_t vgpu__file_owner(const struct vgpu_rm_book *book, uint64_t file);
 void vgpu__file_tie(struct vgpu_rm_book *book, struct vgpu_rm_tie *tie);
 void vgpu__file_untie(struct vgpu_rm_book *book, uint64_t file);
-/* The driver did not tie the file: clients created meanwhile belong to the file itself. */
+/* The driver tied a file to `owner`, or may have. *spare: a tie to enter if there is none; it is then NULL. */
+void vgpu__file_tied(struct vgpu_rm_book *book, uint64_t file, uint64_t owner, struct vgpu_rm_tie **spare);
+/* The driver did not tie the file, unless another call did: clients created meanwhile belong to the file itself. */
 void vgpu__file_tie_failed(struct vgpu_rm_book *book, uint64_t file);
 /* The driver has closed the file. What the ledger had tied to it was not tied to it in the driver, which keeps such a
  * file open. */

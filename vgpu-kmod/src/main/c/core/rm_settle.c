@@ -131,10 +131,18 @@ static void vgpu__forget_namesake(struct vgpu_rm_request *request) {
   if (there != NULL && there->stamp <= request->stamp) vgpu__object_remove(request->book, there, request->stamp);
 }
 
+/* Two calls may name the same file: only the one that the driver executes first ties it. */
+static void vgpu__settle_tie(struct vgpu_rm_request *request, long result) {
+  if (result >= 0 || result == VGPU_RM_FAULT) {
+    if (request->held != 0) vgpu__file_tied(request->book, request->file, request->held, &request->tie);
+  } else if (request->tie == NULL) {
+    vgpu__file_tie_failed(request->book, request->file);
+  }
+}
+
 void vgpu__call_settle(struct vgpu_rm_request *request, long result) {
   int done = vgpu__done(request, result);
-  if (request->call.kind == RM_KIND_REGISTER && result < 0 && request->tie == NULL)
-    vgpu__file_tie_failed(request->book, request->file);
+  if (request->call.kind == RM_KIND_REGISTER) vgpu__settle_tie(request, result);
   if (request->tenant == NULL) {
     if (done) vgpu__forget_namesake(request);
     return;
