@@ -266,6 +266,10 @@ static void check_sums(void) {
       at = at == client ? NULL : at->next;
     }
   }
+  for (int j = 1; j < BED_TENANTS; j++) {
+    for (struct vgpu_rm_block *at = tenants[j]->kept; at != NULL && count < 65536; at = at->next_kept)
+      blocks[count++] = at;
+  }
   qsort(blocks, count, sizeof *blocks, by_address);
   for (size_t i = 0; i < count; i++) {
     if ((i > 0 && blocks[i] == blocks[i - 1]) || blocks[i]->on_host) continue;

@@ -59,6 +59,7 @@ static const struct {
     {"tie-to-a-closed-file", test_tie_to_a_closed_file},
     {"overlapping-calls", test_overlapping_calls},
     {"overlapping-ties", test_overlapping_ties},
+    {"duplicates-of-what-is-being-made", test_duplicates_of_what_is_being_made},
     {"filters", test_filters},
     {"weights", test_weights},
     {"reports", test_reports},

@@ -73,6 +73,7 @@ void test_tie_to_a_closed_file(void);
 /* test_overlap.c */
 void test_overlapping_calls(void);
 void test_overlapping_ties(void);
+void test_duplicates_of_what_is_being_made(void);
 
 /* test_shares.c */
 void test_filters(void);

@@ -153,6 +153,7 @@ static void vgpu__finish(struct vgpu_rm_request *request) {
   struct vgpu_rm_book *book = request->book;
   request->host->lock(book);
   if (request->reserved != 0) vgpu__refund(request->tenant, request->reserved);
+  vgpu__flight_end(&request->flight);
   if (request->shared != NULL) vgpu__block_release(book, request->shared);
   if (request->tenant != NULL) vgpu__tenant_release(book, request->tenant);
   request->host->unlock(book);
@@ -202,7 +203,7 @@ long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, 
     host->lock(book);
     int refused = vgpu__call_admit(&request);
     if (refused) vgpu__report(&request, request.tenant, request.answer, request.bytes);
-    if (!refused && request.call.kind == RM_KIND_REGISTER) vgpu__call_tie(&request);
+    if (!refused) vgpu__call_depart(&request);
     host->unlock(book);
     if (!refused && vgpu__lists_channels(&request.call)) refused = vgpu__call_admit_list(&request);
     if (!refused) {

@@ -78,6 +78,46 @@ void vgpu__block_release(struct vgpu_rm_book *book, struct vgpu_rm_block *block)
   book->heap.drop(block);
 }
 
+void vgpu__block_keep(struct vgpu_rm_block *block) {
+  if (block->kept) return;
+  block->kept = 1;
+  block->refs++;
+  block->next_kept = block->tenant->kept;
+  block->tenant->kept = block;
+}
+
+/* ---- calls in the driver ---- */
+
+void vgpu__flight_begin(struct vgpu_rm_book *book, struct vgpu_rm_flight *flight) {
+  flight->next = book->flights;
+  flight->at = &book->flights;
+  if (flight->next != NULL) flight->next->at = &flight->next;
+  book->flights = flight;
+}
+
+void vgpu__flight_end(struct vgpu_rm_flight *flight) {
+  if (flight->at == NULL) return;
+  *flight->at = flight->next;
+  if (flight->next != NULL) flight->next->at = flight->at;
+}
+
+int vgpu__flight_duplicated(const struct vgpu_rm_book *book, const struct vgpu_rm_flight *flight, uint32_t handle) {
+  const struct vgpu_rm_flight *dup = book->flights;
+  if (flight->duplicated) return 1;
+  while (dup != NULL && (dup->source != flight->client || dup->source_object != handle)) dup = dup->next;
+  return dup != NULL;
+}
+
+void vgpu__flight_duplicates(struct vgpu_rm_book *book, const struct vgpu_rm_flight *dup, int sure) {
+  for (const struct vgpu_rm_flight *at = book->flights; at != NULL && sure; at = at->next) {
+    sure = !at->frees || at->client != dup->source;
+  }
+  for (struct vgpu_rm_flight *at = book->flights; at != NULL; at = at->next) {
+    if (at->client != dup->source || at->frees) continue;
+    if (at->handle == dup->source_object || (at->handle == 0 && !sure)) at->duplicated = 1;
+  }
+}
+
 /* ---- the tables ---- */
 
 static uint32_t vgpu__bucket(const struct vgpu_rm_book *book, uint64_t of, uint32_t handle) {
@@ -183,6 +223,12 @@ static void vgpu__discard(struct vgpu_rm_book *book, struct vgpu_rm_object *obje
   if (--tenant->objects == 0) vgpu__note(book, tenant);
   vgpu__group_forget(book, object);
   if (object->block != NULL) vgpu__block_release(book, object->block);
+  while (tenant->objects == 0 && tenant->kept != NULL) {
+    struct vgpu_rm_block *block = tenant->kept;
+    tenant->kept = block->next_kept;
+    block->kept = 0;
+    vgpu__block_release(book, block);
+  }
   if (object->root == object) {
     struct vgpu_rm_object **at = &book->clients;
     while (*at != object) at = &(*at)->next_client;
@@ -279,6 +325,7 @@ void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, 
   made->handle = there == NULL ? handle : 0;
   made->class_number = class_number;
   made->block = block;
+  if (block != NULL && made->handle == 0) vgpu__block_keep(block); /* a DUP will not find it */
   root->tenant->objects++;
   vgpu__chain(book, made);
   vgpu__hang(made, above != NULL ? above : root);

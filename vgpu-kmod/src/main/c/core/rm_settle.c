@@ -68,6 +68,7 @@ static struct vgpu_rm_object *vgpu__home(struct vgpu_rm_request *request) {
 static void vgpu__enter(struct vgpu_rm_request *request, struct vgpu_rm_block *block, uint32_t class_number) {
   struct vgpu_rm_object *root = vgpu__home(request);
   uint32_t handle = request->call.object != 0 ? request->call.object : request->after.object;
+  if (block != NULL && vgpu__flight_duplicated(request->book, &request->flight, handle)) vgpu__block_keep(block);
   vgpu__object_enter(request->book, request->object, root, request->call.parent, handle, class_number, block,
                      request->stamp);
   request->object = NULL;
@@ -123,6 +124,14 @@ static void vgpu__settle_free(struct vgpu_rm_request *request, int done) {
   else if (request->lost) freed->sure = 0; /* the object may be gone */
 }
 
+/* What was duplicated may be something else than what had the name at the admission, or has it now. */
+static void vgpu__settle_source(struct vgpu_rm_request *request) {
+  uint32_t count;
+  struct vgpu_rm_object *root = vgpu__client_named(request->book, request->call.source, &count);
+  const struct vgpu_rm_object *source = vgpu__source(request, root);
+  vgpu__flight_duplicates(request->book, &request->flight, source != NULL && source->stamp == request->target);
+}
+
 /* A client without a tenant has received the file and handle of a client in the book. The client in the book must
  * have gone unnoticed. */
 static void vgpu__forget_namesake(struct vgpu_rm_request *request) {
@@ -158,6 +167,7 @@ void vgpu__call_settle(struct vgpu_rm_request *request, long result) {
       break;
     case RM_KIND_DUP:
       if (!done) break;
+      vgpu__settle_source(request);
       vgpu__enter(request, request->shared, 0);
       request->shared = NULL;
       break;
