@@ -29,20 +29,26 @@ static int vgpu__write32(const struct vgpu_rm_request *request, uint64_t at, uin
 
 /* ---- our own calls, made through the caller's memory because the driver accepts no other ---- */
 
+static int vgpu__same(const unsigned char *one, const unsigned char *other, size_t size) {
+  size_t i = 0;
+  while (i < size && one[i] == other[i]) i++;
+  return i == size;
+}
+
 /*
  * Executes one of our own calls in place of the caller's fields, and restores those. Returns the driver's status, or
- * UINT32_MAX. `size` is at most RM_CONTROL_SIZE, and at most the size of the caller's own call.
+ * UINT32_MAX, also if another thread has changed the fields: what the driver executed is then not known. `size` is at most RM_CONTROL_SIZE, and at most the size of the caller's own call.
  */
 static uint32_t vgpu__own(struct vgpu_rm_request *request, uint32_t number, const unsigned char *fields, size_t size,
                           size_t status_at) {
-  unsigned char kept[RM_CONTROL_SIZE];
+  unsigned char kept[RM_CONTROL_SIZE], after[RM_CONTROL_SIZE];
   uint32_t status = ~(uint32_t)0;
   uint64_t at = request->call.at;
   if (request->io.read(request->io.self, kept, at, size) != 0) return status;
   if (request->io.write(request->io.self, at, fields, size) == 0 &&
       request->host->forward(request->self, vgpu__rm_word(number, (uint32_t)size), at) >= 0 &&
-      request->io.read(request->io.self, &status, at + status_at, sizeof status) != 0) {
-    status = ~(uint32_t)0;
+      request->io.read(request->io.self, after, at, size) == 0 && vgpu__same(fields, after, status_at)) {
+    __builtin_memcpy(&status, after + status_at, sizeof status);
   }
   if (request->io.write(request->io.self, at, kept, size) != 0) return ~(uint32_t)0;
   return status;

@@ -39,6 +39,7 @@ struct vgpu_rm_request {
   int wanted; /* SCHEDULE: on or off */
   int undo, lost; /* lost: the answer could not be read */
   int changed;    /* another thread has written to the call meanwhile */
+  int elsewhere;  /* and behind an XFER to the call's address */
 };
 
 /* The object of its source's client that a DUP duplicates, or NULL. The caller holds the lock. */

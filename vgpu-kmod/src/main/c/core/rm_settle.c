@@ -23,8 +23,12 @@ static int vgpu__done(const struct vgpu_rm_request *request, long result) {
 
 void vgpu__call_look_again(struct vgpu_rm_request *request, long result) {
   const struct vgpu_rm_call *call = &request->call;
-  vgpu__rm_decode(&request->io, vgpu__rm_word(call->number, call->size), call->at, &request->after);
-  if (result == VGPU_RM_FAULT || request->after.kind != call->kind) { /* assume the outcome that keeps the charge */
+  vgpu__rm_decode(&request->io, request->word, request->argument, &request->after);
+  /* Behind an XFER, the driver may have executed a call at another place, and written its answer there. */
+  request->elsewhere = request->after.kind != RM_KIND_OTHER &&
+                       (request->after.at != call->at || request->after.number != call->number);
+  if (result == VGPU_RM_FAULT || request->after.kind != call->kind || request->elsewhere) {
+    /* Assume the outcome that keeps the charge. */
     request->after = *call; /* with the requested handle */
     request->after.status = call->kind == RM_KIND_FREE ? RM_OBJECT_NOT_FOUND : RM_OK;
     request->stamp = 0;
@@ -33,6 +37,12 @@ void vgpu__call_look_again(struct vgpu_rm_request *request, long result) {
   request->bytes_after = request->bytes;
   if (request->block != NULL && vgpu__rm_bytes(&request->io, &request->call, &request->bytes_after) != 0) {
     request->bytes_after = request->bytes;
+  }
+  /* The driver may have read the parameters at the new address. */
+  uint64_t moved;
+  if (request->block != NULL && request->after.bytes_at != call->bytes_at &&
+      vgpu__rm_bytes(&request->io, &request->after, &moved) == 0 && moved > request->bytes_after) {
+    request->bytes_after = moved;
   }
   /* This form carries the size in its answer, so a lost answer loses the size too. Assume rounding up to the largest
    * page. */
@@ -45,12 +55,19 @@ void vgpu__call_look_again(struct vgpu_rm_request *request, long result) {
   if (request->bytes_after < request->bytes) request->bytes_after = request->bytes;
 }
 
+static int vgpu__has_other_parent(const struct vgpu_rm_request *request) {
+  int creates = request->call.kind == RM_KIND_ALLOC && vgpu__is_root(request->call.class_number);
+  return request->call.kind != RM_KIND_FREE && !creates && request->after.parent != request->call.parent;
+}
+
 /* Whether a field changed that the driver does not modify: another thread has written to the call. */
 static int vgpu__changed(const struct vgpu_rm_request *request) {
   const struct vgpu_rm_call *before = &request->call, *after = &request->after;
   int creates = before->kind == RM_KIND_ALLOC && vgpu__is_root(before->class_number);
-  return after->class_number != before->class_number || (after->client != before->client && !creates) ||
-         (before->object != 0 && after->object != before->object);
+  return request->elsewhere || after->class_number != before->class_number ||
+         (after->client != before->client && !creates) || (before->object != 0 && after->object != before->object) ||
+         vgpu__has_other_parent(request) || after->params != before->params || after->source != before->source ||
+         after->source_object != before->source_object;
 }
 
 /* The client of a call. If it is not known, enters one: it was created before the module was attached, or by a call
@@ -69,8 +86,9 @@ static void vgpu__enter(struct vgpu_rm_request *request, struct vgpu_rm_block *b
   struct vgpu_rm_object *root = vgpu__home(request);
   uint32_t handle = request->call.object != 0 ? request->call.object : request->after.object;
   if (block != NULL && vgpu__flight_duplicated(request->book, &request->flight, handle)) vgpu__block_keep(block);
-  vgpu__object_enter(request->book, request->object, root, request->call.parent, handle, class_number, block,
-                     request->stamp);
+  /* If it is not known below which of two, it stays charged until the client is freed. */
+  uint32_t parent = vgpu__has_other_parent(request) ? 0 : request->call.parent;
+  vgpu__object_enter(request->book, request->object, root, parent, handle, class_number, block, request->stamp);
   request->object = NULL;
 }
 
@@ -120,8 +138,8 @@ static void vgpu__settle_free(struct vgpu_rm_request *request, int done) {
   struct vgpu_rm_object *root = vgpu__client_find(request->book, request->file, request->call.client);
   struct vgpu_rm_object *freed = root != NULL ? vgpu__object_find(request->book, root, request->call.object) : NULL;
   if (freed == NULL || freed->stamp != request->target) return;
-  if (done) vgpu__object_remove(request->book, freed, request->stamp);
-  else if (request->lost) freed->sure = 0; /* the object may be gone */
+  if (done && !request->changed) vgpu__object_remove(request->book, freed, request->stamp);
+  else if (request->lost || request->changed) freed->sure = 0; /* the object may be gone */
 }
 
 /* What was duplicated may be something else than what had the name at the admission, or has it now. */
@@ -130,6 +148,13 @@ static void vgpu__settle_source(struct vgpu_rm_request *request) {
   struct vgpu_rm_object *root = vgpu__client_named(request->book, request->call.source, &count);
   const struct vgpu_rm_object *source = vgpu__source(request, root);
   vgpu__flight_duplicates(request->book, &request->flight, source != NULL && source->stamp == request->target);
+  if (!request->changed) return;
+  /* Or another thread has named another source. */
+  const struct vgpu_rm_flight named = {.source = request->after.source, .source_object = request->after.source_object};
+  vgpu__flight_duplicates(request->book, &named, 0);
+  root = vgpu__client_named(request->book, named.source, &count);
+  source = root != NULL ? vgpu__object_find(request->book, root, named.source_object) : NULL;
+  if (source != NULL && source->block != NULL) vgpu__block_keep(source->block);
 }
 
 /* A client without a tenant has received the file and handle of a client in the book. The client in the book must
