@@ -37,7 +37,7 @@
 static DECLARE_WAIT_QUEUE_HEAD(watchers);
 static DEFINE_MUTEX(scheduler);		/* protects the following; taken before vgpu_lock, and never by the worker */
 static bool taken;
-static struct mm_struct *memory;	/* the scheduler's */
+static struct mm_struct *memory;	/* the scheduler's; changed with vgpu_lock held, too */
 static unsigned long page;		/* in that memory */
 static struct workqueue_struct *queue;
 
@@ -126,16 +126,18 @@ static struct file *vgpu_hold_file(uint64_t number)
 
 static void vgpu_work(struct work_struct *unused)
 {
-	struct mm_struct *mm = READ_ONCE(memory);
+	struct mm_struct *mm;
 	struct vgpu_rm_turn turn;
 	struct file *file = NULL;
 	int more;
 
-	if (mm)
-		kthread_use_mm(mm);
+	/* With a reference of its own: the scheduler's may go while this runs. */
 	mutex_lock(&vgpu_lock);
+	mm = memory && mmget_not_zero(memory) ? memory : NULL;
 	vgpu_book.able = mm != NULL;
 	mutex_unlock(&vgpu_lock);
+	if (mm)
+		kthread_use_mm(mm);
 	for (;;) {
 		mutex_lock(&vgpu_lock);
 		more = vgpu__turn_next(&vgpu_book, &turn);
@@ -153,8 +155,10 @@ static void vgpu_work(struct work_struct *unused)
 		mutex_unlock(&vgpu_lock);
 		cond_resched();
 	}
-	if (mm)
+	if (mm) {
 		kthread_unuse_mm(mm);
+		mmput(mm);
+	}
 	vgpu_turns_wake();
 	if (more < 0)
 		queue_delayed_work(queue, &work, msecs_to_jiffies(VGPU_AGAIN_MS));
@@ -205,6 +209,13 @@ static ssize_t vgpu_device_write(struct file *file, const char __user *from, siz
 	return size;
 }
 
+static void vgpu_set_memory(struct mm_struct *mm)
+{
+	mutex_lock(&vgpu_lock);
+	memory = mm;
+	mutex_unlock(&vgpu_lock);
+}
+
 static int vgpu_become_scheduler(void)
 {
 	unsigned long place;
@@ -225,7 +236,7 @@ static int vgpu_become_scheduler(void)
 	taken = true;
 	page = place;
 	mmget(current->mm);
-	WRITE_ONCE(memory, current->mm);
+	vgpu_set_memory(current->mm);
 	vgpu_turns_settle();
 	mutex_unlock(&scheduler);
 	return 0;
@@ -240,7 +251,7 @@ static void vgpu_end_scheduler(void)
 	cancel_delayed_work_sync(&watchdog);
 	vgpu_turns_give_back(NULL);
 	mm = memory;
-	WRITE_ONCE(memory, NULL);
+	vgpu_set_memory(NULL);
 	vgpu_turns_settle(); /* the worker has seen the change */
 	if (current->mm == mm)
 		vm_munmap(page, PAGE_SIZE);
