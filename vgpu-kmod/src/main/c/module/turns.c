@@ -32,6 +32,7 @@
 
 #define VGPU_MOST_MS 10000
 #define VGPU_AGAIN_MS 20
+#define VGPU_MOST_TURNS 4096		/* without a pause, so that no tenant can keep those waiting who flush the worker */
 #define VGPU_LINE (NAME_MAX + 160)
 
 static DECLARE_WAIT_QUEUE_HEAD(watchers);
@@ -129,6 +130,7 @@ static void vgpu_work(struct work_struct *unused)
 	struct mm_struct *mm;
 	struct vgpu_rm_turn turn;
 	struct file *file = NULL;
+	unsigned int turns = 0;
 	int more;
 
 	/* With a reference of its own: the scheduler's may go while this runs. */
@@ -154,14 +156,16 @@ static void vgpu_work(struct work_struct *unused)
 		vgpu__turn_done(&vgpu_book, &turn);
 		mutex_unlock(&vgpu_lock);
 		cond_resched();
+		if (++turns == VGPU_MOST_TURNS)
+			break;
 	}
 	if (mm) {
 		kthread_unuse_mm(mm);
 		mmput(mm);
 	}
 	vgpu_turns_wake();
-	if (more < 0)
-		queue_delayed_work(queue, &work, msecs_to_jiffies(VGPU_AGAIN_MS));
+	if (more)
+		queue_delayed_work(queue, &work, more < 0 ? msecs_to_jiffies(VGPU_AGAIN_MS) : 1);
 }
 
 static void vgpu_hold(unsigned int ms)
@@ -402,7 +406,8 @@ static struct miscdevice vgpu_device = {
 
 int vgpu_turns_begin(void)
 {
-	queue = alloc_ordered_workqueue("vgpu_kmod", 0);
+	/* Not ordered: the watchdog does not wait for the worker. */
+	queue = alloc_workqueue("vgpu_kmod", WQ_UNBOUND, 0);
 	return queue ? 0 : -ENOMEM;
 }
 
