@@ -78,6 +78,7 @@ static const struct {
     {"weights-of-tenants", test_weights_of_tenants},
     {"weights-later", test_weights_later},
     {"weights-refused", test_weights_refused},
+    {"weights-of-a-lost-answer", test_weights_of_a_lost_answer},
     {"weights-of-the-last-engine", test_weights_of_the_last_engine},
     {"managed-memory", test_managed_memory},
     {"sizes-shown", test_sizes_shown},

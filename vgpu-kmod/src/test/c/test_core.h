@@ -84,6 +84,7 @@ void test_engine(void);
 void test_weights_of_tenants(void);
 void test_weights_later(void);
 void test_weights_refused(void);
+void test_weights_of_a_lost_answer(void);
 void test_weights_of_the_last_engine(void);
 void test_sizes_shown(void);
 void test_versions(void);

@@ -131,6 +131,10 @@ void vgpu__call_settle_alloc(struct vgpu_rm_request *request) {
   made->engine = request->engine;
   made->slice_us = VGPU_RM_DRIVERS_SLICE_US;
   if (request->call.class_number != RM_CLASS_GROUP || tenant->weight == 0) return;
+  if (request->lost) { /* no call can be made there either; the first SCHEDULE has the slice set */
+    vgpu__slice_kept(made, made->slice_us);
+    return;
+  }
   made->slice_us = request->slice_us = vgpu__slice_of(tenant, made->engine, 1);
 }
 
