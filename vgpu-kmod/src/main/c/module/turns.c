@@ -19,6 +19,7 @@
 #include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/poll.h>
+#include <linux/sched/signal.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -318,6 +319,22 @@ static bool vgpu_has_news(struct vgpu_watcher *watcher)
 	return has;
 }
 
+/* Waits for news: 0, or -ERESTARTSYS. Not by wait_event, whose condition must not sleep. */
+static int vgpu_await_news(struct vgpu_watcher *watcher)
+{
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	int error = 0;
+
+	add_wait_queue(&watchers, &wait);
+	while (!vgpu_has_news(watcher) && !error) {
+		wait_woken(&wait, TASK_INTERRUPTIBLE, MAX_SCHEDULE_TIMEOUT);
+		if (signal_pending(current))
+			error = -ERESTARTSYS;
+	}
+	remove_wait_queue(&watchers, &wait);
+	return error;
+}
+
 /* Formats the current state of the next tenant that changed after *seen; -1: there is none. */
 static int vgpu_tell(u64 *seen, char *line)
 {
@@ -353,7 +370,7 @@ static ssize_t vgpu_device_read(struct file *file, char __user *into, size_t roo
 	if (!vgpu_has_news(watcher)) {
 		if (file->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		if (wait_event_interruptible(watchers, vgpu_has_news(watcher)))
+		if (vgpu_await_news(watcher))
 			return -ERESTARTSYS;
 	}
 	line = kmalloc(VGPU_LINE, GFP_KERNEL);
