@@ -52,6 +52,7 @@ static const struct {
     {"arguments-over-one-another", test_arguments_over_one_another},
     {"arguments-that-change", test_arguments_that_change},
     {"names-that-change", test_names_that_change},
+    {"many-clients", test_many_clients},
     {"over-the-limit", test_over_the_limit},
     {"old-forms-of-memory", test_old_forms_of_memory},
     {"handles-of-others", test_handles_of_others},

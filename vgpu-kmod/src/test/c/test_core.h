@@ -65,6 +65,7 @@ void test_arguments_over_one_another(void);
 void test_arguments_that_change(void);
 void test_names_that_change(void);
 void test_over_the_limit(void);
+void test_many_clients(void);
 void test_old_forms_of_memory(void);
 void test_handles_of_others(void);
 void test_passed_file(void);

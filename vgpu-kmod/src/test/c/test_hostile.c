@@ -287,6 +287,29 @@ void test_passed_file(void) {
   end();
 }
 
+static struct vgpu_rm_object *enter(struct vgpu_rm_book *into, struct vgpu_rm_tenant *tenant, uint32_t handle,
+                                    uint64_t file) {
+  return vgpu__client_enter(into, into->heap.make(sizeof(struct vgpu_rm_object)), tenant, handle, file, 0, 1);
+}
+
+/* A tenant with very many clients: neither its own files nor those of others take long to close. If each client or file
+ * were searched for, this would take an hour, and the limit of time of all tests would end it. */
+void test_many_clients(void) {
+  enum { MANY = 200000 };
+  struct vgpu_rm_book full;
+  begin(10 * MIB);
+  CHECK(vgpu__book_begin(&full, &book.heap, 65536, 54321) == 0);
+  for (uint32_t i = 1; i <= MANY; i++) enter(&full, tenants[1], i, 1); /* of one file */
+  for (uint32_t i = 1; i <= MANY; i++) enter(&full, tenants[2], MANY + i, 1 + i); /* of a file each */
+  CHECK(tenants[1]->objects == MANY + 3 && tenants[2]->objects == MANY);
+  vgpu__file_closed(&full, 1);
+  CHECK(tenants[1]->objects == 3 && full.objects == MANY);
+  for (uint32_t i = 1; i <= MANY; i++) vgpu__file_closed(&full, 1 + i);
+  CHECK(tenants[2]->objects == 0 && full.objects == 0 && full.clients == NULL);
+  vgpu__book_end(&full);
+  end();
+}
+
 static int closing;
 static void close_and_name_another(void) {
   put32(CALL, (uint32_t)fd);
@@ -305,7 +328,7 @@ void test_tie_to_a_closed_file(void) {
   CHECK(do_register(&one, card, closing) == 0 && vgpu__file_owner(&book, id) == id && book.tied == 0);
   new_client(&one, card);
   bed_close(&one, card);
-  for (const struct vgpu_rm_object *at = book.clients; at != NULL; at = at->next_client)
+  for (const struct vgpu_rm_object *at = book.clients; at != NULL; at = at->places[IN_BOOK].next)
     CHECK(at->file != closed && at->owner != closed);
   end();
 }

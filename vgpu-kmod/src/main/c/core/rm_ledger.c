@@ -153,7 +153,8 @@ struct vgpu_rm_object *vgpu__client_named(const struct vgpu_rm_book *book, uint3
   struct vgpu_rm_object *sure = NULL, *any = NULL;
   uint32_t sures = 0;
   *count = 0;
-  for (struct vgpu_rm_object *at = book->names[vgpu__bucket(book, 0, client)]; at != NULL; at = at->namesake) {
+  for (struct vgpu_rm_object *at = book->names[vgpu__bucket(book, 0, client)]; at != NULL;
+       at = at->places[BY_NAME].next) {
     if (at->handle != client) continue;
     any = at;
     ++*count;
@@ -167,8 +168,29 @@ struct vgpu_rm_object *vgpu__client_named(const struct vgpu_rm_book *book, uint3
 
 struct vgpu_rm_object *vgpu__client_stamped(const struct vgpu_rm_book *book, uint32_t client, uint64_t stamp) {
   struct vgpu_rm_object *at = book->names[vgpu__bucket(book, 0, client)];
-  while (at != NULL && at->stamp != stamp) at = at->namesake;
+  while (at != NULL && at->stamp != stamp) at = at->places[BY_NAME].next;
   return at;
+}
+
+static struct vgpu_rm_files *vgpu__files(const struct vgpu_rm_book *book, uint64_t file) {
+  return &book->files[vgpu__bucket(book, file, 0)];
+}
+
+/* Tenants choose the lengths of all lists of clients, so nothing searches a list for the one to remove. */
+static void vgpu__join(struct vgpu_rm_object **list, struct vgpu_rm_object *client, int which) {
+  struct vgpu_rm_place *place = &client->places[which];
+  place->next = *list;
+  place->at = list;
+  if (*list != NULL) (*list)->places[which].at = &place->next;
+  *list = client;
+}
+
+static void vgpu__part(struct vgpu_rm_object *client, int which) {
+  struct vgpu_rm_place *place = &client->places[which];
+  if (place->at == NULL) return;
+  *place->at = place->next;
+  if (place->next != NULL) place->next->places[which].at = place->at;
+  place->at = NULL;
 }
 
 static void vgpu__link(struct vgpu_rm_book *book, struct vgpu_rm_object *object) {
@@ -230,12 +252,7 @@ static void vgpu__discard(struct vgpu_rm_book *book, struct vgpu_rm_object *obje
     vgpu__block_release(book, block);
   }
   if (object->root == object) {
-    struct vgpu_rm_object **at = &book->clients;
-    while (*at != object) at = &(*at)->next_client;
-    *at = object->next_client;
-    at = &book->names[vgpu__bucket(book, 0, object->handle)];
-    while (*at != object) at = &(*at)->namesake;
-    *at = object->namesake;
+    for (int which = 0; which < VGPU_RM_LISTS; which++) vgpu__part(object, which);
     vgpu__tenant_release(book, tenant);
   }
   book->heap.drop(object);
@@ -299,11 +316,10 @@ struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu
   made->file = file;
   made->owner = vgpu__file_owner(book, file);
   made->sure = sure && (other == NULL || !other->sure);
-  made->next_client = book->clients;
-  book->clients = made;
-  struct vgpu_rm_object **names = &book->names[vgpu__bucket(book, 0, client)];
-  made->namesake = *names;
-  *names = made;
+  vgpu__join(&book->clients, made, IN_BOOK);
+  vgpu__join(&book->names[vgpu__bucket(book, 0, client)], made, BY_NAME);
+  vgpu__join(&vgpu__files(book, file)->made, made, BY_FILE);
+  vgpu__join(&vgpu__files(book, made->owner)->clients, made, BY_OWNER);
   if (tenant->objects++ == 0) vgpu__note(book, tenant);
   vgpu__tenant_hold(tenant);
   vgpu__chain(book, made);
@@ -333,10 +349,6 @@ void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, 
 }
 
 /* ---- files ---- */
-
-static struct vgpu_rm_files *vgpu__files(const struct vgpu_rm_book *book, uint64_t file) {
-  return &book->files[vgpu__bucket(book, file, 0)];
-}
 
 static struct vgpu_rm_tie **vgpu__tie_of(const struct vgpu_rm_book *book, uint64_t file) {
   struct vgpu_rm_tie **at = &vgpu__files(book, file)->ties;
@@ -377,13 +389,16 @@ void vgpu__file_untie(struct vgpu_rm_book *book, uint64_t file) {
 
 static void vgpu__own(struct vgpu_rm_book *book, struct vgpu_rm_object *client, uint64_t owner) {
   vgpu__unlink(book, client);
+  vgpu__part(client, BY_OWNER);
   client->owner = owner;
   vgpu__link(book, client);
+  vgpu__join(&vgpu__files(book, owner)->clients, client, BY_OWNER);
 }
 
 /* The clients that a file created for one owner belong to another. */
 static void vgpu__own_all(struct vgpu_rm_book *book, uint64_t file, uint64_t from, uint64_t to) {
-  for (struct vgpu_rm_object *client = book->clients; client != NULL && from != to; client = client->next_client) {
+  struct vgpu_rm_object *client = vgpu__files(book, file)->made;
+  for (; client != NULL && from != to; client = client->places[BY_FILE].next) {
     if (client->file == file && client->owner == from) vgpu__own(book, client, to);
   }
 }
@@ -412,17 +427,24 @@ void vgpu__file_tie_failed(struct vgpu_rm_book *book, uint64_t file) {
 }
 
 void vgpu__file_closed(struct vgpu_rm_book *book, uint64_t file) {
-  struct vgpu_rm_object *next;
+  struct vgpu_rm_files *files = vgpu__files(book, file);
   vgpu__file_untie(book, file);
-  for (struct vgpu_rm_tie *tie = vgpu__files(book, file)->owned, *after; tie != NULL; tie = after) {
+  for (struct vgpu_rm_tie *tie = files->owned, *after; tie != NULL; tie = after) {
     after = tie->next_owned;
     if (tie->owner == file) vgpu__file_untie(book, tie->file);
   }
-  for (struct vgpu_rm_object *client = book->clients; client != NULL; client = next) {
-    next = client->next_client;
-    if (client->file == file) client->file = 0;
-    if (client->owner == file) vgpu__own(book, client, client->file);
-    if (client->file == 0 && client->owner == 0) vgpu__object_remove(book, client, VGPU_RM_NO_LIMIT);
+  for (struct vgpu_rm_object *client = files->made, *next; client != NULL; client = next) {
+    next = client->places[BY_FILE].next;
+    if (client->file != file) continue;
+    vgpu__part(client, BY_FILE);
+    client->file = 0;
+    if (client->owner == 0) vgpu__object_remove(book, client, VGPU_RM_NO_LIMIT);
+  }
+  for (struct vgpu_rm_object *client = files->clients, *next; client != NULL; client = next) {
+    next = client->places[BY_OWNER].next;
+    if (client->owner != file) continue;
+    vgpu__own(book, client, client->file);
+    if (client->file == 0) vgpu__object_remove(book, client, VGPU_RM_NO_LIMIT);
   }
 }
 

@@ -73,6 +73,12 @@ struct vgpu_rm_flight {
   int duplicated; /* what it made may have been */
 };
 
+/* A client's position in a list. */
+enum { IN_BOOK, BY_NAME, BY_FILE, BY_OWNER, VGPU_RM_LISTS };
+struct vgpu_rm_place {
+  struct vgpu_rm_object *next, **at; /* at NULL: not in the list */
+};
+
 struct vgpu_rm_object {
   struct vgpu_rm_object *chain;                             /* in its bucket of `table` */
   struct vgpu_rm_object *root, *parent, *child, *next, *previous; /* siblings */
@@ -104,9 +110,8 @@ struct vgpu_rm_object {
   uint32_t engine, slice_us;
   /* Only for clients (objects that are their own root). */
   struct vgpu_rm_tenant *tenant;
-  struct vgpu_rm_object *next_client;
-  struct vgpu_rm_object *namesake; /* the next client in its bucket of `names` */
-  uint64_t file, owner;            /* the file that created it, and the file it belongs to; 0: closed */
+  struct vgpu_rm_place places[VGPU_RM_LISTS];
+  uint64_t file, owner; /* the file that created it, and the file it belongs to; 0: closed */
   int sure; /* the driver's answer was seen, and no possible end of the client since */
 };
 
@@ -120,6 +125,7 @@ struct vgpu_rm_tie {
 /* A bucket of files. */
 struct vgpu_rm_files {
   struct vgpu_rm_tie *ties, *owned; /* of these files to others, and of others to these files */
+  struct vgpu_rm_object *made, *clients; /* the clients that these files created, and those that belong to them */
 };
 
 struct vgpu_rm_book {
