@@ -100,6 +100,18 @@ class KmodBackendTest {
   }
 
   @Test
+  void usageBeyondAllMemoryIsStillAnAmount() throws Exception {
+    try (Enforcement enforcement = backend.open(leases);
+        EnforcedLease lease = prepare(enforcement)) {
+      machine.tenants().set("job-1", "used", "18446744073709551615");
+      machine.tenants().set("job-1", "stats", "refused 18446744073709551615\n");
+      assertThat(lease.memoryUsed()).isEqualTo(MemorySize.ofBytes(Tenants.MOST));
+      assertThat(lease.deniedAllocations()).isEqualTo(Tenants.MOST);
+      assertThat(lease.tryResize(request(32), 250)).isFalse();
+    }
+  }
+
+  @Test
   void resizeBelowWhatIsUsedChangesNothing() throws Exception {
     try (Enforcement enforcement = backend.open(leases);
         EnforcedLease lease = prepare(enforcement)) {
