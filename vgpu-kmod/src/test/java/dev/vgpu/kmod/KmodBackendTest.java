@@ -230,6 +230,28 @@ class KmodBackendTest {
   }
 
   @Test
+  void tenantThatTheSeatDidNotLiveToRecordGoesWithTheLease() throws Exception {
+    Path directory = Files.createDirectories(leases.resolve("leases/job-1"));
+    try (Enforcement enforcement = backend.open(leases)) {
+      enforcement.prepare("job-1", directory, new TestGpu(), request(64), new Told());
+    }
+    backend.open(leases).close();
+    assertThat(machine.tenants().exists("job-1")).isTrue(); // the lease is there
+    Files.delete(directory.resolve("kmod-cgroup"));
+    Files.delete(directory); // it has ended without this backend
+    Files.writeString(cgroup().resolve("cgroup.procs"), "4711\n");
+    backend.open(leases).close();
+    assertThat(machine.tenants().exists("job-1")).isTrue(); // it still has a process
+    Files.writeString(cgroup().resolve("cgroup.procs"), "");
+    backend.open(leases).close();
+    assertThat(machine.tenants().exists("job-1")).isFalse();
+    assertThat(cgroup()).doesNotExist();
+    Files.createFile(leases.resolve("kmod/job-2")); // its writer was killed
+    backend.open(leases).close();
+    assertThat(leases.resolve("kmod")).isEmptyDirectory();
+  }
+
+  @Test
   void nextHolderOfTheSeatTakesOver() throws Exception {
     try (Enforcement enforcement = backend.open(leases)) {
       prepare(enforcement);
