@@ -18,8 +18,10 @@ static uint64_t next_id;
 /* The process that calls the core, and its file. */
 struct caller {
   struct bed_process *process;
-  struct bed_file *file;
+  struct bed_file *file, *held;
 };
+
+static void bed_put(struct bed_file *file);
 
 void bed_fail(const char *what) {
   fprintf(stderr, "FAIL %s\n", what);
@@ -77,8 +79,16 @@ static struct bed_file *bed_file(void *self, int32_t fd) {
 }
 
 static uint64_t bed_file_of(void *self, int32_t fd) {
-  struct bed_file *file = bed_file(self, fd);
-  return file != NULL ? file->id : 0;
+  struct bed_file *file = ((struct caller *)self)->held = bed_file(self, fd);
+  if (file == NULL) return 0;
+  file->refs++;
+  return file->id;
+}
+
+static void bed_let_go(void *self, uint64_t file) {
+  struct bed_file *held = ((struct caller *)self)->held;
+  if (held->id != file) bed_fail("another file than the one that is held");
+  bed_put(held);
 }
 
 static struct model_file *bed_model_file(void *self, int32_t fd) {
@@ -95,13 +105,13 @@ static long bed_forward(void *self, uint32_t word, uint64_t argument) {
   struct caller *caller = self;
   struct model_caller as = {.read = bed_read, .write = bed_write, .file_of = bed_model_file, .has_gpu = bed_has_gpu,
                             .self = self, .tag = caller->process->tag, .process = caller->process->number};
-  struct model_file *tied = caller->file->model.tied;
   void (*between)(void) = bed_between;
   if (between != NULL) {
     bed_between = NULL;
     between();
   }
   pthread_mutex_lock(&drivers);
+  struct model_file *tied = caller->file->model.tied;
   long result = model_ioctl(&rm, &caller->file->model, &as, word, argument);
   if (caller->file->model.tied != tied) ((struct bed_file *)(void *)caller->file->model.tied)->refs++;
   if (bed_watch != NULL) bed_watch();
@@ -128,6 +138,7 @@ static const struct vgpu_rm_host host = {
     .tenant = bed_tenant,
     .forward = bed_forward,
     .file_of = bed_file_of,
+    .let_go = bed_let_go,
     .report = bed_report,
     .further_class = 0x90ce,
 };

@@ -46,6 +46,10 @@ static uint64_t file_of(void *self, int32_t fd) {
   (void)fd;
   return 0;
 }
+static void let_go(void *self, uint64_t file) {
+  (void)self;
+  (void)file;
+}
 /* Every call succeeds. */
 static long forward(void *self, uint32_t word, uint64_t argument) {
   (void)self;
@@ -56,7 +60,7 @@ static long forward(void *self, uint32_t word, uint64_t argument) {
 
 static const struct vgpu_rm_host HOST = {.read = read_memory, .write = write_memory, .lock = take_lock,
                                          .unlock = give_lock, .tenant = tenant_of, .forward = forward,
-                                         .file_of = file_of};
+                                         .file_of = file_of, .let_go = let_go};
 
 static void ioctl_of(int through_core, uint32_t number, uint32_t size) {
   uint32_t word = vgpu__rm_word(number, size);

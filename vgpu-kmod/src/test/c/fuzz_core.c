@@ -161,7 +161,7 @@ static void learn(uint32_t number, size_t at, long result) {
 
 /* A group that is ours is in a list, and so is given back; what has been disabled for a stop is in such a group. */
 static void check_turns(void) {
-  for (struct vgpu_rm_object *client = book.clients; client != NULL; client = client->next_client) {
+  for (struct vgpu_rm_object *client = book.clients; client != NULL; client = client->places[IN_BOOK].next) {
     for (const struct vgpu_rm_object *at = client; at != NULL;) {
       const struct vgpu_rm_object *group = at->parent;
       if (at->ours && at->at_group == NULL) bed_fail("a stopped group is in no list");
@@ -255,7 +255,7 @@ static void check_sums(void) {
   static struct vgpu_rm_block *blocks[65536];
   size_t count = 0;
   uint64_t used[BED_TENANTS] = {0};
-  for (struct vgpu_rm_object *client = book.clients; client != NULL; client = client->next_client) {
+  for (struct vgpu_rm_object *client = book.clients; client != NULL; client = client->places[IN_BOOK].next) {
     for (struct vgpu_rm_object *at = client; at != NULL;) {
       if (at->block != NULL && count < 65536) blocks[count++] = at->block;
       if (at->child != NULL) {
@@ -265,6 +265,10 @@ static void check_sums(void) {
       while (at != client && at->next == NULL) at = at->parent;
       at = at == client ? NULL : at->next;
     }
+  }
+  for (int j = 1; j < BED_TENANTS; j++) {
+    for (struct vgpu_rm_block *at = tenants[j]->kept; at != NULL && count < 65536; at = at->next_kept)
+      blocks[count++] = at;
   }
   qsort(blocks, count, sizeof *blocks, by_address);
   for (size_t i = 0; i < count; i++) {

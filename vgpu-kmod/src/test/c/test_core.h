@@ -63,14 +63,19 @@ void test_number_taken_over_unseen(void);
 void test_number_claimed_unseen(void);
 void test_arguments_over_one_another(void);
 void test_arguments_that_change(void);
+void test_names_that_change(void);
 void test_over_the_limit(void);
+void test_many_clients(void);
 void test_old_forms_of_memory(void);
 void test_handles_of_others(void);
 void test_passed_file(void);
 void test_tenant_replaced(void);
+void test_tie_to_a_closed_file(void);
 
 /* test_overlap.c */
 void test_overlapping_calls(void);
+void test_overlapping_ties(void);
+void test_duplicates_of_what_is_being_made(void);
 
 /* test_shares.c */
 void test_filters(void);
@@ -80,6 +85,7 @@ void test_engine(void);
 void test_weights_of_tenants(void);
 void test_weights_later(void);
 void test_weights_refused(void);
+void test_weights_of_a_lost_answer(void);
 void test_weights_of_the_last_engine(void);
 void test_sizes_shown(void);
 void test_versions(void);

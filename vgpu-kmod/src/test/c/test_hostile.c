@@ -112,6 +112,72 @@ void test_arguments_that_change(void) {
   end();
 }
 
+static void free_another(void) { put32(CALL + 8, 12345); }
+enum { OTHER_DEVICE = 0x5c000009, OTHER_CALL = CALL + 1024, OTHER_PARAMS = PARAMS + 1024 };
+static void below_the_other_device(void) { put32(CALL + 4, OTHER_DEVICE); }
+static void with_other_params(void) {
+  put64(OTHER_PARAMS + 64, 8 * MIB);
+  put64(CALL + 16, spot(OTHER_PARAMS));
+}
+static void duplicate_eight(void) { put32(CALL + 16, 8); }
+static void call_elsewhere(void) { put64(OUTER + 8, spot(OTHER_CALL)); }
+static void ask_for_more_and_undo_another(void) {
+  ask_for_more();
+  bed_between = free_another;
+}
+
+/* Another thread names another object, another parent, other parameters or another call between the check and the
+ * driver. What the driver then holds is charged. */
+void test_names_that_change(void) {
+  begin(10 * MIB);
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
+  bed_between = free_another; /* the driver reports success for a handle that it does not know */
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && rm.held[1] == 4 * MIB && used(1) == 4 * MIB);
+  CHECK(tenants[1]->changed == 1 && do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
+
+  struct alloc device = {.client = client, .parent = client, .handle = OTHER_DEVICE, .class_number = 0x80};
+  CHECK(do_alloc(&one, fd, device, NULL) == RM_OK);
+  bed_between = below_the_other_device;
+  CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK && tenants[1]->changed == 2);
+  CHECK(do_free(&one, fd, client, DEVICE) == RM_OK && rm.held[1] == 4 * MIB && used(1) == 4 * MIB);
+  end();
+
+  begin(10 * MIB);
+  bed_between = with_other_params;
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK && rm.held[1] == 8 * MIB && used(1) == 8 * MIB);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
+
+  uint32_t copies = new_client(&one, fd);
+  CHECK(take(&one, fd, client, 7, MIB) == RM_OK && take(&one, fd, client, 8, 8 * MIB) == RM_OK);
+  bed_between = duplicate_eight;
+  CHECK(do_dup(&one, fd, copies, DEVICE, 9, client, 7) == RM_OK);
+  CHECK(do_free(&one, fd, client, client) == RM_OK && rm.held[1] == 8 * MIB && used(1) >= rm.held[1]);
+  bed_close(&one, fd);
+  CHECK(used(1) == 0);
+  end();
+
+  begin(10 * MIB);
+  struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4 * MIB};
+  CHECK(do_alloc(&one, fd, what, NULL) == RM_OK && do_free(&one, fd, client, 7) == RM_OK);
+  what.call = OTHER_CALL;
+  CHECK(do_alloc(&one, fd, what, NULL) == RM_OK && do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
+  memcpy(arena + CALL, arena + OTHER_CALL, 32); /* a call again: do_free was made there */
+  put32(CALL + 28, RM_NO_MEMORY);               /* the answer that is found where the call was */
+  put32(OUTER, RM_ALLOC);
+  put32(OUTER + 4, 32);
+  put64(OUTER + 8, spot(CALL));
+  bed_between = call_elsewhere;
+  CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_XFER, 16), spot(OUTER)) == 0 && get32(OTHER_CALL + 28) == RM_OK);
+  CHECK(rm.held[1] == 4 * MIB && used(1) == 4 * MIB);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
+
+  bed_between = ask_for_more_and_undo_another;
+  take(&one, fd, client, 7, MIB);
+  CHECK(rm.held[1] == 20 * MIB && used(1) == 20 * MIB && tenants[1]->over == 1 && tenants[1]->undone == 0);
+  CHECK(do_free(&one, fd, client, 7) == RM_OK && used(1) == 0);
+  end();
+}
+
 static void ask_for_more_as_eight(void) {
   ask_for_more();
   put32(CALL + 8, 8);
@@ -218,6 +284,52 @@ void test_passed_file(void) {
   vgpu__tenant_remove(&book, tenants[1]);
   bed_close(&other, 5);
   CHECK(used(2) == 0);
+  end();
+}
+
+static struct vgpu_rm_object *enter(struct vgpu_rm_book *into, struct vgpu_rm_tenant *tenant, uint32_t handle,
+                                    uint64_t file) {
+  return vgpu__client_enter(into, into->heap.make(sizeof(struct vgpu_rm_object)), tenant, handle, file, 0, 1);
+}
+
+/* A tenant with very many clients: neither its own files nor those of others take long to close. If each client or file
+ * were searched for, this would take an hour, and the limit of time of all tests would end it. */
+void test_many_clients(void) {
+  enum { MANY = 200000 };
+  struct vgpu_rm_book full;
+  begin(10 * MIB);
+  CHECK(vgpu__book_begin(&full, &book.heap, 65536, 54321) == 0);
+  for (uint32_t i = 1; i <= MANY; i++) enter(&full, tenants[1], i, 1); /* of one file */
+  for (uint32_t i = 1; i <= MANY; i++) enter(&full, tenants[2], MANY + i, 1 + i); /* of a file each */
+  CHECK(tenants[1]->objects == MANY + 3 && tenants[2]->objects == MANY);
+  vgpu__file_closed(&full, 1);
+  CHECK(tenants[1]->objects == 3 && full.objects == MANY);
+  for (uint32_t i = 1; i <= MANY; i++) vgpu__file_closed(&full, 1 + i);
+  CHECK(tenants[2]->objects == 0 && full.objects == 0 && full.clients == NULL);
+  vgpu__book_end(&full);
+  end();
+}
+
+static int closing;
+static void close_and_name_another(void) {
+  put32(CALL, (uint32_t)fd);
+  bed_close(&one, closing);
+}
+
+/* The descriptor of a REGISTER_FD changes between the check and the driver, and what it meant is closed. The driver
+ * does not keep that file open, so the ledger must not refer to it. */
+void test_tie_to_a_closed_file(void) {
+  begin(10 * MIB);
+  int card = bed_open(&one, 0);
+  uint64_t id = one.files[card]->id;
+  closing = bed_open(&one, 1);
+  uint64_t closed = one.files[closing]->id;
+  bed_between = close_and_name_another;
+  CHECK(do_register(&one, card, closing) == 0 && vgpu__file_owner(&book, id) == id && book.tied == 0);
+  new_client(&one, card);
+  bed_close(&one, card);
+  for (const struct vgpu_rm_object *at = book.clients; at != NULL; at = at->places[IN_BOOK].next)
+    CHECK(at->file != closed && at->owner != closed);
   end();
 }
 

@@ -175,6 +175,20 @@ void test_weights_refused(void) {
   end();
 }
 
+/* A group whose answer could not be written gets its time slice with its first SCHEDULE. */
+void test_weights_of_a_lost_answer(void) {
+  begin(10 * MIB);
+  tenants[1]->weight = 50;
+  book.able = 1;
+  put32(PARAMS + 12, 1);
+  struct alloc what = a_group(client, 7);
+  what.call = 64; /* read-only */
+  CHECK(do_alloc(&one, fd, what, NULL) == UINT32_MAX && slice_of(client, 7) == 1024 && tenants[1]->unweighted == 1);
+  CHECK(new_channel(&one, fd, client, 7, CHANNEL_OF + 7) == RM_OK && schedule(&one, fd, client, 7, 1) == RM_OK);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 512 && tenants[1]->unweighted == 1);
+  end();
+}
+
 /* The highest number of an engine, COMP_DECOMP_COPY1, is not the first one's. */
 void test_weights_of_the_last_engine(void) {
   begin(10 * MIB);

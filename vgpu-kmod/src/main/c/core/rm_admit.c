@@ -93,8 +93,7 @@ static int vgpu__admit_alloc(struct vgpu_rm_request *request) {
 static int vgpu__admit_dup(struct vgpu_rm_request *request, struct vgpu_rm_tenant *tenant) {
   uint32_t count;
   struct vgpu_rm_object *root = vgpu__client_named(request->book, request->call.source, &count);
-  const struct vgpu_rm_object *source =
-      root != NULL ? vgpu__object_find(request->book, root, request->call.source_object) : NULL;
+  const struct vgpu_rm_object *source = vgpu__source(request, root);
   if (root != NULL ? root->tenant != tenant : count != 0) { /* another tenant's, or an unknown tenant's */
     if (root != NULL) root->tenant->filtered++;
     else if (tenant != NULL) tenant->filtered++;
@@ -110,6 +109,7 @@ static int vgpu__admit_dup(struct vgpu_rm_request *request, struct vgpu_rm_tenan
     tenant->filtered++;
     return vgpu__call_refuse(request, RM_INSUFFICIENT_PERMISSIONS);
   }
+  if (source != NULL) request->target = source->stamp;
   if (tenant != NULL && source != NULL && source->block != NULL) {
     request->shared = source->block;
     request->shared->refs++;
@@ -276,10 +276,25 @@ void vgpu__call_settle_list(struct vgpu_rm_request *request, int done) {
   request->host->unlock(request->book);
 }
 
-void vgpu__call_tie(struct vgpu_rm_request *request) {
+/* Ties a file before the driver does, so that a client created meanwhile is not attributed to the file alone. */
+static void vgpu__tie(struct vgpu_rm_request *request) {
   struct vgpu_rm_tie *tie = request->tie;
-  if (tie->owner == 0 || vgpu__file_owner(request->book, request->file) != request->file) return;
+  if (request->held == 0 || vgpu__file_owner(request->book, request->file) != request->file) return;
   tie->file = request->file;
+  tie->owner = request->held;
   vgpu__file_tie(request->book, tie);
   request->tie = NULL;
+}
+
+void vgpu__call_depart(struct vgpu_rm_request *request) {
+  const struct vgpu_rm_call *call = &request->call;
+  struct vgpu_rm_flight *flight = &request->flight;
+  if (call->kind == RM_KIND_REGISTER) vgpu__tie(request);
+  if (request->tenant == NULL) return;
+  flight->client = call->client;
+  flight->frees = call->kind == RM_KIND_FREE;
+  if (!flight->frees) flight->handle = call->object;
+  flight->source = call->source;
+  flight->source_object = call->source_object;
+  if (request->block != NULL || flight->frees || call->kind == RM_KIND_DUP) vgpu__flight_begin(request->book, flight);
 }

@@ -29,20 +29,26 @@ static int vgpu__write32(const struct vgpu_rm_request *request, uint64_t at, uin
 
 /* ---- our own calls, made through the caller's memory because the driver accepts no other ---- */
 
+static int vgpu__same(const unsigned char *one, const unsigned char *other, size_t size) {
+  size_t i = 0;
+  while (i < size && one[i] == other[i]) i++;
+  return i == size;
+}
+
 /*
  * Executes one of our own calls in place of the caller's fields, and restores those. Returns the driver's status, or
- * UINT32_MAX. `size` is at most RM_CONTROL_SIZE, and at most the size of the caller's own call.
+ * UINT32_MAX, also if another thread has changed the fields: what the driver executed is then not known. `size` is at most RM_CONTROL_SIZE, and at most the size of the caller's own call.
  */
 static uint32_t vgpu__own(struct vgpu_rm_request *request, uint32_t number, const unsigned char *fields, size_t size,
                           size_t status_at) {
-  unsigned char kept[RM_CONTROL_SIZE];
+  unsigned char kept[RM_CONTROL_SIZE], after[RM_CONTROL_SIZE];
   uint32_t status = ~(uint32_t)0;
   uint64_t at = request->call.at;
   if (request->io.read(request->io.self, kept, at, size) != 0) return status;
   if (request->io.write(request->io.self, at, fields, size) == 0 &&
       request->host->forward(request->self, vgpu__rm_word(number, (uint32_t)size), at) >= 0 &&
-      request->io.read(request->io.self, &status, at + status_at, sizeof status) != 0) {
-    status = ~(uint32_t)0;
+      request->io.read(request->io.self, after, at, size) == 0 && vgpu__same(fields, after, status_at)) {
+    __builtin_memcpy(&status, after + status_at, sizeof status);
   }
   if (request->io.write(request->io.self, at, kept, size) != 0) return ~(uint32_t)0;
   return status;
@@ -153,6 +159,7 @@ static void vgpu__finish(struct vgpu_rm_request *request) {
   struct vgpu_rm_book *book = request->book;
   request->host->lock(book);
   if (request->reserved != 0) vgpu__refund(request->tenant, request->reserved);
+  vgpu__flight_end(&request->flight);
   if (request->shared != NULL) vgpu__block_release(book, request->shared);
   if (request->tenant != NULL) vgpu__tenant_release(book, request->tenant);
   request->host->unlock(book);
@@ -198,11 +205,11 @@ long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, 
   vgpu__rm_decode(&request.io, word, argument, &request.call);
   if (!vgpu__concerns(&request.call)) return host->forward(self, word, argument);
   if (vgpu__call_prepare(&request) == 0) {
-    if (request.tie != NULL) request.tie->owner = host->file_of(self, request.call.fd);
+    if (request.call.kind == RM_KIND_REGISTER) request.held = host->file_of(self, request.call.fd);
     host->lock(book);
     int refused = vgpu__call_admit(&request);
     if (refused) vgpu__report(&request, request.tenant, request.answer, request.bytes);
-    if (!refused && request.call.kind == RM_KIND_REGISTER) vgpu__call_tie(&request);
+    if (!refused) vgpu__call_depart(&request);
     host->unlock(book);
     if (!refused && vgpu__lists_channels(&request.call)) refused = vgpu__call_admit_list(&request);
     if (!refused) {
@@ -213,6 +220,8 @@ long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, 
                    : VGPU_RM_FAULT;
     }
     vgpu__finish(&request);
+    /* Not earlier: until the driver has tied the file, or has refused to, nobody else keeps the other one open. */
+    if (request.held != 0) host->let_go(self, request.held);
   }
   vgpu__drop_spares(&request);
   return result;

@@ -18,8 +18,12 @@ struct vgpu_rm_host {
   struct vgpu_rm_tenant *(*tenant)(void *self, struct vgpu_rm_book *book);
   /* The driver's own ioctl: a negative error, or its return value. */
   long (*forward)(void *self, uint32_t word, uint64_t argument);
-  /* The open file behind a descriptor of the calling process; 0: not a file of the driver. */
+  /*
+   * The open file behind a descriptor of the calling process, which stays open until let_go; 0: not a file of the
+   * driver. Both are called without the lock.
+   */
   uint64_t (*file_of)(void *self, int32_t fd);
+  void (*let_go)(void *self, uint64_t file);
   /*
    * Reports what became of a tenant's call: it was answered here with `status`, or it allocated `bytes` of memory (0,
    * with any other call). Called with the lock held; NULL: nothing is reported.

@@ -8,11 +8,11 @@ int vgpu__book_begin(struct vgpu_rm_book *book, const struct vgpu_rm_heap *heap,
   *book = (struct vgpu_rm_book){.heap = *heap, .mask = buckets - 1, .salt = salt};
   book->table = heap->make(sizeof *book->table * buckets);
   book->names = heap->make(sizeof *book->names * buckets);
-  book->ties = heap->make(sizeof *book->ties * buckets);
-  if (book->table != NULL && book->names != NULL && book->ties != NULL) return 0;
+  book->files = heap->make(sizeof *book->files * buckets);
+  if (book->table != NULL && book->names != NULL && book->files != NULL) return 0;
   if (book->table != NULL) heap->drop(book->table);
   if (book->names != NULL) heap->drop(book->names);
-  if (book->ties != NULL) heap->drop(book->ties);
+  if (book->files != NULL) heap->drop(book->files);
   return -1;
 }
 
@@ -78,6 +78,46 @@ void vgpu__block_release(struct vgpu_rm_book *book, struct vgpu_rm_block *block)
   book->heap.drop(block);
 }
 
+void vgpu__block_keep(struct vgpu_rm_block *block) {
+  if (block->kept) return;
+  block->kept = 1;
+  block->refs++;
+  block->next_kept = block->tenant->kept;
+  block->tenant->kept = block;
+}
+
+/* ---- calls in the driver ---- */
+
+void vgpu__flight_begin(struct vgpu_rm_book *book, struct vgpu_rm_flight *flight) {
+  flight->next = book->flights;
+  flight->at = &book->flights;
+  if (flight->next != NULL) flight->next->at = &flight->next;
+  book->flights = flight;
+}
+
+void vgpu__flight_end(struct vgpu_rm_flight *flight) {
+  if (flight->at == NULL) return;
+  *flight->at = flight->next;
+  if (flight->next != NULL) flight->next->at = flight->at;
+}
+
+int vgpu__flight_duplicated(const struct vgpu_rm_book *book, const struct vgpu_rm_flight *flight, uint32_t handle) {
+  const struct vgpu_rm_flight *dup = book->flights;
+  if (flight->duplicated) return 1;
+  while (dup != NULL && (dup->source != flight->client || dup->source_object != handle)) dup = dup->next;
+  return dup != NULL;
+}
+
+void vgpu__flight_duplicates(struct vgpu_rm_book *book, const struct vgpu_rm_flight *dup, int sure) {
+  for (const struct vgpu_rm_flight *at = book->flights; at != NULL && sure; at = at->next) {
+    sure = !at->frees || at->client != dup->source;
+  }
+  for (struct vgpu_rm_flight *at = book->flights; at != NULL; at = at->next) {
+    if (at->client != dup->source || at->frees) continue;
+    if (at->handle == dup->source_object || (at->handle == 0 && !sure)) at->duplicated = 1;
+  }
+}
+
 /* ---- the tables ---- */
 
 static uint32_t vgpu__bucket(const struct vgpu_rm_book *book, uint64_t of, uint32_t handle) {
@@ -113,7 +153,8 @@ struct vgpu_rm_object *vgpu__client_named(const struct vgpu_rm_book *book, uint3
   struct vgpu_rm_object *sure = NULL, *any = NULL;
   uint32_t sures = 0;
   *count = 0;
-  for (struct vgpu_rm_object *at = book->names[vgpu__bucket(book, 0, client)]; at != NULL; at = at->namesake) {
+  for (struct vgpu_rm_object *at = book->names[vgpu__bucket(book, 0, client)]; at != NULL;
+       at = at->places[BY_NAME].next) {
     if (at->handle != client) continue;
     any = at;
     ++*count;
@@ -127,8 +168,29 @@ struct vgpu_rm_object *vgpu__client_named(const struct vgpu_rm_book *book, uint3
 
 struct vgpu_rm_object *vgpu__client_stamped(const struct vgpu_rm_book *book, uint32_t client, uint64_t stamp) {
   struct vgpu_rm_object *at = book->names[vgpu__bucket(book, 0, client)];
-  while (at != NULL && at->stamp != stamp) at = at->namesake;
+  while (at != NULL && at->stamp != stamp) at = at->places[BY_NAME].next;
   return at;
+}
+
+static struct vgpu_rm_files *vgpu__files(const struct vgpu_rm_book *book, uint64_t file) {
+  return &book->files[vgpu__bucket(book, file, 0)];
+}
+
+/* Tenants choose the lengths of all lists of clients, so nothing searches a list for the one to remove. */
+static void vgpu__join(struct vgpu_rm_object **list, struct vgpu_rm_object *client, int which) {
+  struct vgpu_rm_place *place = &client->places[which];
+  place->next = *list;
+  place->at = list;
+  if (*list != NULL) (*list)->places[which].at = &place->next;
+  *list = client;
+}
+
+static void vgpu__part(struct vgpu_rm_object *client, int which) {
+  struct vgpu_rm_place *place = &client->places[which];
+  if (place->at == NULL) return;
+  *place->at = place->next;
+  if (place->next != NULL) place->next->places[which].at = place->at;
+  place->at = NULL;
 }
 
 static void vgpu__link(struct vgpu_rm_book *book, struct vgpu_rm_object *object) {
@@ -183,13 +245,14 @@ static void vgpu__discard(struct vgpu_rm_book *book, struct vgpu_rm_object *obje
   if (--tenant->objects == 0) vgpu__note(book, tenant);
   vgpu__group_forget(book, object);
   if (object->block != NULL) vgpu__block_release(book, object->block);
+  while (tenant->objects == 0 && tenant->kept != NULL) {
+    struct vgpu_rm_block *block = tenant->kept;
+    tenant->kept = block->next_kept;
+    block->kept = 0;
+    vgpu__block_release(book, block);
+  }
   if (object->root == object) {
-    struct vgpu_rm_object **at = &book->clients;
-    while (*at != object) at = &(*at)->next_client;
-    *at = object->next_client;
-    at = &book->names[vgpu__bucket(book, 0, object->handle)];
-    while (*at != object) at = &(*at)->namesake;
-    *at = object->namesake;
+    for (int which = 0; which < VGPU_RM_LISTS; which++) vgpu__part(object, which);
     vgpu__tenant_release(book, tenant);
   }
   book->heap.drop(object);
@@ -253,11 +316,10 @@ struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu
   made->file = file;
   made->owner = vgpu__file_owner(book, file);
   made->sure = sure && (other == NULL || !other->sure);
-  made->next_client = book->clients;
-  book->clients = made;
-  struct vgpu_rm_object **names = &book->names[vgpu__bucket(book, 0, client)];
-  made->namesake = *names;
-  *names = made;
+  vgpu__join(&book->clients, made, IN_BOOK);
+  vgpu__join(&book->names[vgpu__bucket(book, 0, client)], made, BY_NAME);
+  vgpu__join(&vgpu__files(book, file)->made, made, BY_FILE);
+  vgpu__join(&vgpu__files(book, made->owner)->clients, made, BY_OWNER);
   if (tenant->objects++ == 0) vgpu__note(book, tenant);
   vgpu__tenant_hold(tenant);
   vgpu__chain(book, made);
@@ -279,6 +341,7 @@ void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, 
   made->handle = there == NULL ? handle : 0;
   made->class_number = class_number;
   made->block = block;
+  if (block != NULL && made->handle == 0) vgpu__block_keep(block); /* a DUP will not find it */
   root->tenant->objects++;
   vgpu__chain(book, made);
   vgpu__hang(made, above != NULL ? above : root);
@@ -288,7 +351,7 @@ void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, 
 /* ---- files ---- */
 
 static struct vgpu_rm_tie **vgpu__tie_of(const struct vgpu_rm_book *book, uint64_t file) {
-  struct vgpu_rm_tie **at = &book->ties[vgpu__bucket(book, file, 0)];
+  struct vgpu_rm_tie **at = &vgpu__files(book, file)->ties;
   while (*at != NULL && (*at)->file != file) at = &(*at)->next;
   return at;
 }
@@ -300,53 +363,100 @@ uint64_t vgpu__file_owner(const struct vgpu_rm_book *book, uint64_t file) {
 
 void vgpu__file_tie(struct vgpu_rm_book *book, struct vgpu_rm_tie *tie) {
   struct vgpu_rm_tie **at = vgpu__tie_of(book, tie->file);
+  struct vgpu_rm_files *owner = vgpu__files(book, tie->owner);
   tie->next = *at;
   *at = tie;
+  tie->next_owned = owner->owned;
+  owner->owned = tie;
   book->tied++;
 }
 
-void vgpu__file_untie(struct vgpu_rm_book *book, uint64_t file) {
+static struct vgpu_rm_tie *vgpu__tie_take(struct vgpu_rm_book *book, uint64_t file) {
   struct vgpu_rm_tie **at = vgpu__tie_of(book, file), *tie = *at;
-  if (tie == NULL) return;
+  if (tie == NULL) return NULL;
   *at = tie->next;
+  at = &vgpu__files(book, tie->owner)->owned;
+  while (*at != tie) at = &(*at)->next_owned;
+  *at = tie->next_owned;
   book->tied--;
-  book->heap.drop(tie);
+  return tie;
+}
+
+void vgpu__file_untie(struct vgpu_rm_book *book, uint64_t file) {
+  struct vgpu_rm_tie *tie = vgpu__tie_take(book, file);
+  if (tie != NULL) book->heap.drop(tie);
 }
 
 static void vgpu__own(struct vgpu_rm_book *book, struct vgpu_rm_object *client, uint64_t owner) {
   vgpu__unlink(book, client);
+  vgpu__part(client, BY_OWNER);
   client->owner = owner;
   vgpu__link(book, client);
+  vgpu__join(&vgpu__files(book, owner)->clients, client, BY_OWNER);
 }
 
-void vgpu__file_tie_failed(struct vgpu_rm_book *book, uint64_t file) {
-  uint64_t owner = vgpu__file_owner(book, file);
-  vgpu__file_untie(book, file);
-  for (struct vgpu_rm_object *client = book->clients; client != NULL && owner != file; client = client->next_client) {
-    if (client->file == file && client->owner == owner) vgpu__own(book, client, file);
+/* The clients that a file created for one owner belong to another. */
+static void vgpu__own_all(struct vgpu_rm_book *book, uint64_t file, uint64_t from, uint64_t to) {
+  struct vgpu_rm_object *client = vgpu__files(book, file)->made;
+  for (; client != NULL && from != to; client = client->places[BY_FILE].next) {
+    if (client->file == file && client->owner == from) vgpu__own(book, client, to);
   }
 }
 
-void vgpu__file_closed(struct vgpu_rm_book *book, uint64_t file) {
-  struct vgpu_rm_object *next;
+void vgpu__file_tied(struct vgpu_rm_book *book, uint64_t file, uint64_t owner, struct vgpu_rm_tie **spare) {
+  uint64_t before = vgpu__file_owner(book, file);
+  struct vgpu_rm_tie *tie = vgpu__tie_take(book, file);
+  if (tie == NULL) {
+    tie = *spare;
+    *spare = NULL;
+  }
+  if (tie == NULL) return;
+  tie->file = file;
+  tie->owner = owner;
+  tie->done = 1;
+  vgpu__file_tie(book, tie);
+  vgpu__own_all(book, file, before, owner);
+}
+
+void vgpu__file_tie_failed(struct vgpu_rm_book *book, uint64_t file) {
+  const struct vgpu_rm_tie *tie = *vgpu__tie_of(book, file);
+  if (tie == NULL || tie->done) return;
+  uint64_t owner = tie->owner;
   vgpu__file_untie(book, file);
-  for (struct vgpu_rm_object *client = book->clients; client != NULL; client = next) {
-    next = client->next_client;
-    if (client->file == file) client->file = 0;
-    if (client->owner == file) vgpu__own(book, client, client->file);
-    if (client->file == 0 && client->owner == 0) vgpu__object_remove(book, client, VGPU_RM_NO_LIMIT);
+  vgpu__own_all(book, file, owner, file);
+}
+
+void vgpu__file_closed(struct vgpu_rm_book *book, uint64_t file) {
+  struct vgpu_rm_files *files = vgpu__files(book, file);
+  vgpu__file_untie(book, file);
+  for (struct vgpu_rm_tie *tie = files->owned, *after; tie != NULL; tie = after) {
+    after = tie->next_owned;
+    if (tie->owner == file) vgpu__file_untie(book, tie->file);
+  }
+  for (struct vgpu_rm_object *client = files->made, *next; client != NULL; client = next) {
+    next = client->places[BY_FILE].next;
+    if (client->file != file) continue;
+    vgpu__part(client, BY_FILE);
+    client->file = 0;
+    if (client->owner == 0) vgpu__object_remove(book, client, VGPU_RM_NO_LIMIT);
+  }
+  for (struct vgpu_rm_object *client = files->clients, *next; client != NULL; client = next) {
+    next = client->places[BY_OWNER].next;
+    if (client->owner != file) continue;
+    vgpu__own(book, client, client->file);
+    if (client->file == 0) vgpu__object_remove(book, client, VGPU_RM_NO_LIMIT);
   }
 }
 
 void vgpu__book_end(struct vgpu_rm_book *book) {
   while (book->clients != NULL) vgpu__object_remove(book, book->clients, VGPU_RM_NO_LIMIT);
   for (uint32_t i = 0; i <= book->mask; i++) {
-    while (book->ties[i] != NULL) vgpu__file_untie(book, book->ties[i]->file);
+    while (book->files[i].ties != NULL) vgpu__file_untie(book, book->files[i].ties->file);
   }
   while (book->tenants != NULL) vgpu__tenant_remove(book, book->tenants);
   book->heap.drop(book->table);
   book->heap.drop(book->names);
-  book->heap.drop(book->ties);
+  book->heap.drop(book->files);
   book->table = book->names = NULL;
-  book->ties = NULL;
+  book->files = NULL;
 }

@@ -49,6 +49,7 @@ struct vgpu_rm_tenant {
   struct vgpu_rm_engine engines[VGPU_RM_ENGINES]; /* by the engine's type; the driver numbers them from 1 */
   int unequal;   /* one of the engines may have groups with another time slice */
   uint64_t news; /* the book's `news` at the tenant's last change */
+  struct vgpu_rm_block *kept; /* what unknown objects may hold: charged until the tenant has no objects */
 };
 
 /* A piece of memory that several objects may hold. */
@@ -56,7 +57,26 @@ struct vgpu_rm_block {
   struct vgpu_rm_tenant *tenant;
   uint64_t bytes;
   uint32_t refs;
-  int on_host;
+  int on_host, kept;
+  struct vgpu_rm_block *next_kept;
+};
+
+/*
+ * A tenant's call in the driver that names memory or frees a name: ALLOC, DUP or FREE. A DUP may have duplicated what
+ * an ALLOC or a DUP beside it made, although the ledger did not have that yet.
+ */
+struct vgpu_rm_flight {
+  struct vgpu_rm_flight *next, **at;
+  uint32_t client, handle;        /* the new name; handle 0: the driver chooses it, or FREE */
+  uint32_t source, source_object; /* what a DUP duplicates */
+  int frees;
+  int duplicated; /* what it made may have been */
+};
+
+/* A client's position in a list. */
+enum { IN_BOOK, BY_NAME, BY_FILE, BY_OWNER, VGPU_RM_LISTS };
+struct vgpu_rm_place {
+  struct vgpu_rm_object *next, **at; /* at NULL: not in the list */
 };
 
 struct vgpu_rm_object {
@@ -90,16 +110,22 @@ struct vgpu_rm_object {
   uint32_t engine, slice_us;
   /* Only for clients (objects that are their own root). */
   struct vgpu_rm_tenant *tenant;
-  struct vgpu_rm_object *next_client;
-  struct vgpu_rm_object *namesake; /* the next client in its bucket of `names` */
-  uint64_t file, owner;            /* the file that created it, and the file it belongs to; 0: closed */
+  struct vgpu_rm_place places[VGPU_RM_LISTS];
+  uint64_t file, owner; /* the file that created it, and the file it belongs to; 0: closed */
   int sure; /* the driver's answer was seen, and no possible end of the client since */
 };
 
 /* A file that REGISTER_FD tied to another file. */
 struct vgpu_rm_tie {
-  struct vgpu_rm_tie *next;
+  struct vgpu_rm_tie *next, *next_owned; /* in the buckets of its file and of its owner */
   uint64_t file, owner;
+  int done; /* the driver has tied it */
+};
+
+/* A bucket of files. */
+struct vgpu_rm_files {
+  struct vgpu_rm_tie *ties, *owned; /* of these files to others, and of others to these files */
+  struct vgpu_rm_object *made, *clients; /* the clients that these files created, and those that belong to them */
 };
 
 struct vgpu_rm_book {
@@ -108,7 +134,8 @@ struct vgpu_rm_book {
   struct vgpu_rm_object *clients;
   struct vgpu_rm_object **table; /* clients by owner and handle, objects by client and handle */
   struct vgpu_rm_object **names; /* clients by handle only */
-  struct vgpu_rm_tie **ties;     /* by file */
+  struct vgpu_rm_files *files;   /* by file */
+  struct vgpu_rm_flight *flights;
   uint32_t mask;
   uint32_t salt; /* random, so that no tenant can choose handles that collide */
   uint64_t stamp;
@@ -173,14 +200,26 @@ void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, 
 /* Removes an object and its descendants. Those entered after `stamp` are kept, below the client. */
 void vgpu__object_remove(struct vgpu_rm_book *book, struct vgpu_rm_object *object, uint64_t stamp);
 void vgpu__block_release(struct vgpu_rm_book *book, struct vgpu_rm_block *block);
+/* An object that the ledger does not know may hold the block. */
+void vgpu__block_keep(struct vgpu_rm_block *block);
+
+void vgpu__flight_begin(struct vgpu_rm_book *book, struct vgpu_rm_flight *flight);
+void vgpu__flight_end(struct vgpu_rm_flight *flight); /* nothing, if it has not begun */
+/* Whether what `flight` made under this handle may have been duplicated by a call beside it. */
+int vgpu__flight_duplicated(const struct vgpu_rm_book *book, const struct vgpu_rm_flight *flight, uint32_t handle);
+/* A DUP was executed. `sure`: its source is in the book, and nothing else can have had its name meanwhile. */
+void vgpu__flight_duplicates(struct vgpu_rm_book *book, const struct vgpu_rm_flight *dup, int sure);
 
 /* The file that a file's clients belong to: the file it is tied to, or itself. */
 uint64_t vgpu__file_owner(const struct vgpu_rm_book *book, uint64_t file);
 void vgpu__file_tie(struct vgpu_rm_book *book, struct vgpu_rm_tie *tie);
 void vgpu__file_untie(struct vgpu_rm_book *book, uint64_t file);
-/* The driver did not tie the file: clients created meanwhile belong to the file itself. */
+/* The driver tied a file to `owner`, or may have. *spare: a tie to enter if there is none; it is then NULL. */
+void vgpu__file_tied(struct vgpu_rm_book *book, uint64_t file, uint64_t owner, struct vgpu_rm_tie **spare);
+/* The driver did not tie the file, unless another call did: clients created meanwhile belong to the file itself. */
 void vgpu__file_tie_failed(struct vgpu_rm_book *book, uint64_t file);
-/* The driver has closed the file. */
+/* The driver has closed the file. What the ledger had tied to it was not tied to it in the driver, which keeps such a
+ * file open. */
 void vgpu__file_closed(struct vgpu_rm_book *book, uint64_t file);
 
 #endif

@@ -24,9 +24,11 @@ struct vgpu_rm_request {
   uint64_t stamp;                /* at its admission; 0: never assume that an object in the book is gone */
   struct vgpu_rm_tenant *tenant; /* a reference is held */
   uint64_t reserved;
-  uint64_t target;               /* the stamp of the object that is freed or scheduled; 0: not an object in the book */
+  uint64_t target; /* the stamp of the object that is freed, scheduled or duplicated; 0: not an object in the book */
   struct vgpu_rm_block *shared;  /* DUP: a reference is held */
+  struct vgpu_rm_flight flight;
   struct vgpu_rm_tie *tie;
+  uint64_t held;                 /* REGISTER_FD: the file behind its descriptor, which is kept open; 0: none */
   /* Allocated before the lock is taken; dropped at the end if unused. */
   struct vgpu_rm_object *object, *client;
   struct vgpu_rm_block *block;
@@ -37,7 +39,13 @@ struct vgpu_rm_request {
   int wanted; /* SCHEDULE: on or off */
   int undo, lost; /* lost: the answer could not be read */
   int changed;    /* another thread has written to the call meanwhile */
+  int elsewhere;  /* and behind an XFER to the call's address */
 };
+
+/* The object of its source's client that a DUP duplicates, or NULL. The caller holds the lock. */
+static inline struct vgpu_rm_object *vgpu__source(const struct vgpu_rm_request *request, struct vgpu_rm_object *root) {
+  return root != NULL ? vgpu__object_find(request->book, root, request->call.source_object) : NULL;
+}
 
 static inline uint64_t vgpu__least(uint64_t one, uint64_t other) { return one < other ? one : other; }
 
@@ -68,9 +76,8 @@ struct vgpu_rm_object *vgpu__call_group(struct vgpu_rm_request *request);
 int vgpu__call_prepare(struct vgpu_rm_request *request);
 /* 0: forward the call to the driver; otherwise `answer` is the caller's result. The caller holds the lock. */
 int vgpu__call_admit(struct vgpu_rm_request *request);
-/* Ties a file before the driver does, so that a client created meanwhile is not attributed to the file alone. The
- * caller holds the lock. */
-void vgpu__call_tie(struct vgpu_rm_request *request);
+/* An admitted call goes to the driver. The caller holds the lock. */
+void vgpu__call_depart(struct vgpu_rm_request *request);
 /*
  * The list of an admitted DISABLE_CHANNELS. 0: forward the call; otherwise `answer` is the caller's result: a channel
  * is another tenant's, or is stopped, and the request was recorded. Takes the lock itself.

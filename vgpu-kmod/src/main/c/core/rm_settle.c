@@ -23,8 +23,12 @@ static int vgpu__done(const struct vgpu_rm_request *request, long result) {
 
 void vgpu__call_look_again(struct vgpu_rm_request *request, long result) {
   const struct vgpu_rm_call *call = &request->call;
-  vgpu__rm_decode(&request->io, vgpu__rm_word(call->number, call->size), call->at, &request->after);
-  if (result == VGPU_RM_FAULT || request->after.kind != call->kind) { /* assume the outcome that keeps the charge */
+  vgpu__rm_decode(&request->io, request->word, request->argument, &request->after);
+  /* Behind an XFER, the driver may have executed a call at another place, and written its answer there. */
+  request->elsewhere = request->after.kind != RM_KIND_OTHER &&
+                       (request->after.at != call->at || request->after.number != call->number);
+  if (result == VGPU_RM_FAULT || request->after.kind != call->kind || request->elsewhere) {
+    /* Assume the outcome that keeps the charge. */
     request->after = *call; /* with the requested handle */
     request->after.status = call->kind == RM_KIND_FREE ? RM_OBJECT_NOT_FOUND : RM_OK;
     request->stamp = 0;
@@ -33,6 +37,12 @@ void vgpu__call_look_again(struct vgpu_rm_request *request, long result) {
   request->bytes_after = request->bytes;
   if (request->block != NULL && vgpu__rm_bytes(&request->io, &request->call, &request->bytes_after) != 0) {
     request->bytes_after = request->bytes;
+  }
+  /* The driver may have read the parameters at the new address. */
+  uint64_t moved;
+  if (request->block != NULL && request->after.bytes_at != call->bytes_at &&
+      vgpu__rm_bytes(&request->io, &request->after, &moved) == 0 && moved > request->bytes_after) {
+    request->bytes_after = moved;
   }
   /* This form carries the size in its answer, so a lost answer loses the size too. Assume rounding up to the largest
    * page. */
@@ -45,12 +55,19 @@ void vgpu__call_look_again(struct vgpu_rm_request *request, long result) {
   if (request->bytes_after < request->bytes) request->bytes_after = request->bytes;
 }
 
+static int vgpu__has_other_parent(const struct vgpu_rm_request *request) {
+  int creates = request->call.kind == RM_KIND_ALLOC && vgpu__is_root(request->call.class_number);
+  return request->call.kind != RM_KIND_FREE && !creates && request->after.parent != request->call.parent;
+}
+
 /* Whether a field changed that the driver does not modify: another thread has written to the call. */
 static int vgpu__changed(const struct vgpu_rm_request *request) {
   const struct vgpu_rm_call *before = &request->call, *after = &request->after;
   int creates = before->kind == RM_KIND_ALLOC && vgpu__is_root(before->class_number);
-  return after->class_number != before->class_number || (after->client != before->client && !creates) ||
-         (before->object != 0 && after->object != before->object);
+  return request->elsewhere || after->class_number != before->class_number ||
+         (after->client != before->client && !creates) || (before->object != 0 && after->object != before->object) ||
+         vgpu__has_other_parent(request) || after->params != before->params || after->source != before->source ||
+         after->source_object != before->source_object;
 }
 
 /* The client of a call. If it is not known, enters one: it was created before the module was attached, or by a call
@@ -68,8 +85,10 @@ static struct vgpu_rm_object *vgpu__home(struct vgpu_rm_request *request) {
 static void vgpu__enter(struct vgpu_rm_request *request, struct vgpu_rm_block *block, uint32_t class_number) {
   struct vgpu_rm_object *root = vgpu__home(request);
   uint32_t handle = request->call.object != 0 ? request->call.object : request->after.object;
-  vgpu__object_enter(request->book, request->object, root, request->call.parent, handle, class_number, block,
-                     request->stamp);
+  if (block != NULL && vgpu__flight_duplicated(request->book, &request->flight, handle)) vgpu__block_keep(block);
+  /* If it is not known below which of two, it stays charged until the client is freed. */
+  uint32_t parent = vgpu__has_other_parent(request) ? 0 : request->call.parent;
+  vgpu__object_enter(request->book, request->object, root, parent, handle, class_number, block, request->stamp);
   request->object = NULL;
 }
 
@@ -112,6 +131,10 @@ void vgpu__call_settle_alloc(struct vgpu_rm_request *request) {
   made->engine = request->engine;
   made->slice_us = VGPU_RM_DRIVERS_SLICE_US;
   if (request->call.class_number != RM_CLASS_GROUP || tenant->weight == 0) return;
+  if (request->lost) { /* no call can be made there either; the first SCHEDULE has the slice set */
+    vgpu__slice_kept(made, made->slice_us);
+    return;
+  }
   made->slice_us = request->slice_us = vgpu__slice_of(tenant, made->engine, 1);
 }
 
@@ -119,8 +142,23 @@ static void vgpu__settle_free(struct vgpu_rm_request *request, int done) {
   struct vgpu_rm_object *root = vgpu__client_find(request->book, request->file, request->call.client);
   struct vgpu_rm_object *freed = root != NULL ? vgpu__object_find(request->book, root, request->call.object) : NULL;
   if (freed == NULL || freed->stamp != request->target) return;
-  if (done) vgpu__object_remove(request->book, freed, request->stamp);
-  else if (request->lost) freed->sure = 0; /* the object may be gone */
+  if (done && !request->changed) vgpu__object_remove(request->book, freed, request->stamp);
+  else if (request->lost || request->changed) freed->sure = 0; /* the object may be gone */
+}
+
+/* What was duplicated may be something else than what had the name at the admission, or has it now. */
+static void vgpu__settle_source(struct vgpu_rm_request *request) {
+  uint32_t count;
+  struct vgpu_rm_object *root = vgpu__client_named(request->book, request->call.source, &count);
+  const struct vgpu_rm_object *source = vgpu__source(request, root);
+  vgpu__flight_duplicates(request->book, &request->flight, source != NULL && source->stamp == request->target);
+  if (!request->changed) return;
+  /* Or another thread has named another source. */
+  const struct vgpu_rm_flight named = {.source = request->after.source, .source_object = request->after.source_object};
+  vgpu__flight_duplicates(request->book, &named, 0);
+  root = vgpu__client_named(request->book, named.source, &count);
+  source = root != NULL ? vgpu__object_find(request->book, root, named.source_object) : NULL;
+  if (source != NULL && source->block != NULL) vgpu__block_keep(source->block);
 }
 
 /* A client without a tenant has received the file and handle of a client in the book. The client in the book must
@@ -131,10 +169,18 @@ static void vgpu__forget_namesake(struct vgpu_rm_request *request) {
   if (there != NULL && there->stamp <= request->stamp) vgpu__object_remove(request->book, there, request->stamp);
 }
 
+/* Two calls may name the same file: only the one that the driver executes first ties it. */
+static void vgpu__settle_tie(struct vgpu_rm_request *request, long result) {
+  if (result >= 0 || result == VGPU_RM_FAULT) {
+    if (request->held != 0) vgpu__file_tied(request->book, request->file, request->held, &request->tie);
+  } else if (request->tie == NULL) {
+    vgpu__file_tie_failed(request->book, request->file);
+  }
+}
+
 void vgpu__call_settle(struct vgpu_rm_request *request, long result) {
   int done = vgpu__done(request, result);
-  if (request->call.kind == RM_KIND_REGISTER && result < 0 && request->tie == NULL)
-    vgpu__file_tie_failed(request->book, request->file);
+  if (request->call.kind == RM_KIND_REGISTER) vgpu__settle_tie(request, result);
   if (request->tenant == NULL) {
     if (done) vgpu__forget_namesake(request);
     return;
@@ -150,6 +196,7 @@ void vgpu__call_settle(struct vgpu_rm_request *request, long result) {
       break;
     case RM_KIND_DUP:
       if (!done) break;
+      vgpu__settle_source(request);
       vgpu__enter(request, request->shared, 0);
       request->shared = NULL;
       break;

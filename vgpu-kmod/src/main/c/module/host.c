@@ -78,14 +78,18 @@ static long vgpu_forward(void *self, uint32_t word, uint64_t argument)
 static uint64_t vgpu_file_of(void *self, int32_t fd)
 {
 	struct file *file = fget(fd);
-	uint64_t number = 0;
 
 	if (!file)
 		return 0;
 	if (vgpu_driver_has(file))
-		number = (uintptr_t)file;
+		return (uintptr_t)file;
 	fput(file);
-	return number;
+	return 0;
+}
+
+static void vgpu_let_go(void *self, uint64_t file)
+{
+	fput((struct file *)(uintptr_t)file);
 }
 
 static void vgpu_report(const struct vgpu_rm_tenant *tenant, const struct vgpu_rm_call *call, uint32_t status,
@@ -102,6 +106,7 @@ struct vgpu_rm_host vgpu_host = {
 	.tenant = vgpu_tenant,
 	.forward = vgpu_forward,
 	.file_of = vgpu_file_of,
+	.let_go = vgpu_let_go,
 	.report = vgpu_report,
 };
 

@@ -30,6 +30,7 @@ static int __init vgpu_begin(void)
 	error = vgpu_turns_offer();
 	if (error)
 		goto no_device;
+	vgpu_tenants_allow(); /* nothing can fail any more */
 	return 0;
 
 no_device:

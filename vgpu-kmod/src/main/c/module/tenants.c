@@ -193,11 +193,17 @@ static const struct config_item_type vgpu_directory_type = {
 	.ct_owner = THIS_MODULE,
 };
 
+static bool allowed;
+
 static struct config_item *vgpu_make_directory(struct config_group *group, const char *name)
 {
-	struct vgpu_directory *made = vgpu_make(sizeof(*made));
-	struct vgpu_rm_tenant *tenant = vgpu_make(sizeof(*tenant));
+	struct vgpu_directory *made;
+	struct vgpu_rm_tenant *tenant;
 
+	if (!READ_ONCE(allowed))
+		return ERR_PTR(-EAGAIN);
+	made = vgpu_make(sizeof(*made));
+	tenant = vgpu_make(sizeof(*tenant));
 	if (!made || !tenant) {
 		if (made)
 			vgpu_book.heap.drop(made);
@@ -256,6 +262,11 @@ int vgpu_tenants_open(void)
 	config_group_init(&vgpu_subsystem.su_group);
 	mutex_init(&vgpu_subsystem.su_mutex);
 	return configfs_register_subsystem(&vgpu_subsystem);
+}
+
+void vgpu_tenants_allow(void)
+{
+	WRITE_ONCE(allowed, true);
 }
 
 void vgpu_tenants_close(void)

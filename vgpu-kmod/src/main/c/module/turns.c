@@ -19,6 +19,7 @@
 #include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/poll.h>
+#include <linux/sched/signal.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -32,12 +33,13 @@
 
 #define VGPU_MOST_MS 10000
 #define VGPU_AGAIN_MS 20
+#define VGPU_MOST_TURNS 4096		/* without a pause, so that no tenant can keep those waiting who flush the worker */
 #define VGPU_LINE (NAME_MAX + 160)
 
 static DECLARE_WAIT_QUEUE_HEAD(watchers);
 static DEFINE_MUTEX(scheduler);		/* protects the following; taken before vgpu_lock, and never by the worker */
 static bool taken;
-static struct mm_struct *memory;	/* the scheduler's */
+static struct mm_struct *memory;	/* the scheduler's; changed with vgpu_lock held, too */
 static unsigned long page;		/* in that memory */
 static struct workqueue_struct *queue;
 
@@ -112,24 +114,33 @@ static struct file *vgpu_hold_file(uint64_t number)
 	struct file *file = (struct file *)(uintptr_t)number;
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-	return file && file_ref_get(&file->f_ref) ? file : NULL;
+	if (!file || !file_ref_get(&file->f_ref))
+		return NULL;
 #else
-	return file && atomic_long_inc_not_zero(&file->f_count) ? file : NULL;
+	if (!file || !atomic_long_inc_not_zero(&file->f_count))
+		return NULL;
 #endif
+	if (!WARN_ON_ONCE(!vgpu_driver_has(file)))
+		return file;
+	fput(file);
+	return NULL;
 }
 
 static void vgpu_work(struct work_struct *unused)
 {
-	struct mm_struct *mm = READ_ONCE(memory);
+	struct mm_struct *mm;
 	struct vgpu_rm_turn turn;
 	struct file *file = NULL;
+	unsigned int turns = 0;
 	int more;
 
-	if (mm)
-		kthread_use_mm(mm);
+	/* With a reference of its own: the scheduler's may go while this runs. */
 	mutex_lock(&vgpu_lock);
+	mm = memory && mmget_not_zero(memory) ? memory : NULL;
 	vgpu_book.able = mm != NULL;
 	mutex_unlock(&vgpu_lock);
+	if (mm)
+		kthread_use_mm(mm);
 	for (;;) {
 		mutex_lock(&vgpu_lock);
 		more = vgpu__turn_next(&vgpu_book, &turn);
@@ -146,12 +157,16 @@ static void vgpu_work(struct work_struct *unused)
 		vgpu__turn_done(&vgpu_book, &turn);
 		mutex_unlock(&vgpu_lock);
 		cond_resched();
+		if (++turns == VGPU_MOST_TURNS)
+			break;
 	}
-	if (mm)
+	if (mm) {
 		kthread_unuse_mm(mm);
+		mmput(mm);
+	}
 	vgpu_turns_wake();
-	if (more < 0)
-		queue_delayed_work(queue, &work, msecs_to_jiffies(VGPU_AGAIN_MS));
+	if (more)
+		queue_delayed_work(queue, &work, more < 0 ? msecs_to_jiffies(VGPU_AGAIN_MS) : 1);
 }
 
 static void vgpu_hold(unsigned int ms)
@@ -199,6 +214,13 @@ static ssize_t vgpu_device_write(struct file *file, const char __user *from, siz
 	return size;
 }
 
+static void vgpu_set_memory(struct mm_struct *mm)
+{
+	mutex_lock(&vgpu_lock);
+	memory = mm;
+	mutex_unlock(&vgpu_lock);
+}
+
 static int vgpu_become_scheduler(void)
 {
 	unsigned long place;
@@ -219,7 +241,7 @@ static int vgpu_become_scheduler(void)
 	taken = true;
 	page = place;
 	mmget(current->mm);
-	WRITE_ONCE(memory, current->mm);
+	vgpu_set_memory(current->mm);
 	vgpu_turns_settle();
 	mutex_unlock(&scheduler);
 	return 0;
@@ -234,7 +256,7 @@ static void vgpu_end_scheduler(void)
 	cancel_delayed_work_sync(&watchdog);
 	vgpu_turns_give_back(NULL);
 	mm = memory;
-	WRITE_ONCE(memory, NULL);
+	vgpu_set_memory(NULL);
 	vgpu_turns_settle(); /* the worker has seen the change */
 	if (current->mm == mm)
 		vm_munmap(page, PAGE_SIZE);
@@ -297,6 +319,22 @@ static bool vgpu_has_news(struct vgpu_watcher *watcher)
 	return has;
 }
 
+/* Waits for news: 0, or -ERESTARTSYS. Not by wait_event, whose condition must not sleep. */
+static int vgpu_await_news(struct vgpu_watcher *watcher)
+{
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	int error = 0;
+
+	add_wait_queue(&watchers, &wait);
+	while (!vgpu_has_news(watcher) && !error) {
+		wait_woken(&wait, TASK_INTERRUPTIBLE, MAX_SCHEDULE_TIMEOUT);
+		if (signal_pending(current))
+			error = -ERESTARTSYS;
+	}
+	remove_wait_queue(&watchers, &wait);
+	return error;
+}
+
 /* Formats the current state of the next tenant that changed after *seen; -1: there is none. */
 static int vgpu_tell(u64 *seen, char *line)
 {
@@ -332,7 +370,7 @@ static ssize_t vgpu_device_read(struct file *file, char __user *into, size_t roo
 	if (!vgpu_has_news(watcher)) {
 		if (file->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		if (wait_event_interruptible(watchers, vgpu_has_news(watcher)))
+		if (vgpu_await_news(watcher))
 			return -ERESTARTSYS;
 	}
 	line = kmalloc(VGPU_LINE, GFP_KERNEL);
@@ -385,7 +423,8 @@ static struct miscdevice vgpu_device = {
 
 int vgpu_turns_begin(void)
 {
-	queue = alloc_ordered_workqueue("vgpu_kmod", 0);
+	/* Not ordered: the watchdog does not wait for the worker. */
+	queue = alloc_workqueue("vgpu_kmod", WQ_UNBOUND, 0);
 	return queue ? 0 : -ENOMEM;
 }
 

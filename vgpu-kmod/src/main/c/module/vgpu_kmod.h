@@ -60,6 +60,8 @@ extern const char *const vgpu_classes[];
 
 /* tenants.c: the directories below /sys/kernel/config/vgpu */
 int vgpu_tenants_open(void);
+/* From now on tenants can be made. Until then the directory can be closed: one with tenants could not be. */
+void vgpu_tenants_allow(void);
 void vgpu_tenants_close(void);
 
 #endif

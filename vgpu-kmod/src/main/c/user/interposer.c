@@ -89,9 +89,14 @@ static struct vgpu_rm_tenant *user_tenant(void *caller, struct vgpu_rm_book *of)
   return self;
 }
 
-/* caller: a pointer to the descriptor. */
+/* One call of the program. */
+struct caller {
+  int fd;
+  struct opened *held; /* by the core */
+};
+
 static long user_forward(void *caller, uint32_t word, uint64_t argument) {
-  int result = real.ioctl(*(int *)caller, (unsigned long)word, (void *)(uintptr_t)argument);
+  int result = real.ioctl(((struct caller *)caller)->fd, (unsigned long)word, (void *)(uintptr_t)argument);
   return result >= 0 ? result : -(long)errno;
 }
 
@@ -99,12 +104,18 @@ static long user_forward(void *caller, uint32_t word, uint64_t argument) {
 static struct opened *file_at(int fd) { return fd >= 0 && fd < DESCRIPTORS ? files[fd] : NULL; }
 
 static uint64_t user_file_of(void *caller, int32_t fd) {
-  (void)caller;
   pthread_mutex_lock(&lock);
-  const struct opened *file = file_at(fd);
+  struct opened *file = ((struct caller *)caller)->held = file_at(fd);
   uint64_t number = file != NULL ? file->number : 0;
+  if (file != NULL) file->refs++;
   pthread_mutex_unlock(&lock);
   return number;
+}
+
+/* After the call, so that what it was tied to has a reference of its own. */
+static void user_let_go(void *caller, uint64_t file) {
+  (void)caller;
+  (void)file;
 }
 
 static const struct vgpu_rm_host host = {
@@ -115,6 +126,7 @@ static const struct vgpu_rm_host host = {
     .tenant = user_tenant,
     .forward = user_forward,
     .file_of = user_file_of,
+    .let_go = user_let_go,
 };
 
 /* ---- the report ---- */
@@ -342,9 +354,11 @@ EXPORTED int ioctl(int fd, unsigned long word, ...) {
   if (file != NULL) file->refs++; /* another thread may close it meanwhile */
   pthread_mutex_unlock(&lock);
   if (file == NULL) return real.ioctl(fd, word, argument);
-  long result = vgpu__rm_ioctl(&book, &host, &fd, file->number, (uint32_t)word, (uint64_t)(uintptr_t)argument);
+  struct caller caller = {.fd = fd};
+  long result = vgpu__rm_ioctl(&book, &host, &caller, file->number, (uint32_t)word, (uint64_t)(uintptr_t)argument);
   pthread_mutex_lock(&lock);
   note_tie(file);
+  put(caller.held);
   put(file);
   tell();
   pthread_mutex_unlock(&lock);

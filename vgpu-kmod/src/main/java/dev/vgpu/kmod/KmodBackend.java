@@ -98,7 +98,7 @@ public final class KmodBackend implements EnforcementBackend {
       throw new VgpuException(obstacle.get());
     }
     try {
-      return new KmodEnforcement(machine, machine.leaseCgroups());
+      return new KmodEnforcement(machine, machine.leaseCgroups(), runDirectory);
     } catch (IOException e) {
       throw new VgpuException("the cgroups of leases cannot be made: " + e.getMessage(), e);
     }

@@ -29,11 +29,19 @@ final class KmodEnforcement implements Enforcement {
   /** The file in a lease's directory that names its cgroup. */
   private static final String NOTE = "kmod-cgroup";
 
+  /**
+   * The directory in the run directory with a note for each tenant that this or a former seat has
+   * made. It outlives the lease's own directory.
+   */
+  private static final String MADE = "kmod";
+
   private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}");
 
   private final Machine machine;
   private final Tenants tenants;
   private final Path cgroups;
+  private final Path leaseDirectories;
+  private final Path made;
   private final WatchService watch;
   private final ExecutorService tells = Executors.newSingleThreadExecutor(KmodEnforcement::daemon);
   private final Map<WatchKey, KmodLease> leases = new ConcurrentHashMap<>();
@@ -44,10 +52,12 @@ final class KmodEnforcement implements Enforcement {
    * @param cgroups the directory of the leases' cgroups; below the cgroup of the seat's process, so
    *     that its limits apply to them too
    */
-  KmodEnforcement(Machine machine, Path cgroups) throws IOException {
+  KmodEnforcement(Machine machine, Path cgroups, Path runDirectory) throws IOException {
     this.machine = machine;
     this.tenants = machine.tenants();
     this.cgroups = Files.createDirectories(cgroups);
+    this.leaseDirectories = runDirectory.resolve("leases");
+    this.made = Files.createDirectories(runDirectory.resolve(MADE));
     this.watch = cgroups.getFileSystem().newWatchService();
     this.urgent = new UrgentWork(machine, leases::values, KmodEnforcement::daemon);
     sweep();
@@ -60,8 +70,23 @@ final class KmodEnforcement implements Enforcement {
     return thread;
   }
 
-  /** Removes leases that a former seat ended while they still had processes. */
+  /**
+   * Removes leases that a former seat ended while they still had processes, and tenants that it
+   * made and did not live to record: their leases have ended without this backend.
+   */
   private void sweep() throws IOException {
+    try (var found = Files.newDirectoryStream(made)) {
+      for (Path note : found) {
+        String tenant = note.getFileName().toString();
+        Path cgroup = Path.of(Files.readString(note, UTF_8));
+        boolean isLease = Files.exists(leaseDirectories.resolve(tenant));
+        if (!cgroup.endsWith(tenant)) { // its writer was killed, before it made anything
+          Files.delete(note);
+        } else if (!isLease && Machine.processes(cgroup).isEmpty()) {
+          remove(tenant, cgroup);
+        }
+      }
+    }
     try (var found = Files.newDirectoryStream(cgroups, Files::isDirectory)) {
       for (Path cgroup : found) {
         String tenant = cgroup.getFileName().toString();
@@ -107,6 +132,7 @@ final class KmodEnforcement implements Enforcement {
       } else {
         Files.writeString(note, cgroup.toString(), UTF_8);
       }
+      Files.writeString(made.resolve(id), cgroup.toString(), UTF_8);
       Files.createDirectories(cgroup);
       if (isNew) {
         tenants.make(id);
@@ -158,6 +184,7 @@ final class KmodEnforcement implements Enforcement {
     try {
       machine.removeCgroup(cgroup);
       tenants.remove(tenant);
+      Files.deleteIfExists(made.resolve(tenant));
       return true;
     } catch (IOException e) {
       return false;

@@ -154,14 +154,10 @@ final class KmodLease implements EnforcedLease {
 
   @Override
   public MemorySize memoryUsed() {
-    return MemorySize.ofBytes(number("used"));
-  }
-
-  private long number(String file) {
     try {
-      return Long.parseUnsignedLong(tenants.text(tenant, file));
+      return MemorySize.ofBytes(Tenants.number(tenants.text(tenant, "used")));
     } catch (IOException e) {
-      return 0; // it has ended
+      return MemorySize.ZERO; // it has ended
     }
   }
 

@@ -12,6 +12,9 @@ import java.nio.file.StandardOpenOption;
  * several threads.
  */
 class Tenants {
+  /** More than any machine has: 2<sup>50</sup>. */
+  static final long MOST = 1L << 50;
+
   private final Path directory;
 
   Tenants(Path directory) {
@@ -44,11 +47,21 @@ class Tenants {
     return Files.readString(directory.resolve(tenant).resolve(file), US_ASCII).strip();
   }
 
+  /**
+   * {@return a number of the module's, which has 64 bits without a sign} Where a program deceives
+   * the ledger, it counts up to the largest one. More than {@link #MOST} is shown as that, so that
+   * sums over leases stay correct.
+   */
+  static long number(String text) {
+    long number = Long.parseUnsignedLong(text);
+    return Long.compareUnsigned(number, MOST) > 0 ? MOST : number;
+  }
+
   /** {@return a number in {@code stats}; 0 if it is not there} */
   long stat(String tenant, String name) throws IOException {
     for (String line : text(tenant, "stats").lines().toList()) {
       if (line.startsWith(name + " ")) {
-        return Long.parseLong(line.substring(name.length() + 1).strip());
+        return number(line.substring(name.length() + 1).strip());
       }
     }
     return 0;

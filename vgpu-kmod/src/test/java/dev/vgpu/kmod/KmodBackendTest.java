@@ -100,6 +100,18 @@ class KmodBackendTest {
   }
 
   @Test
+  void usageBeyondAllMemoryIsStillAnAmount() throws Exception {
+    try (Enforcement enforcement = backend.open(leases);
+        EnforcedLease lease = prepare(enforcement)) {
+      machine.tenants().set("job-1", "used", "18446744073709551615");
+      machine.tenants().set("job-1", "stats", "refused 18446744073709551615\n");
+      assertThat(lease.memoryUsed()).isEqualTo(MemorySize.ofBytes(Tenants.MOST));
+      assertThat(lease.deniedAllocations()).isEqualTo(Tenants.MOST);
+      assertThat(lease.tryResize(request(32), 250)).isFalse();
+    }
+  }
+
+  @Test
   void resizeBelowWhatIsUsedChangesNothing() throws Exception {
     try (Enforcement enforcement = backend.open(leases);
         EnforcedLease lease = prepare(enforcement)) {
@@ -215,6 +227,28 @@ class KmodBackendTest {
     Files.writeString(processes, "");
     backend.open(leases).close();
     assertThat(machine.tenants().exists("job-1")).isFalse();
+  }
+
+  @Test
+  void tenantThatTheSeatDidNotLiveToRecordGoesWithTheLease() throws Exception {
+    Path directory = Files.createDirectories(leases.resolve("leases/job-1"));
+    try (Enforcement enforcement = backend.open(leases)) {
+      enforcement.prepare("job-1", directory, new TestGpu(), request(64), new Told());
+    }
+    backend.open(leases).close();
+    assertThat(machine.tenants().exists("job-1")).isTrue(); // the lease is there
+    Files.delete(directory.resolve("kmod-cgroup"));
+    Files.delete(directory); // it has ended without this backend
+    Files.writeString(cgroup().resolve("cgroup.procs"), "4711\n");
+    backend.open(leases).close();
+    assertThat(machine.tenants().exists("job-1")).isTrue(); // it still has a process
+    Files.writeString(cgroup().resolve("cgroup.procs"), "");
+    backend.open(leases).close();
+    assertThat(machine.tenants().exists("job-1")).isFalse();
+    assertThat(cgroup()).doesNotExist();
+    Files.createFile(leases.resolve("kmod/job-2")); // its writer was killed
+    backend.open(leases).close();
+    assertThat(leases.resolve("kmod")).isEmptyDirectory();
   }
 
   @Test
