@@ -119,6 +119,7 @@ static void with_other_params(void) {
   put64(OTHER_PARAMS + 64, 8 * MIB);
   put64(CALL + 16, spot(OTHER_PARAMS));
 }
+static void tie_to_the_usual(void) { put32(CALL, (uint32_t)fd); }
 static void duplicate_eight(void) { put32(CALL + 16, 8); }
 static void call_elsewhere(void) { put64(OUTER + 8, spot(OTHER_CALL)); }
 static void ask_for_more_and_undo_another(void) {
@@ -154,6 +155,18 @@ void test_names_that_change(void) {
   CHECK(do_free(&one, fd, client, client) == RM_OK && rm.held[1] == 8 * MIB && used(1) >= rm.held[1]);
   bed_close(&one, fd);
   CHECK(used(1) == 0);
+  end();
+
+  begin(10 * MIB);
+  int card = bed_open(&one, 0), late = bed_open(&one, 1);
+  bed_between = tie_to_the_usual;
+  CHECK(do_register(&one, card, late) == 0 && tenants[1]->changed == 1);
+  uint32_t tied = new_client(&one, card);
+  CHECK(take(&one, card, tied, 7, 4 * MIB) == RM_OK);
+  bed_close(&one, late);
+  bed_close(&one, card); /* the client belongs to the file that the driver tied it to */
+  CHECK(rm.held[1] == 4 * MIB && used(1) == 4 * MIB);
+  CHECK(do_free(&one, fd, tied, 7) == RM_OK && used(1) == 0);
   end();
 
   begin(10 * MIB);
@@ -311,7 +324,9 @@ void test_many_clients(void) {
 }
 
 static int closing;
+static void name_it_again(void) { put32(CALL, (uint32_t)closing); }
 static void close_and_name_another(void) {
+  bed_meanwhile = name_it_again;
   put32(CALL, (uint32_t)fd);
   bed_close(&one, closing);
 }

@@ -186,6 +186,9 @@ void test_weights_of_a_lost_answer(void) {
   CHECK(do_alloc(&one, fd, what, NULL) == UINT32_MAX && slice_of(client, 7) == 1024 && tenants[1]->unweighted == 1);
   CHECK(new_channel(&one, fd, client, 7, CHANNEL_OF + 7) == RM_OK && schedule(&one, fd, client, 7, 1) == RM_OK);
   CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 512 && tenants[1]->unweighted == 1);
+  what.handle = 0; /* with a handle that nobody would know, there is none */
+  uint64_t calls = rm.calls;
+  CHECK(do_alloc(&one, fd, what, NULL) == UINT32_MAX && rm.calls == calls);
   end();
 }
 

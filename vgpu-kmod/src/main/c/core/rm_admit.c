@@ -35,13 +35,22 @@ static int vgpu__size_is_hidden(const struct vgpu_rm_call *call) {
   return call->bytes_at < call->at + call->size && call->at < call->bytes_at + sizeof(uint64_t);
 }
 
+/* Whether the driver's answer to an ALLOC can be written. A channel group with an unknown handle could neither be given
+ * a time slice nor be stopped. Writes what is there. */
+static int vgpu__can_answer(const struct vgpu_rm_request *request) {
+  const struct vgpu_rm_call *call = &request->call;
+  const struct vgpu_rm_io *io = &request->io;
+  return io->write(io->self, call->at + 8, &call->object, sizeof call->object) == 0 &&
+         io->write(io->self, call->at + call->status_offset, &call->status, sizeof call->status) == 0;
+}
+
 /* Allocates everything here: after the driver's part, a failure could no longer be handled. */
-int vgpu__call_prepare(struct vgpu_rm_request *request) {
+long vgpu__call_prepare(struct vgpu_rm_request *request) {
   const struct vgpu_rm_heap *heap = &request->book->heap;
   const struct vgpu_rm_call *call = &request->call;
   if (call->kind == RM_KIND_REGISTER) {
     request->tie = heap->make(sizeof *request->tie);
-    return request->tie != NULL ? 0 : -1;
+    return request->tie != NULL ? 0 : VGPU_RM_NO_LEDGER_MEMORY;
   }
   if (vgpu__schedules(call)) {
     unsigned char enable = 1; /* if this process cannot read it, neither can the driver */
@@ -50,20 +59,21 @@ int vgpu__call_prepare(struct vgpu_rm_request *request) {
   if (call->kind != RM_KIND_ALLOC && call->kind != RM_KIND_DUP) return 0;
   request->object = heap->make(sizeof *request->object);
   request->client = heap->make(sizeof *request->client);
-  if (request->object == NULL || request->client == NULL) return -1;
+  if (request->object == NULL || request->client == NULL) return VGPU_RM_NO_LEDGER_MEMORY;
   if (call->kind == RM_KIND_DUP) return 0;
   /* engineType of NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS. */
   if (call->class_number == RM_CLASS_GROUP && call->params != 0 &&
       request->io.read(request->io.self, &request->engine, call->params + 12, sizeof request->engine) != 0) {
     request->engine = 0;
   }
+  if (call->class_number == RM_CLASS_GROUP && call->object == 0 && !vgpu__can_answer(request)) return VGPU_RM_FAULT;
   request->charge = vgpu__charge_of(request->host, call->class_number);
   if (request->charge != DEVICE_MEMORY && request->charge != HOST_MEMORY) return 0;
   if (request->charge == DEVICE_MEMORY && vgpu__size_is_hidden(call)) request->charge = DENIED;
   request->block = heap->make(sizeof *request->block);
   /* If this process cannot read it, neither can the driver. */
   if (vgpu__rm_bytes(&request->io, call, &request->bytes) != 0) request->bytes = 0;
-  return request->block != NULL ? 0 : -1;
+  return request->block != NULL ? 0 : VGPU_RM_NO_LEDGER_MEMORY;
 }
 
 /* ---- with the lock held, without access to the caller's memory ---- */

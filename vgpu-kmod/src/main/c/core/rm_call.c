@@ -181,6 +181,10 @@ static int vgpu__lists_channels(const struct vgpu_rm_call *call) {
 static long vgpu__carry_out(struct vgpu_rm_request *request) {
   long result = request->host->forward(request->self, request->word, request->argument);
   vgpu__call_look_again(request, result);
+  if (request->call.kind == RM_KIND_REGISTER && request->after.fd != request->call.fd) { /* the driver may have read it */
+    if (request->held != 0) request->host->let_go(request->self, request->held);
+    request->held = request->host->file_of(request->self, request->after.fd);
+  }
   request->host->lock(request->book);
   vgpu__call_settle(request, result);
   request->host->unlock(request->book);
@@ -200,11 +204,12 @@ long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, 
                     uint32_t word, uint64_t argument) {
   struct vgpu_rm_request request = {.book = book, .host = host, .self = self,
                                     .file = file, .word = word, .argument = argument};
-  long result = VGPU_RM_NO_LEDGER_MEMORY;
+  long result;
   request.io = (struct vgpu_rm_io){.read = host->read, .write = host->write, .self = self};
   vgpu__rm_decode(&request.io, word, argument, &request.call);
   if (!vgpu__concerns(&request.call)) return host->forward(self, word, argument);
-  if (vgpu__call_prepare(&request) == 0) {
+  result = vgpu__call_prepare(&request);
+  if (result == 0) {
     if (request.call.kind == RM_KIND_REGISTER) request.held = host->file_of(self, request.call.fd);
     host->lock(book);
     int refused = vgpu__call_admit(&request);

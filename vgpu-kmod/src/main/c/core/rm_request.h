@@ -72,8 +72,9 @@ struct vgpu_rm_object *vgpu__call_group(struct vgpu_rm_request *request);
 
 /* ---- rm_admit.c ---- */
 
-/* Accesses the caller's memory, and allocates what the call may need after the driver has executed it. 0, or -1. */
-int vgpu__call_prepare(struct vgpu_rm_request *request);
+/* Accesses the caller's memory, and allocates what the call may need after the driver has executed it. 0, or the
+ * caller's result: the call ends. */
+long vgpu__call_prepare(struct vgpu_rm_request *request);
 /* 0: forward the call to the driver; otherwise `answer` is the caller's result. The caller holds the lock. */
 int vgpu__call_admit(struct vgpu_rm_request *request);
 /* An admitted call goes to the driver. The caller holds the lock. */

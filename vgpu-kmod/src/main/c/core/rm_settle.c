@@ -67,7 +67,7 @@ static int vgpu__changed(const struct vgpu_rm_request *request) {
   return request->elsewhere || after->class_number != before->class_number ||
          (after->client != before->client && !creates) || (before->object != 0 && after->object != before->object) ||
          vgpu__has_other_parent(request) || after->params != before->params || after->source != before->source ||
-         after->source_object != before->source_object;
+         after->source_object != before->source_object || after->fd != before->fd;
 }
 
 /* The client of a call. If it is not known, enters one: it was created before the module was attached, or by a call

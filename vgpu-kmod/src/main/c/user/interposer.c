@@ -103,8 +103,11 @@ static long user_forward(void *caller, uint32_t word, uint64_t argument) {
 /* The caller holds the lock. */
 static struct opened *file_at(int fd) { return fd >= 0 && fd < DESCRIPTORS ? files[fd] : NULL; }
 
+static void put(struct opened *file);
+
 static uint64_t user_file_of(void *caller, int32_t fd) {
   pthread_mutex_lock(&lock);
+  put(((struct caller *)caller)->held);
   struct opened *file = ((struct caller *)caller)->held = file_at(fd);
   uint64_t number = file != NULL ? file->number : 0;
   if (file != NULL) file->refs++;
@@ -112,7 +115,7 @@ static uint64_t user_file_of(void *caller, int32_t fd) {
   return number;
 }
 
-/* After the call, so that what it was tied to has a reference of its own. */
+/* It is put after the call, when what was tied to it has a reference. */
 static void user_let_go(void *caller, uint64_t file) {
   (void)caller;
   (void)file;
