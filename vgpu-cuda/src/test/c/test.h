@@ -128,6 +128,9 @@ void test_tenants_fork(void);
 void test_tenants_churn(void);
 void test_tenants_killed(void);
 
+/* roles_process.c */
+void role_set_user(const char *argument);
+
 /* roles_churn.c */
 void role_churn(const char *ms);
 void role_fill(const char *ms);

@@ -110,6 +110,12 @@ static void test_fork(void) {
   seat_close(&seat);
 }
 
+static void test_set_user(void) {
+  SEATED(64u << 20, 1 << 20);
+  play_role(&seat, "set-user", strcmp(hook, "-") == 0 ? "" : "plain");
+  seat_close(&seat);
+}
+
 static void test_close_descriptors(void) {
   SEATED(64u << 20, 1 << 20);
   pid_t pid = start(&seat, "close-descriptors", "");
@@ -229,6 +235,7 @@ static const struct {
     {"capture", test_capture},
     {"fork", test_fork},
     {"close-descriptors", test_close_descriptors},
+    {"set-user", test_set_user},
     {"gpu-time", test_gpu_time},
     {"gate", test_gate},
     {"waits-asleep", test_waits_asleep},

@@ -20,8 +20,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -29,7 +27,7 @@
 
 #include "memory.h"
 
-enum { STACK = 256 * 1024, READINGS = 12, ALIKE = 4, UNSEEN = 3, QUICK = 4, OWN_SEQ_BITS = 20, MARGIN_PART = 4 };
+enum { READINGS = 12, ALIKE = 4, UNSEEN = 3, QUICK = 4, OWN_SEQ_BITS = 20, MARGIN_PART = 4 };
 static const uint64_t SOON_NS = 20u * NS_PER_MS, AGAIN_NS = 5u * NS_PER_MS, LATER_NS = 1000u * NS_PER_MS, LEAVE_NS = 10u * NS_PER_MS;
 static const uint64_t SELDOM_NS = 60u * 1000u * (uint64_t)NS_PER_MS, OPEN_NS = 100u * NS_PER_MS, OWED_NS = 5u * NS_PER_MS;
 static const uint64_t QUICKLY_NS = 50u * NS_PER_US, PERHAPS_NS = 100u * NS_PER_MS;
@@ -348,19 +346,9 @@ static void *vgpu__measurer(void *unused) {
 }
 
 void vgpu__measure_start(void) {
-  pthread_t thread;
-  pthread_attr_t attributes;
-  uint64_t all = ~(uint64_t)0, before = 0;
   if (LOAD_ACQUIRE(measure.runs) || !LOAD(vgpu__attached)) return;
   vgpu__lock(&measure.lock);
-  if (!measure.runs && pthread_attr_init(&attributes) == 0) {
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
-    if (pthread_create(&thread, &attributes, vgpu__measurer, NULL) == 0) STORE_RELEASE(measure.runs, 1);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
-    pthread_attr_destroy(&attributes);
-  }
+  if (!measure.runs && vgpu__thread_start(vgpu__measurer) == 0) STORE_RELEASE(measure.runs, 1);
   vgpu__unlock(&measure.lock);
 }
 

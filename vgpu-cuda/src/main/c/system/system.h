@@ -90,6 +90,9 @@ ssize_t vgpu__socket_send(int fd, const void *from, size_t size); /* these two d
 ssize_t vgpu__socket_receive(int fd, void *into, size_t size);
 void vgpu__sleep_ns(uint64_t ns);
 
+/* ---- thread.c ---- */
+int vgpu__thread_start(void *(*body)(void *)); /* 0; -1: failed. It handles none of the program's signals. */
+
 /* ---- log.c: off unless VGPU_HOOK_LOG names a place; rate-limited; keeps the last reason for vgpu_attach ---- */
 __attribute__((format(printf, 1, 2))) void vgpu__log(const char *format, ...);
 

@@ -6,8 +6,6 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -20,7 +18,7 @@ static const uint64_t TICK_NS = NS_PER_MS, DRAIN_TICK_NS = 60u * NS_PER_US, CONT
 static const uint64_t LINGER_NS = 20u * NS_PER_MS, SLEEP_NS = 50u * NS_PER_MS, HELD_SLEEP_NS = 20u * NS_PER_MS;
 static const uint64_t SEAT_LOOK_NS = 500u * NS_PER_US;
 static const uint64_t RETRY_NS = 5u * NS_PER_MS, SLOW_RETRY_NS = 100u * NS_PER_MS, WELCOME_NS = 200u * NS_PER_MS;
-enum { STACK = 256 * 1024, QUICK_TRIES = 400, REFRESH = 64 };
+enum { QUICK_TRIES = 400, REFRESH = 64 };
 
 static int runs; /* guarded by the lock of attaching */
 static uint32_t stop, inside; /* inside: the monitor may be calling the driver */
@@ -208,33 +206,12 @@ static void *vgpu__monitor(void *unused) {
   return NULL;
 }
 
-static int vgpu__start(void *(*thread_body)(void *)) {
-  pthread_t thread;
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return -1;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, STACK);
-  int failed = pthread_create(&thread, &attributes, thread_body, NULL);
-  if (failed) {
-    pthread_attr_destroy(&attributes);
-    pthread_attr_init(&attributes); /* a program with much thread-local data: use the default stack size */
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    failed = pthread_create(&thread, &attributes, thread_body, NULL);
-  }
-  pthread_attr_destroy(&attributes);
-  return failed ? -1 : 0;
-}
-
 int vgpu__monitor_start(void) {
   if (runs) return 0;
-  uint64_t all = ~(uint64_t)0, before = 0;
-  /* A new thread inherits its creator's mask: so the hook's threads never handle the program's signals. */
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
-  runs = vgpu__start(vgpu__monitor) == 0;
-  if (runs && vgpu__start(vgpu__pulse) != 0) {
+  runs = vgpu__thread_start(vgpu__monitor) == 0;
+  if (runs && vgpu__thread_start(vgpu__pulse) != 0) {
     vgpu__log("cannot start the pulse thread: while the driver blocks the monitor, this process will look stopped");
   }
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
   vgpu__pause_tick(vgpu__now_ns()); /* the monitor's first tick may be late */
   return runs ? 0 : -1;
 }
