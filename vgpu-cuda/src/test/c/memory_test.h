@@ -105,6 +105,9 @@ void role_replay_legacy_waits(void);
 void role_ipc(void);
 void role_ipc_other(void);
 
+/* roles_movable.c */
+void role_movable(void);
+
 /* roles_green.c */
 void role_green(void);
 void role_green_alone(void);

@@ -419,6 +419,36 @@ static void vgpu__tend(struct vgpu_lane *lane, uint64_t now, uint64_t shut_tenan
   vgpu__unlock(&lane->lock);
 }
 
+/* Lane's lock held. An owned stream counts as idle. While one is captured, only its batches are known. */
+static int vgpu__lane_rests(struct vgpu_lane *lane) {
+  if (lane->state == LANE_FREE) return 1;
+  if ((lane->ticket & 1) != 0 || lane->count > 0) return 0;
+  if (lane->state != LANE_LIVE || lane->owner != 0) return 1;
+  int entered = vgpu__context_enter(lane->context);
+  int rests = vgpu__is_capturing(lane->stream) || vgpu__query_stream(lane, lane->opened_ns) != ABI_NOT_READY;
+  vgpu__context_leave(entered);
+  return rests;
+}
+
+int vgpu__lanes_are_idle(const struct vgpu_tenant *tenant) {
+  struct vgpu_lane *lane;
+  const struct vgpu_context *last = NULL;
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) == LANE_FREE || LOAD(lane->tenant) != tenant) continue;
+    if (!vgpu__try_lock(&lane->lock)) return 0;
+    int rests = vgpu__lane_rests(lane);
+    const struct vgpu_context *context = lane->state == LANE_LIVE && lane->owner != 0 ? lane->context : NULL;
+    vgpu__unlock(&lane->lock);
+    if (!rests) return 0;
+    if (context == NULL || context == last) continue;
+    int entered = vgpu__context_enter(context);
+    if (!vgpu__is_capturing(ABI_STREAM_LEGACY)) REAL(cuCtxSynchronize)();
+    vgpu__context_leave(entered);
+    last = context;
+  }
+  return 1;
+}
+
 /* The tenants whose work may not continue now, as bits. */
 static uint64_t vgpu__shut_tenants(void) {
   uint64_t shut = 0, heed;

@@ -142,6 +142,11 @@ struct vgpu_tended {
 /* By the monitor: closes old batches and harvests. Fills `tended`, by tenant. */
 void vgpu__tend_lanes(uint64_t now, struct vgpu_tended *tended);
 uint64_t vgpu__lane_tenants(void);
+/*
+ * By the monitor, while the tenant's gate is shut: whether nothing of its work is on the GPU. May wait for the work of
+ * threads' own default streams, which cannot be asked from elsewhere.
+ */
+int vgpu__lanes_are_idle(const struct vgpu_tenant *tenant);
 void vgpu__lanes_forget(void);
 void vgpu__entries_forget(void); /* this thread's entries, when its current context changes */
 

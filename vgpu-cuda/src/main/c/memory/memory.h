@@ -62,7 +62,8 @@ static inline int vgpu__wants_movable(const struct vgpu_tenant *tenant) {
 int vgpu__movable_allocate(struct vgpu_tenant *tenant, CUdeviceptr *pointer, uint64_t bytes, abi_result *result);
 int vgpu__movable_free(CUdeviceptr pointer, CUstream stream, abi_result *result);
 void vgpu__movable_context_gone(CUcontext context, struct vgpu_sums *sums);
-void vgpu__movable_tend(struct vgpu_tenant *tenant, uint64_t now); /* by the monitor */
+/* By the monitor. is_idle: whether none of the tenant's work is on the GPU, copies included. */
+void vgpu__movable_tend(struct vgpu_tenant *tenant, uint64_t now, int (*is_idle)(const struct vgpu_tenant *tenant));
 uint64_t vgpu__movable_tenants(void); /* tenants that have some, as bits */
 void vgpu__movable_forget(void);
 

@@ -192,7 +192,9 @@ static void *vgpu__monitor(void *unused) {
     struct vgpu_tenant *tenant;
     if (!__atomic_load_n(&leaves, __ATOMIC_SEQ_CST)) {
       vgpu__tend_lanes(now, tended);
-      for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__movable_tend(tenant, now);
+      for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+        vgpu__movable_tend(tenant, now, vgpu__lanes_are_idle);
+      }
     }
     STORE_RELEASE(inside, 0);
     for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
