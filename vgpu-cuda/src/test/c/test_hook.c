@@ -247,6 +247,7 @@ static const struct {
     {"seat-killed", test_seat_killed},
     {"seat-stopped", test_seat_stopped},
     {"seat-late", test_seat_late},
+    {"seat-hidden", test_seat_hidden},
     {"express-obeyed", test_express_obeyed},
     {"express-stale", test_express_stale},
     {"express-announced", test_express_announced},

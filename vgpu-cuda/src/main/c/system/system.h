@@ -76,6 +76,7 @@ uint64_t vgpu__parse_number(const char *text, uint64_t otherwise);
 uint64_t vgpu__unscheduled_ns(void);
 uint64_t vgpu__start_time(void);
 int vgpu__process_runs(uint64_t pid, uint64_t start_time);
+int vgpu__process_is_hidden(uint64_t pid);
 uint64_t vgpu__pid_namespace(void);
 
 /* ---- calls.c: system calls that are no cancellation points ---- */
