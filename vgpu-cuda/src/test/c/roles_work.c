@@ -471,6 +471,7 @@ static const struct {
     {"lazy", role_lazy},
     {"calls", role_calls},
     {"rounds", role_rounds},
+    {"rounds-end", role_rounds_end},
     {"captures-close", role_captures_close},
     {"cancelled", role_cancelled},
     {"many-streams", role_many_streams},

@@ -22,6 +22,7 @@ void role_charged(const char *argument);
 void role_lazy(const char *argument);
 void role_calls(const char *argument);
 void role_rounds(const char *argument);
+void role_rounds_end(const char *argument);
 void role_captures_close(const char *argument);
 void role_cancelled(const char *argument);
 void role_many_streams(const char *argument);

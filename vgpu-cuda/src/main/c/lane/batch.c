@@ -108,7 +108,7 @@ int vgpu__batch_open(struct vgpu_lane *lane, const struct vgpu_piece *piece, uin
   CUevent start = piece != NULL && piece->kind != PIECE_WORK ? NULL : vgpu__boundary(lane, now);
   lane->idle = lane->count == 0;
   lane->only = LOAD(lane->tenant->slot->busy) == vgpu__works(lane) + 1;
-  lane->silent = vgpu__round_begins(lane, piece);
+  STORE(lane->silent, vgpu__round_begins(lane, piece));
   if (piece == NULL && lane->planned > 1 && !lane->silent) vgpu__starved_ask(lane);
   if (start == NULL && !lane->silent) start = vgpu__record_start(lane);
   if (start == NULL && !lane->silent) return -1;

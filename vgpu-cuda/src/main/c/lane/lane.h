@@ -302,7 +302,10 @@ struct vgpu_context *vgpu__blocking_ordered(CUstream stream);
 int vgpu__is_legacy(CUstream stream);
 /* Whether an event in this lane's stream could hold up blocking streams that were used since then. */
 int vgpu__holds_others_up(const struct vgpu_lane *lane, uint64_t since);
-/* Whether its work since then is over. If that cannot be asked without harm to a capture: not for a second. */
+/*
+ * Whether its work since then is over. If that cannot be asked, because the stream is gone, or without harm to a capture:
+ * not for a second.
+ */
 abi_result vgpu__query_stream(const struct vgpu_lane *lane, uint64_t since);
 
 /* rounds.c; lane's lock held */
