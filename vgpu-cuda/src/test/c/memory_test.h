@@ -100,6 +100,7 @@ void role_replay_inference(void);
 void role_replay_legacy(void);
 void role_replay_legacy_capture(void);
 void role_replay_legacy_waits(void);
+void role_replay_legacy_frees(void);
 
 /* roles_ipc.c */
 void role_ipc(void);

@@ -68,8 +68,8 @@ uint64_t vgpu__movable_tenants(void); /* tenants that have some, as bits */
 void vgpu__movable_forget(void);
 
 /* ---- pool.c: memory pools, charged by their reserved memory ---- */
-/* The program got this pool from the driver, for memory of a type at a location. */
-void vgpu__pool_located(CUmemoryPool handle, int type, const struct abi_location *location);
+/* The program got this pool from the driver, or made it, for memory of a type at a location. */
+void vgpu__pool_located(CUmemoryPool handle, int type, const struct abi_location *location, int made);
 /* After a free. waited: the driver has given back what it may already; else the free is in stream order. */
 void vgpu__pool_freed(const struct vgpu_record *record, int waited, CUstream stream);
 /* after a free in stream order, of any kind */
