@@ -239,6 +239,7 @@ static void vgpu__monitor_leave(void) {
   __atomic_store_n(&leaves, 1, __ATOMIC_SEQ_CST);
   vgpu__await_outside();
   vgpu__measure_leave();
+  vgpu__level2_leave();
 }
 
 void vgpu__monitor_at_exit(void) {

@@ -373,8 +373,7 @@ void vgpu__level2_forget(void) {
   vgpu__channels_forget();
 }
 
-/* At the end of the program the driver waits for its work, so the work must not stay stopped. */
-__attribute__((destructor)) static void vgpu__level2_end(void) {
+void vgpu__level2_leave(void) {
   STORE_RELEASE(level2.over, 1);
   for (int i = 0; i < 100 && vgpu__is_stopped(); i++) {
     if (vgpu__try_lock(&level2.lock)) {
