@@ -470,6 +470,7 @@ static const struct {
     {"charged", role_charged},
     {"lazy", role_lazy},
     {"calls", role_calls},
+    {"slips", role_slips},
     {"rounds", role_rounds},
     {"rounds-end", role_rounds_end},
     {"captures-close", role_captures_close},

@@ -29,6 +29,9 @@ void role_many_streams(const char *argument);
 void role_many_contexts(const char *argument);
 void role_launch_bound(const char *unused);
 
+/* roles_slips.c */
+void role_slips(const char *unused);
+
 /* roles_graphs.c */
 void role_graphs(const char *unused);
 void role_graphs_long(const char *unused);

@@ -124,6 +124,7 @@ API cuEventDestroy_v2(CUevent event) {
   return ABI_SUCCESS;
 }
 
+/* pauses: simulates a thread that loses its processor just after the record. */
 API cuEventRecord(CUevent event, CUstream stream) {
   if (stub_current() == NULL) return ABI_INVALID_CONTEXT;
   struct CUstream_st *queue = of(stream);
@@ -135,6 +136,8 @@ API cuEventRecord(CUevent event, CUstream stream) {
   counts.records++;
   calls.records++;
   pthread_mutex_unlock(&stub_lock);
+  uint32_t wished = 1;
+  if (__atomic_compare_exchange_n(&counts.pauses, &wished, 2, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) usleep(2000);
   return ABI_SUCCESS;
 }
 

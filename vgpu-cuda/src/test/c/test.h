@@ -114,6 +114,7 @@ void test_silent(void);
 void test_held_up(void);
 void test_charged(void);
 void test_measuring_calls(void);
+void test_slips(void);
 void test_rounds(void);
 void test_captures_close(void);
 void test_cancelled(void);

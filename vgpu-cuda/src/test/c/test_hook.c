@@ -294,6 +294,7 @@ static const struct {
     {"held-up", test_held_up},
     {"charged", test_charged},
     {"measuring-calls", test_measuring_calls},
+    {"slips", test_slips},
     {"rounds", test_rounds},
     {"captures-close", test_captures_close},
     {"cancelled", test_cancelled},
