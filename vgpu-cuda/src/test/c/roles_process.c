@@ -1,7 +1,9 @@
 /* Roles of test_hook.c: programs that change their user, fork, or end, beside the hook's threads. */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -34,4 +36,32 @@ void role_set_user(const char *plain) {
   alarm((unsigned)(PATIENCE_NS / 1000000000));
   CHECK(setgid(getgid()) == 0 && setuid(getuid()) == 0, "set");
   CHECK((GET(started) > 0 || plain[0] == '\0') && GET(deaf) == 0, "%d of %d threads would never let that return", GET(deaf), GET(started));
+}
+
+static void *attach_here(void *unused) {
+  (void)unused;
+  CHECK(cuInit(0) == ABI_SUCCESS, "cuInit in the parent");
+  return NULL;
+}
+
+/* Forks while another thread attaches. The child attaches by itself. The seat answers once the child was made. */
+void role_fork_first(const char *unused) {
+  (void)unused;
+  enum { SOCKET = 700 }; /* the hook's first one */
+  char path[256];
+  pthread_t thread;
+  int status = -1;
+  alarm((unsigned)(PATIENCE_NS / 1000000000));
+  CHECK(pthread_create(&thread, NULL, attach_here, NULL) == 0, "thread");
+  snprintf(path, sizeof path, "/proc/self/fd/%d", SOCKET);
+  while (access(path, F_OK) != 0) usleep(100);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm((unsigned)(PATIENCE_NS / 1000000000));
+    snprintf(path, sizeof path, "%s/forked", getenv("VGPU_RUN_DIR"));
+    close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    _exit(cuInit(0) == ABI_SUCCESS ? 0 : 1);
+  }
+  CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with %d", status);
+  CHECK(pthread_join(thread, NULL) == 0, "join");
 }

@@ -110,6 +110,20 @@ static void test_fork(void) {
   seat_close(&seat);
 }
 
+/* A process forks while a thread of it attaches for the first time. */
+static void test_fork_first(void) {
+  char path[128];
+  SEATED(64u << 20, 1 << 20);
+  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
+  pid_t pid = start(&seat, "fork-first", "");
+  snprintf(path, sizeof path, "%s/forked", seat.dir);
+  for (uint64_t until = seat_now() + PATIENCE_NS; access(path, F_OK) != 0 && seat_now() < until;) usleep(1000);
+  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  int status = finish(pid);
+  CHECK(status == 0, "role ended with %d", status);
+  seat_close(&seat);
+}
+
 static void test_set_user(void) {
   SEATED(64u << 20, 1 << 20);
   play_role(&seat, "set-user", strcmp(hook, "-") == 0 ? "" : "plain");
@@ -236,6 +250,7 @@ static const struct {
     {"fork", test_fork},
     {"close-descriptors", test_close_descriptors},
     {"set-user", test_set_user},
+    {"fork-first", test_fork_first},
     {"gpu-time", test_gpu_time},
     {"gate", test_gate},
     {"waits-asleep", test_waits_asleep},
