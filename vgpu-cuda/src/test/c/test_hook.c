@@ -210,6 +210,19 @@ static void test_late_welcome(void) {
   seat_close(&seat);
 }
 
+/* While a process has no connection, its slot gets another owner. It must not write there any more, and works no more. */
+static void test_slot_taken(void) {
+  SEATED(64u << 20, 1 << 20);
+  pid_t pid = start(&seat, "revoked", "");
+  CHECK(await_work(&seat, 0), "no work");
+  seat_stop(&seat);
+  __atomic_store_n(&seat.slots[1].pid, 1, __ATOMIC_SEQ_CST);
+  seat_start(&seat);
+  int status = finish(pid);
+  CHECK(status == 0 && GET(seat.welcomes_refused) == 1, "role ended with %d after %u refusals", status, GET(seat.welcomes_refused));
+  seat_close(&seat);
+}
+
 /* A process takes a dead seat over late, and the program waits. */
 static void test_seat_taken_over(void) {
   SEATED(64u << 20, 1 << 20);
@@ -251,6 +264,7 @@ static const struct {
     {"close-descriptors", test_close_descriptors},
     {"set-user", test_set_user},
     {"fork-first", test_fork_first},
+    {"slot-taken", test_slot_taken},
     {"gpu-time", test_gpu_time},
     {"gate", test_gate},
     {"waits-asleep", test_waits_asleep},

@@ -27,6 +27,23 @@ static const uint64_t LEAVE_NS = 10u * NS_PER_MS;
 /* other processes take this one for stopped after 5 ms at the earliest: peers.c, pause.c */
 static const uint64_t PULSE_NS = 2u * NS_PER_MS;
 
+/* Whether the slot is still this process's. If the seat took it back meanwhile, it may be another's. */
+static int vgpu__has_slot(const struct vgpu_tenant *tenant) {
+  const struct shm_slot *slot = tenant->slot;
+  return LOAD_ACQUIRE(slot->state) == SHM_SLOT_ATTACHED && LOAD(slot->pid) == (uint32_t)getpid() &&
+         LOAD(slot->pid_namespace) == vgpu__pid_namespace() && LOAD(slot->start_time) == vgpu__start_time();
+}
+
+/* Not by BYE, which would take the slot from its owner. */
+static void vgpu__leave_slot(struct vgpu_tenant *tenant) {
+  vgpu__log("slot %u has another owner: this program must be started again", tenant->slot_number);
+  STORE_RELEASE(tenant->mode, (uint32_t)VGPU_DROPPED);
+  vgpu__pages_leave(tenant);
+  STORE_RELEASE(tenant->autonomous, 0);
+  vgpu__seat_close(tenant);
+  vgpu__seat_bar(tenant);
+}
+
 static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
   struct vgpu_watch *watch = &tenant->watch;
   struct shm_message message;
@@ -41,6 +58,10 @@ static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
                 (const char *)message.text);
       vgpu__seat_close(tenant);
       watch->tries = QUICK_TRIES;
+      if (!vgpu__has_slot(tenant)) {
+        vgpu__leave_slot(tenant);
+        return;
+      }
     }
   }
   if (got == VGPU_SEAT_GONE && watch->welcome) {
@@ -48,8 +69,12 @@ static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
     watch->next_try_ns = now;
     vgpu__log("the connection to the seat is gone");
   }
-  /* A HELLO without an answer: perhaps a stopped seat. Another process may take the seat meanwhile. */
-  if (!watch->welcome && got != VGPU_SEAT_GONE && now - watch->asked_ns > WELCOME_NS) vgpu__seat_close(tenant);
+  /*
+   * A HELLO without an answer: perhaps a stopped seat. Another process may take the seat meanwhile. A seat that beats is
+   * given more time.
+   */
+  uint64_t patience_ns = vgpu__seat_is_silent(tenant, now) ? WELCOME_NS : (uint64_t)VGPU_PATIENCE_MS * NS_PER_MS;
+  if (!watch->welcome && got != VGPU_SEAT_GONE && now - watch->asked_ns > patience_ns) vgpu__seat_close(tenant);
   if (!watch->welcome && now >= watch->next_try_ns && !vgpu__seat_connected(tenant)) {
     watch->asked_ns = now;
     vgpu__seat_connect(tenant);
@@ -132,7 +157,7 @@ static void vgpu__tend_tenant(struct vgpu_tenant *tenant, uint64_t now, const st
     tenant->watch.looked_ns = now;
     vgpu__follow_seat(tenant, now);
   }
-  vgpu__follow_heartbeat(tenant, now, working || wants);
+  if (LOAD(tenant->mode) == VGPU_ATTACHED) vgpu__follow_heartbeat(tenant, now, working || wants);
   uint64_t tick_ns = vgpu__tick_ns(tenant, working, pending, express_ns, tended->rest_ns);
   if (tick_ns < round->tick_ns) round->tick_ns = tick_ns;
   round->attached++;
