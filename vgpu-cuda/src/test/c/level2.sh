@@ -9,5 +9,5 @@ main=$here/../../main
 mkdir -p "$work"
 sh "$here/../../../../vgpu-emulator/src/main/c/build.sh" "$work/emulator"
 ${CC:-cc} -std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -Wno-format-truncation -pthread -I"$main/shm" "$here/test_level2.c" \
-  "$here/fake_seat.c" -o "$work/test_level2" -ldl
+  "$here/roles_level2.c" "$here/fake_seat.c" -o "$work/test_level2" -ldl
 exec timeout 300 "$work/test_level2" "$hook" "$work/emulator/META-INF/native/linux-${VGPU_ARCH:-$(uname -m)}/libcuda.so.1" "$@"

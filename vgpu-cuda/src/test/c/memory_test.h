@@ -100,10 +100,14 @@ void role_replay_inference(void);
 void role_replay_legacy(void);
 void role_replay_legacy_capture(void);
 void role_replay_legacy_waits(void);
+void role_replay_legacy_frees(void);
 
 /* roles_ipc.c */
 void role_ipc(void);
 void role_ipc_other(void);
+
+/* roles_movable.c */
+void role_movable(void);
 
 /* roles_green.c */
 void role_green(void);

@@ -435,6 +435,8 @@ static const struct {
     {"churn", role_churn},
     {"fill", role_fill},
     {"churn-for", role_churn_and_launch},
+    {"set-user", role_set_user},
+    {"fork-first", role_fork_first},
     {"tenants-memory", role_tenants_memory},
     {"tenants-streams", role_tenants_streams},
     {"tenants-gates", role_tenants_gates},

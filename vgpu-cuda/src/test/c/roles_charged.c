@@ -223,6 +223,43 @@ void role_rounds(const char *unused) {
   CHECK(fewest < MOST, "of each %d rounds at least %llu records", ROUNDS, (unsigned long long)fewest);
 }
 
+/* A round without an event whose wait has failed: the hook does not know whether it is over. 0: none came. */
+static int silent_round(CUfunction function, CUstream stream) {
+  enum { ROUNDS = 100 };
+  for (int i = 0; i < ROUNDS; i++) {
+    rounds(function, stream, 1, 1, 0);
+    uint64_t records = own_calls()->records;
+    __atomic_store_n(&stub()->waits_fail, 1, __ATOMIC_SEQ_CST);
+    CHECK(launch(function, stream) == ABI_SUCCESS && cuStreamSynchronize(stream) == 999, "a wait that fails");
+    __atomic_store_n(&stub()->waits_fail, 0, __ATOMIC_SEQ_CST);
+    if (own_calls()->records == records) return 1;
+    CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  }
+  return 0;
+}
+
+/* Then the stream is captured, or gone, and must not be asked any more. Not every round is caught, on a busy machine. */
+void role_rounds_end(const char *unused) {
+  (void)unused;
+  enum { TRIES = 20 };
+  CUfunction function;
+  int found = 0;
+  work_begin();
+  function = work_kernel("20000");
+  for (int i = 0; i < 2 * TRIES; i++) {
+    CUstream stream = NULL;
+    void *graph = NULL;
+    CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+    found += silent_round(function, stream);
+    if (i % 2 == 0) CHECK(cuStreamBeginCapture_v2(stream, 0) == ABI_SUCCESS, "begin");
+    else CHECK(cuStreamDestroy_v2(stream) == ABI_SUCCESS, "destroy");
+    await_harvest();
+    if (i % 2 == 0) CHECK(cuStreamEndCapture(stream, &graph) == ABI_SUCCESS, "the capture was ended by a question");
+  }
+  printf("  %d rounds of %d without an event\n", found, 2 * TRIES);
+  CHECK(found > 0 && stub()->gone_queries == 0, "%llu questions to destroyed streams", (unsigned long long)stub()->gone_queries);
+}
+
 static void check_calls(const char *what, int rounds, const struct stub_calls *before) {
   const struct stub_calls *after = own_calls();
   double records = (double)(after->records - before->records) / rounds, elapsed = (double)(after->elapsed - before->elapsed) / rounds,

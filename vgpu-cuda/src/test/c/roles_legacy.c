@@ -79,8 +79,19 @@ static void check_charge(double real) {
 enum way { BY_ITSELF, BY_A_QUERY, BY_A_WAIT };
 static const char *const WAYS[] = {"left alone", "then a query", "then a wait in another thread"};
 
+/* Lets the waiting stream go on, by another one. */
+static void await_write(const char *way) {
+  CHECK(CU(cuStreamWriteValue32_v2, writes, word, 1u, 0u) == ABI_SUCCESS, "write");
+  CHECK(CU(cuEventRecord, passed, waits) == ABI_SUCCESS, "event");
+  uint64_t until = seat_now() + WAIT_MS * 1000000ull;
+  while (CU(cuEventQuery, passed) == ABI_NOT_READY && seat_now() < until) usleep(100);
+  if (CU(cuEventQuery, passed) == ABI_SUCCESS) return;
+  printf("the write never comes, %s\n", way);
+  fflush(stdout);
+  _exit(1);
+}
+
 static void play_round(enum way way) {
-  uint64_t until;
   pthread_t thread;
   int tid = 0;
   CHECK(CU(cuStreamWriteValue32_v2, NULL, word, 0u, 0u) == ABI_SUCCESS && CU(cuCtxSynchronize) == ABI_SUCCESS, "reset");
@@ -92,14 +103,7 @@ static void play_round(enum way way) {
     CHECK(pthread_create(&thread, NULL, wait_for_all, &tid) == 0, "thread");
     await_asleep(&tid);
   }
-  CHECK(CU(cuStreamWriteValue32_v2, writes, word, 1u, 0u) == ABI_SUCCESS, "write");
-  CHECK(CU(cuEventRecord, passed, waits) == ABI_SUCCESS, "event");
-  for (until = seat_now() + WAIT_MS * 1000000ull; CU(cuEventQuery, passed) == ABI_NOT_READY && seat_now() < until;) usleep(100);
-  if (CU(cuEventQuery, passed) != ABI_SUCCESS) {
-    printf("the write never comes, %s\n", WAYS[way]);
-    fflush(stdout);
-    _exit(1);
-  }
+  await_write(WAYS[way]);
   if (way == BY_A_WAIT) pthread_join(thread, NULL);
   CHECK(CU(cuCtxSynchronize) == ABI_SUCCESS, "sync");
 }
@@ -116,6 +120,38 @@ void role_replay_legacy(void) {
     printf("a wait and its write, beside the legacy stream, %s: over\n", WAYS[way]);
   }
   check_charge(3.0 * ROUNDS * KERNELS * KERNEL_NS);
+}
+
+enum { FREES = 6 };
+
+/*
+ * The same with a free in the legacy stream before the wait, from a pool of the program's. Further frees follow in other
+ * streams, or the pool is destroyed.
+ */
+void role_replay_legacy_frees(void) {
+  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
+  prepare();
+  for (int destroyed = 0; destroyed < 2; destroyed++) {
+    CUmemoryPool pool = NULL;
+    CUstream streams[FREES] = {NULL};
+    CUdeviceptr p[FREES] = {0};
+    CHECK(CU(cuMemPoolCreate, &pool, &props) == ABI_SUCCESS, "pool");
+    for (int i = 0; i < FREES; i++) {
+      CHECK(i == 0 || CU(cuStreamCreate, &streams[i], 1u) == ABI_SUCCESS, "stream");
+      CHECK(CU(cuMemAllocFromPoolAsync, &p[i], (size_t)MIB, pool, streams[i]) == ABI_SUCCESS, "memory");
+    }
+    CHECK(CU(cuStreamWriteValue32_v2, NULL, word, 0u, 0u) == ABI_SUCCESS && CU(cuCtxSynchronize) == ABI_SUCCESS, "reset");
+    for (int i = destroyed ? 1 : FREES; i < FREES; i++) CHECK(CU(cuMemFreeAsync, p[i], streams[i]) == ABI_SUCCESS, "free");
+    CHECK(CU(cuMemFreeAsync, p[0], NULL) == ABI_SUCCESS, "a free in the legacy stream");
+    CHECK(CU(cuStreamWaitValue32_v2, waits, word, 1u, 0u) == ABI_SUCCESS, "wait");
+    for (int i = destroyed ? FREES : 1; i < FREES; i++) CHECK(CU(cuMemFreeAsync, p[i], streams[i]) == ABI_SUCCESS, "free");
+    if (destroyed) CHECK(CU(cuMemPoolDestroy, pool) == ABI_SUCCESS, "destroy");
+    await_write(destroyed ? "then its pool was destroyed" : "then frees in other streams");
+    CHECK(CU(cuCtxSynchronize) == ABI_SUCCESS, "sync");
+    if (slot != NULL) EXACT("freed");
+    if (!destroyed) CHECK(CU(cuMemPoolDestroy, pool) == ABI_SUCCESS, "destroy");
+  }
+  printf("frees in the legacy stream: over\n");
 }
 
 enum { LOOP = 40, CAPTURES = 20, LONGER_NS = 20000000 };

@@ -22,11 +22,15 @@ void role_charged(const char *argument);
 void role_lazy(const char *argument);
 void role_calls(const char *argument);
 void role_rounds(const char *argument);
+void role_rounds_end(const char *argument);
 void role_captures_close(const char *argument);
 void role_cancelled(const char *argument);
 void role_many_streams(const char *argument);
 void role_many_contexts(const char *argument);
 void role_launch_bound(const char *unused);
+
+/* roles_slips.c */
+void role_slips(const char *unused);
 
 /* roles_graphs.c */
 void role_graphs(const char *unused);

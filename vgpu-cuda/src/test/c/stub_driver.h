@@ -39,6 +39,9 @@ struct stub_counts {
   int32_t held_up_by;            /* a thread whose call holds the driver's lock, or 0; other threads' queries wait */
   uint32_t held_up;              /* number of waiting threads */
   uint64_t conditional_ns;       /* 0, or how long a graph with a conditional node now takes */
+  uint64_t gone_queries;         /* of destroyed streams */
+  uint32_t pauses;               /* 1, set by the test: the next record pauses; then 2 */
+  uint32_t waits_fail;           /* set by the test: waits for a stream return an error */
   uint64_t legacy_records;       /* by name; an event there would wait for all other streams, and they for it */
 };
 struct stub_counts *stub_counts(void);

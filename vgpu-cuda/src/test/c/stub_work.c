@@ -12,7 +12,7 @@
 #include "stub_driver.h"
 #include "stub_parts.h"
 
-struct CUstream_st { uint64_t ready, waits; int capturing; CUcontext context; };
+struct CUstream_st { uint64_t ready, waits; int capturing, gone; CUcontext context; };
 struct CUevent_st { uint64_t at; CUcontext context; };
 struct CUfunc_st { uint64_t ns; int loaded; };
 
@@ -63,7 +63,9 @@ API cuStreamCreate(CUstream *stream, unsigned flags) {
 }
 
 API cuStreamDestroy_v2(CUstream stream) {
-  free(stream);
+  pthread_mutex_lock(&stub_lock);
+  stream->gone = 1; /* it stays, so that misuse is seen */
+  pthread_mutex_unlock(&stub_lock);
   return ABI_SUCCESS;
 }
 
@@ -90,15 +92,20 @@ API cuStreamSynchronize(CUstream stream) {
   pthread_mutex_unlock(&stub_lock);
   if (capturing) return 900; /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED */
   wait_until(until);
-  return ABI_SUCCESS;
+  return __atomic_load_n(&counts.waits_fail, __ATOMIC_SEQ_CST) ? 999 : ABI_SUCCESS;
 }
 
 API cuStreamSynchronize_ptsz(CUstream stream) { return cuStreamSynchronize(stream == NULL ? ABI_STREAM_PER_THREAD : stream); }
 
 API cuStreamQuery(CUstream stream) {
   pthread_mutex_lock(&stub_lock);
-  uint64_t until = of(stream)->ready;
+  struct CUstream_st *queue = of(stream);
+  uint64_t until = queue->ready;
+  int capturing = queue->capturing;
+  if (capturing) queue->capturing = STUB_INVALIDATED;
+  counts.gone_queries += queue->gone != 0;
   pthread_mutex_unlock(&stub_lock);
+  if (capturing) return 900; /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED */
   return now_ns() >= until ? ABI_SUCCESS : ABI_NOT_READY;
 }
 
@@ -117,6 +124,7 @@ API cuEventDestroy_v2(CUevent event) {
   return ABI_SUCCESS;
 }
 
+/* pauses: simulates a thread that loses its processor just after the record. */
 API cuEventRecord(CUevent event, CUstream stream) {
   if (stub_current() == NULL) return ABI_INVALID_CONTEXT;
   struct CUstream_st *queue = of(stream);
@@ -128,6 +136,8 @@ API cuEventRecord(CUevent event, CUstream stream) {
   counts.records++;
   calls.records++;
   pthread_mutex_unlock(&stub_lock);
+  uint32_t wished = 1;
+  if (__atomic_compare_exchange_n(&counts.pauses, &wished, 2, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) usleep(2000);
   return ABI_SUCCESS;
 }
 

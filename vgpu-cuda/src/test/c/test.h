@@ -69,6 +69,7 @@ void test_revoked(void);
 void test_seat_killed(void);
 void test_seat_stopped(void);
 void test_seat_late(void);
+void test_seat_hidden(void);
 void test_seat_rests(void);
 
 /* test_express.c */
@@ -113,6 +114,7 @@ void test_silent(void);
 void test_held_up(void);
 void test_charged(void);
 void test_measuring_calls(void);
+void test_slips(void);
 void test_rounds(void);
 void test_captures_close(void);
 void test_cancelled(void);
@@ -127,6 +129,10 @@ void test_tenants_drop(void);
 void test_tenants_fork(void);
 void test_tenants_churn(void);
 void test_tenants_killed(void);
+
+/* roles_process.c */
+void role_set_user(const char *argument);
+void role_fork_first(const char *argument);
 
 /* roles_churn.c */
 void role_churn(const char *ms);

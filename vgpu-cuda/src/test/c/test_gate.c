@@ -47,7 +47,7 @@ int await_work(const struct fake_seat *seat, uint64_t before) {
   return seat_gpu_ns(seat) > before;
 }
 
-/* A seat that is invisible may count as gone after 15 ms, any other one after 250. */
+/* A seat that is known to be gone may count as such after 15 ms, any other one after 250. */
 static const uint64_t SILENT_NS = 10000000, LATE_NS = 200000000;
 
 /*
@@ -201,12 +201,20 @@ void test_revoked(void) {
   seat_close(&seat);
 }
 
+/* Makes the seat's process that of another pid namespace. */
+static void hide(struct fake_seat *seat) {
+  seat->grant_header->seat_pid = (uint64_t)getpid();
+  seat->grant_header->seat_start = 1;
+  seat->more->pid_namespace++;
+}
+
 /*
  * The seat falls silent while the gate is shut. After 15 ms the process goes on at its pace; afterwards it obeys again.
  */
-static void test_autonomous(int stop_it) {
+static void test_autonomous(int stop_it, int hide_it) {
   enum { TRIES = 20 };
   SEATED(64u << 20, 1 << 20);
+  if (hide_it) hide(&seat);
   seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
   seat.grant->entitled_permille = 300;
   pid_t pid = start(&seat, "launch", "");
@@ -230,9 +238,12 @@ static void test_autonomous(int stop_it) {
   seat_close(&seat);
 }
 
-void test_seat_killed(void) { test_autonomous(0); }
+void test_seat_killed(void) {
+  test_autonomous(0, 0);
+  test_autonomous(0, 1);
+}
 
-void test_seat_stopped(void) { test_autonomous(1); }
+void test_seat_stopped(void) { test_autonomous(1, 0); }
 
 /*
  * The seat falls silent while the gate is shut. Returns whether the work goes on soon after a quarter of a second. A
@@ -261,12 +272,15 @@ static int late_round(struct fake_seat *seat, const char *state) {
 
 /*
  * A seat that sends no heartbeat for a good reason is waited for: its gate stays shut for a quarter of a second, and no
- * longer. `pid`: the seat's process, or 0 if it is invisible.
+ * longer. `pid`: the seat's process; 0: it is not told; HIDDEN: it is in another pid namespace.
  */
+enum { HIDDEN = 1 };
 static void test_waits_for_seat(uint64_t turn_flags, uint64_t pid, const char *state) {
   SEATED(64u << 20, 1 << 20);
   seat.grant->turn_flags = (uint32_t)turn_flags;
-  if (pid != 0) {
+  if (pid == HIDDEN) {
+    hide(&seat);
+  } else if (pid != 0) {
     seat.grant_header->seat_pid = pid;
     seat.grant_header->seat_start = own_start_time();
   }
@@ -282,5 +296,8 @@ static void test_waits_for_seat(uint64_t turn_flags, uint64_t pid, const char *s
 /* A seat that is only late, and whose process runs. */
 void test_seat_late(void) { test_waits_for_seat(SHM_TURN_LIMITED, (uint64_t)getpid(), "is only late"); }
 
-/* A resting seat beats seldom, and its process may be invisible from a container. */
+/* The same, as a program in a container sees it. */
+void test_seat_hidden(void) { test_waits_for_seat(SHM_TURN_LIMITED, HIDDEN, "is only late, and hidden"); }
+
+/* A resting seat beats seldom. */
 void test_seat_rests(void) { test_waits_for_seat(SHM_TURN_LIMITED | SHM_TURN_RESTING, 0, "rests"); }

@@ -110,6 +110,26 @@ static void test_fork(void) {
   seat_close(&seat);
 }
 
+/* A process forks while a thread of it attaches for the first time. */
+static void test_fork_first(void) {
+  char path[128];
+  SEATED(64u << 20, 1 << 20);
+  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
+  pid_t pid = start(&seat, "fork-first", "");
+  snprintf(path, sizeof path, "%s/forked", seat.dir);
+  for (uint64_t until = seat_now() + PATIENCE_NS; access(path, F_OK) != 0 && seat_now() < until;) usleep(1000);
+  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  int status = finish(pid);
+  CHECK(status == 0, "role ended with %d", status);
+  seat_close(&seat);
+}
+
+static void test_set_user(void) {
+  SEATED(64u << 20, 1 << 20);
+  play_role(&seat, "set-user", strcmp(hook, "-") == 0 ? "" : "plain");
+  seat_close(&seat);
+}
+
 static void test_close_descriptors(void) {
   SEATED(64u << 20, 1 << 20);
   pid_t pid = start(&seat, "close-descriptors", "");
@@ -190,6 +210,19 @@ static void test_late_welcome(void) {
   seat_close(&seat);
 }
 
+/* While a process has no connection, its slot gets another owner. It must not write there any more, and works no more. */
+static void test_slot_taken(void) {
+  SEATED(64u << 20, 1 << 20);
+  pid_t pid = start(&seat, "revoked", "");
+  CHECK(await_work(&seat, 0), "no work");
+  seat_stop(&seat);
+  __atomic_store_n(&seat.slots[1].pid, 1, __ATOMIC_SEQ_CST);
+  seat_start(&seat);
+  int status = finish(pid);
+  CHECK(status == 0 && GET(seat.welcomes_refused) == 1, "role ended with %d after %u refusals", status, GET(seat.welcomes_refused));
+  seat_close(&seat);
+}
+
 /* A process takes a dead seat over late, and the program waits. */
 static void test_seat_taken_over(void) {
   SEATED(64u << 20, 1 << 20);
@@ -229,6 +262,9 @@ static const struct {
     {"capture", test_capture},
     {"fork", test_fork},
     {"close-descriptors", test_close_descriptors},
+    {"set-user", test_set_user},
+    {"fork-first", test_fork_first},
+    {"slot-taken", test_slot_taken},
     {"gpu-time", test_gpu_time},
     {"gate", test_gate},
     {"waits-asleep", test_waits_asleep},
@@ -240,6 +276,7 @@ static const struct {
     {"seat-killed", test_seat_killed},
     {"seat-stopped", test_seat_stopped},
     {"seat-late", test_seat_late},
+    {"seat-hidden", test_seat_hidden},
     {"express-obeyed", test_express_obeyed},
     {"express-stale", test_express_stale},
     {"express-announced", test_express_announced},
@@ -286,6 +323,7 @@ static const struct {
     {"held-up", test_held_up},
     {"charged", test_charged},
     {"measuring-calls", test_measuring_calls},
+    {"slips", test_slips},
     {"rounds", test_rounds},
     {"captures-close", test_captures_close},
     {"cancelled", test_cancelled},

@@ -2,12 +2,10 @@
  * Preemption inside a kernel, over the emulated driver and the fake seat. The seat runs in this process; the tenant is
  * this binary again, in a role, under the hook. Usage: test_level2 HOOK DRIVER [TEST...]
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,98 +21,6 @@ enum { TRIES = 10 };
 
 static const char *hook, *driver, *self;
 int failures;
-
-/* ---- the tenant ---- */
-
-typedef struct CUctx_st *CUcontext;
-typedef struct CUmod_st *CUmodule;
-typedef struct CUfunc_st *CUfunction;
-typedef struct CUstream_st *CUstream;
-
-static struct {
-  int (*init)(unsigned);
-  int (*create)(CUcontext *, unsigned, int);
-  int (*load)(CUmodule *, const void *);
-  int (*function)(CUfunction *, CUmodule, const char *);
-  int (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
-  int (*wait)(void);
-} cuda;
-static CUfunction spin;
-
-static const char PTX[] = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry vgpu_spin(.param .u64 ns)\n{\nret;\n}\n";
-
-static void bind(void *library, const char *name, void *into) {
-  void *found = dlsym(library, name);
-  if (found == NULL) _exit(21);
-  memcpy(into, &found, sizeof found);
-}
-
-static void must(int result) {
-  if (result != 0) _exit(result % 100 + 100);
-}
-
-static void begin(void) {
-  CUcontext context;
-  CUmodule module;
-  /* With sanitizers the hook is linked into this program. */
-  void *library = dlopen(getenv("LD_PRELOAD") == NULL ? NULL : "libcuda.so.1", RTLD_NOW);
-  if (library == NULL) _exit(20);
-  bind(library, "cuInit", &cuda.init);
-  bind(library, "cuCtxCreate_v2", &cuda.create);
-  bind(library, "cuModuleLoadData", &cuda.load);
-  bind(library, "cuModuleGetFunction", &cuda.function);
-  bind(library, "cuLaunchKernel", &cuda.launch);
-  bind(library, "cuCtxSynchronize", &cuda.wait);
-  must(cuda.init(0));
-  must(cuda.create(&context, 0, 0));
-  must(cuda.load(&module, PTX));
-  must(cuda.function(&spin, module, "vgpu_spin"));
-}
-
-static void launch(uint64_t ns) {
-  void *parameters[] = {&ns};
-  must(cuda.launch(spin, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
-}
-
-/* Waits, after some work, until the test has created the file "stop". */
-static void await_stop(void) {
-  char path[256];
-  launch(MS);
-  must(cuda.wait());
-  snprintf(path, sizeof path, "%s/stop", getenv("VGPU_RUN_DIR"));
-  while (access(path, F_OK) != 0) usleep(1000);
-}
-
-static int run_role(const char *role) {
-  begin();
-  if (strcmp(role, "flood") == 0) {
-    for (;;) {
-      launch(10 * MS);
-      must(cuda.wait());
-    }
-  }
-  if (strcmp(role, "long") == 0) { /* ends with work on the GPU */
-    await_stop();
-    launch(300 * MS);
-    usleep(100000);
-    return 0;
-  }
-  if (strcmp(role, "fork") == 0) {
-    await_stop();
-    launch(200 * MS);
-    usleep(50000);
-    pid_t child = fork();
-    if (child == 0) {
-      usleep(50000);
-      _exit(cuda.init(0) == 0 ? 9 : 0); /* fails, as with the bare driver */
-    }
-    int status = 1;
-    waitpid(child, &status, 0);
-    must(cuda.wait());
-    return status == 0 ? 0 : 30;
-  }
-  return 2;
-}
 
 /* ---- the seat ---- */
 
@@ -445,17 +351,18 @@ static void test_no_effect(void) {
 static void test_ends_while_stopped(void) {
   static const char *const roles[] = {"long", "fork"};
   char path[128];
-  for (int i = 0; i < 2; i++) {
+  for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
     struct fake_seat seat;
     open_seat(&seat, SHM_CLASS_OFFLINE);
     pid_t pid = start_tenant(&seat, roles[i], "", "on");
     AWAIT(is_ready(&seat) || GET(slot_of(&seat)->level2_stops) > 0, "%s: reason %u", roles[i], GET(slot_of(&seat)->level2_reason));
+    AWAIT(GET(slot_of(&seat)->busy) == 0, "%s: never idle", roles[i]);
     snprintf(path, sizeof path, "%s/stop", seat.dir);
     close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     for (int wait = 0; wait < 10000 && GET(slot_of(&seat)->busy) == 0; wait++) usleep(100);
     announce(&seat);
     stay(&seat, 300);
-    if (i == 1) seat_express_clear(&seat, 1);
+    if (strcmp(roles[i], "fork") == 0) seat_express_clear(&seat, 1);
     int status = finish_tenant(pid);
     CHECK(status == 0, "%s ended with %d", roles[i], status);
     seat_close(&seat);
@@ -477,7 +384,7 @@ static const struct {
 };
 
 int main(int count, char **arguments) {
-  if (count > 2 && strcmp(arguments[1], "--role") == 0) return run_role(arguments[2]);
+  if (count > 2 && strcmp(arguments[1], "--role") == 0) return run_as(arguments[2], "");
   if (count < 3) return 2;
   setvbuf(stdout, NULL, _IOLBF, 0);
   hook = arguments[1];

@@ -161,6 +161,8 @@ static const struct {
     {"replay-legacy", role_replay_legacy, REPLAYED},
     {"replay-legacy-capture", role_replay_legacy_capture, REPLAYED},
     {"replay-legacy-waits", role_replay_legacy_waits, REPLAYED},
+    {"replay-legacy-frees", role_replay_legacy_frees, REPLAYED},
+    {"movable", role_movable, NULL},
     {"gang", role_gang, GANG},
     {"gang-kinds", role_gang_kinds, GANG},
     {"gang-newer", role_gang_newer, GANG ",cuda=13.4"},

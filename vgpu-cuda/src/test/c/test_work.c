@@ -125,7 +125,12 @@ void test_charged(void) {
   one_role("lazy", (uint32_t)SHM_GRANT_OPEN);
 }
 
-void test_rounds(void) { one_role("rounds", (uint32_t)SHM_GRANT_OPEN); }
+void test_slips(void) { one_role("slips", (uint32_t)SHM_GRANT_OPEN); }
+
+void test_rounds(void) {
+  one_role("rounds", (uint32_t)SHM_GRANT_OPEN);
+  one_role("rounds-end", (uint32_t)SHM_GRANT_OPEN);
+}
 
 void test_cancelled(void) {
   struct fake_seat seat;

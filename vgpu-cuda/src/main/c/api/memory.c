@@ -165,19 +165,19 @@ abi_result cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 
 abi_result cuMemPoolCreate(CUmemoryPool *pool, const struct abi_pool_props *property) {
   abi_result result = REAL(cuMemPoolCreate)(pool, property);
-  if (result == ABI_SUCCESS) vgpu__pool_located(*pool, property->type, &property->location);
+  if (result == ABI_SUCCESS) vgpu__pool_located(*pool, property->type, &property->location, 1);
   return result;
 }
 
 abi_result cuMemGetDefaultMemPool(CUmemoryPool *pool, const struct abi_location *location, int type) {
   abi_result result = REAL(cuMemGetDefaultMemPool)(pool, location, type);
-  if (result == ABI_SUCCESS) vgpu__pool_located(*pool, type, location);
+  if (result == ABI_SUCCESS) vgpu__pool_located(*pool, type, location, 0);
   return result;
 }
 
 abi_result cuMemGetMemPool(CUmemoryPool *pool, const struct abi_location *location, int type) {
   abi_result result = REAL(cuMemGetMemPool)(pool, location, type);
-  if (result == ABI_SUCCESS) vgpu__pool_located(*pool, type, location);
+  if (result == ABI_SUCCESS) vgpu__pool_located(*pool, type, location, 0);
   return result;
 }
 

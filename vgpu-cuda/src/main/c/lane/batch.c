@@ -108,7 +108,7 @@ int vgpu__batch_open(struct vgpu_lane *lane, const struct vgpu_piece *piece, uin
   CUevent start = piece != NULL && piece->kind != PIECE_WORK ? NULL : vgpu__boundary(lane, now);
   lane->idle = lane->count == 0;
   lane->only = LOAD(lane->tenant->slot->busy) == vgpu__works(lane) + 1;
-  lane->silent = vgpu__round_begins(lane, piece);
+  STORE(lane->silent, vgpu__round_begins(lane, piece));
   if (piece == NULL && lane->planned > 1 && !lane->silent) vgpu__starved_ask(lane);
   if (start == NULL && !lane->silent) start = vgpu__record_start(lane);
   if (start == NULL && !lane->silent) return -1;
@@ -126,14 +126,13 @@ int vgpu__batch_open(struct vgpu_lane *lane, const struct vgpu_piece *piece, uin
   return 0;
 }
 
-/* Ends the open batch without an end event, which could not be recorded. */
+/* Forgets a batch that was just closed, without an end event: it could not be recorded. */
 static void vgpu__abandon(struct vgpu_lane *lane) {
   struct vgpu_batch *last = lane->count == 0 ? NULL : &lane->ring[(lane->head + lane->count - 1) % VGPU_RING];
   if (last != NULL && last->lent) last->lent = 0;
   else vgpu__event_return(lane->context, lane->start);
   lane->start = NULL;
   ADD(lane->tenant->inflight_ns, -lane->cost_ns);
-  STORE_RELEASE(lane->ticket, lane->ticket + 1);
   if (lane->piece.kind == PIECE_WORK) vgpu__busy_leave(lane->tenant, 1);
 }
 
@@ -167,6 +166,7 @@ static void vgpu__close(struct vgpu_lane *lane, enum when when) {
   int foreign = lane->owner != 0 && lane->owner != vgpu__thread_token();
   int silent = when == BEFORE_WAIT && lane->silent && LOAD(lane->folded) == lane->rounds.launches;
   int unended = foreign || (when != IN_CALL && vgpu__holds_others_up(lane, lane->opened_ns));
+  STORE_RELEASE(lane->ticket, lane->ticket + 1); /* before the event: a launch behind it must see that it has slipped */
   CUevent end = unended || silent ? NULL : vgpu__record_end(lane);
   if (end == NULL && !unended && !silent) {
     vgpu__abandon(lane);
@@ -201,7 +201,6 @@ static void vgpu__close(struct vgpu_lane *lane, enum when when) {
                                                                           .generation = lane->piece.generation};
   STORE(lane->count, lane->count + 1);
   lane->start = NULL;
-  STORE_RELEASE(lane->ticket, lane->ticket + 1);
 }
 
 void vgpu__batch_close(struct vgpu_lane *lane) { vgpu__close(lane, IN_CALL); }
@@ -486,7 +485,7 @@ int vgpu__batch_runs(struct vgpu_lane *lane) {
 void vgpu__batch_drop(struct vgpu_lane *lane) {
   vgpu__batch_close_later(lane);
   vgpu__batch_harvest(lane);
-  if ((lane->ticket & 1) != 0) vgpu__abandon(lane);
+  if ((lane->ticket & 1) != 0) STORE_RELEASE(lane->ticket, lane->ticket + 1), vgpu__abandon(lane);
   unsigned left = 0;
   for (; lane->count > 0; STORE(lane->count, lane->count - 1)) {
     struct vgpu_batch *batch = &lane->ring[lane->head];

@@ -122,10 +122,10 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, co
     return STEP_HELD;
   }
   /*
-   * Small copies are not measured, unless level 2 may stop the process: the hook must know of work that a stop may
-   * interrupt until it is over, or nothing would resume it.
+   * Small copies are not measured, unless level 2 may stop the process, or its memory may be moved: the hook must know
+   * of work that a stop may interrupt until it is over, or nothing would resume it.
    */
-  if (piece != NULL && piece->size != PIECE_LARGE && vgpu__never_stops(tenant)) {
+  if (piece != NULL && piece->size != PIECE_LARGE && vgpu__never_stops(tenant) && !vgpu__wants_movable(tenant)) {
     if (piece->size == PIECE_SMALL_LAST && !lane->silent && lane->count < VGPU_RING) {
       vgpu__fold_lane(lane);
       vgpu__batch_close(lane);

@@ -100,7 +100,7 @@ static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream st
   lane->stalled = 0;
   lane->each_ns = 0;
   lane->ended_ns = 0;
-  lane->silent = 0;
+  STORE(lane->silent, 0);
   lane->starved = 0;
   lane->rounds = (struct vgpu_rounds){.alike = 0};
   lane->opened_ns = vgpu__now_ns();
@@ -183,6 +183,18 @@ static void vgpu__close_lane(struct vgpu_lane *lane, void (*close)(struct vgpu_l
   vgpu__unlock(&lane->lock);
 }
 
+/*
+ * The same before the stream is captured or ends. Neither may be asked whether it is over, so a silent round gets an end
+ * event.
+ */
+static void vgpu__end_lane(struct vgpu_lane *lane, void (*close)(struct vgpu_lane *lane)) {
+  vgpu__close_lane(lane, close);
+  vgpu__lock(&lane->lock);
+  struct vgpu_batch *last = lane->count == 0 ? NULL : &lane->ring[(lane->head + lane->count - 1) % VGPU_RING];
+  if (last != NULL && last->silent && last->end == NULL && last->over_ns == 0) vgpu__batch_end_late(lane, last);
+  vgpu__unlock(&lane->lock);
+}
+
 void vgpu__close_stream(CUstream stream) {
   if (!LOAD_ACQUIRE(vgpu__attached)) return;
   struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
@@ -211,7 +223,7 @@ void vgpu__order_stream(CUstream stream) {
     return;
   }
   if (LOAD(lane->blocking)) vgpu__blocking_used(lane->context);
-  vgpu__close_lane(lane, vgpu__batch_close);
+  vgpu__end_lane(lane, vgpu__batch_close); /* its wait may be for what another stream captures */
 }
 
 /*
@@ -221,8 +233,8 @@ void vgpu__order_stream(CUstream stream) {
 void vgpu__capture_stream(CUstream stream) {
   if (!LOAD_ACQUIRE(vgpu__attached)) return;
   const struct vgpu_context *context = vgpu__blocking_ordered(stream);
-  struct vgpu_lane *lane;
-  vgpu__close_stream(stream);
+  struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
+  if (lane != NULL) vgpu__end_lane(lane, vgpu__batch_close);
   for (unsigned i = 0; context != NULL && (lane = vgpu__lane_at(i)) != NULL; i++) {
     if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || lane->context != context || !vgpu__is_legacy(LOAD(lane->stream))) continue;
     vgpu__close_lane(lane, vgpu__batch_close_later);
@@ -298,7 +310,10 @@ void vgpu__harvest_thread(void) {
 static void vgpu__harvest(CUcontext context, uint64_t waited_since) {
   struct vgpu_lane *lane;
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD(lane->count) == 0 || !vgpu__try_lock(&lane->lock)) continue;
+    if (LOAD(lane->count) == 0 || (context != NULL && lane->context->handle != context)) continue;
+    /* Whoever has waited marks the silent round that is over. Other batches have events. */
+    if (waited_since != 0 && LOAD(lane->silent)) vgpu__lock(&lane->lock);
+    else if (!vgpu__try_lock(&lane->lock)) continue;
     if (context == NULL || lane->context->handle == context) {
       vgpu__rounds_over(lane, waited_since);
       vgpu__batch_harvest(lane);
@@ -330,7 +345,7 @@ void vgpu__lanes_stalled(const struct vgpu_tenant *tenant, uint64_t since) {
 
 /* Work outlives its stream or tenant: the lane stays until its batches are measured, but cannot be found any more. */
 static void vgpu__drop_lane(struct vgpu_lane *lane) {
-  vgpu__close_lane(lane, vgpu__batch_close_later);
+  vgpu__end_lane(lane, vgpu__batch_close_later);
   vgpu__lane_unlink(lane);
   vgpu__lock(&lane->lock);
   if ((lane->ticket & 1) != 0) vgpu__batch_drop(lane);
@@ -417,6 +432,36 @@ static void vgpu__tend(struct vgpu_lane *lane, uint64_t now, uint64_t shut_tenan
     STORE_RELEASE(lane->ticket, lane->ticket + 2);
   }
   vgpu__unlock(&lane->lock);
+}
+
+/* Lane's lock held. An owned stream counts as idle. While one is captured, only its batches are known. */
+static int vgpu__lane_rests(struct vgpu_lane *lane) {
+  if (lane->state == LANE_FREE) return 1;
+  if ((lane->ticket & 1) != 0 || lane->count > 0) return 0;
+  if (lane->state != LANE_LIVE || lane->owner != 0) return 1;
+  int entered = vgpu__context_enter(lane->context);
+  int rests = vgpu__is_capturing(lane->stream) || vgpu__query_stream(lane, lane->opened_ns) != ABI_NOT_READY;
+  vgpu__context_leave(entered);
+  return rests;
+}
+
+int vgpu__lanes_are_idle(const struct vgpu_tenant *tenant) {
+  struct vgpu_lane *lane;
+  const struct vgpu_context *last = NULL;
+  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
+    if (LOAD_ACQUIRE(lane->state) == LANE_FREE || LOAD(lane->tenant) != tenant) continue;
+    if (!vgpu__try_lock(&lane->lock)) return 0;
+    int rests = vgpu__lane_rests(lane);
+    const struct vgpu_context *context = lane->state == LANE_LIVE && lane->owner != 0 ? lane->context : NULL;
+    vgpu__unlock(&lane->lock);
+    if (!rests) return 0;
+    if (context == NULL || context == last) continue;
+    int entered = vgpu__context_enter(context);
+    if (!vgpu__is_capturing(ABI_STREAM_LEGACY)) REAL(cuCtxSynchronize)();
+    vgpu__context_leave(entered);
+    last = context;
+  }
+  return 1;
 }
 
 /* The tenants whose work may not continue now, as bits. */

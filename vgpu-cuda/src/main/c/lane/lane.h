@@ -142,6 +142,11 @@ struct vgpu_tended {
 /* By the monitor: closes old batches and harvests. Fills `tended`, by tenant. */
 void vgpu__tend_lanes(uint64_t now, struct vgpu_tended *tended);
 uint64_t vgpu__lane_tenants(void);
+/*
+ * By the monitor, while the tenant's gate is shut: whether nothing of its work is on the GPU. May wait for the work of
+ * threads' own default streams, which cannot be asked from elsewhere.
+ */
+int vgpu__lanes_are_idle(const struct vgpu_tenant *tenant);
 void vgpu__lanes_forget(void);
 void vgpu__entries_forget(void); /* this thread's entries, when its current context changes */
 
@@ -297,7 +302,10 @@ struct vgpu_context *vgpu__blocking_ordered(CUstream stream);
 int vgpu__is_legacy(CUstream stream);
 /* Whether an event in this lane's stream could hold up blocking streams that were used since then. */
 int vgpu__holds_others_up(const struct vgpu_lane *lane, uint64_t since);
-/* Whether its work since then is over. If that cannot be asked without harm to a capture: not for a second. */
+/*
+ * Whether its work since then is over. If that cannot be asked, because the stream is gone, or without harm to a capture:
+ * not for a second.
+ */
 abi_result vgpu__query_stream(const struct vgpu_lane *lane, uint64_t since);
 
 /* rounds.c; lane's lock held */

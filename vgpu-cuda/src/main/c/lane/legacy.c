@@ -47,7 +47,8 @@ static int vgpu__blocking_works(const struct vgpu_context *context) {
 }
 
 abi_result vgpu__query_stream(const struct vgpu_lane *lane, uint64_t since) {
-  if (!vgpu__holds_others_up(lane, since)) return REAL(cuStreamQuery)(lane->stream);
+  int may = lane->state == LANE_LIVE && !vgpu__holds_others_up(lane, since) && !vgpu__is_capturing(lane->stream);
+  if (may) return REAL(cuStreamQuery)(lane->stream);
   return vgpu__now_ns() - since < UNKNOWN_NS ? ABI_NOT_READY : ABI_SUCCESS;
 }
 

@@ -62,13 +62,14 @@ static inline int vgpu__wants_movable(const struct vgpu_tenant *tenant) {
 int vgpu__movable_allocate(struct vgpu_tenant *tenant, CUdeviceptr *pointer, uint64_t bytes, abi_result *result);
 int vgpu__movable_free(CUdeviceptr pointer, CUstream stream, abi_result *result);
 void vgpu__movable_context_gone(CUcontext context, struct vgpu_sums *sums);
-void vgpu__movable_tend(struct vgpu_tenant *tenant, uint64_t now); /* by the monitor */
+/* By the monitor. is_idle: whether none of the tenant's work is on the GPU, copies included. */
+void vgpu__movable_tend(struct vgpu_tenant *tenant, uint64_t now, int (*is_idle)(const struct vgpu_tenant *tenant));
 uint64_t vgpu__movable_tenants(void); /* tenants that have some, as bits */
 void vgpu__movable_forget(void);
 
 /* ---- pool.c: memory pools, charged by their reserved memory ---- */
-/* The program got this pool from the driver, for memory of a type at a location. */
-void vgpu__pool_located(CUmemoryPool handle, int type, const struct abi_location *location);
+/* The program got this pool from the driver, or made it, for memory of a type at a location. */
+void vgpu__pool_located(CUmemoryPool handle, int type, const struct abi_location *location, int made);
 /* After a free. waited: the driver has given back what it may already; else the free is in stream order. */
 void vgpu__pool_freed(const struct vgpu_record *record, int waited, CUstream stream);
 /* after a free in stream order, of any kind */

@@ -35,7 +35,7 @@ struct access {
 };
 _Static_assert(sizeof(struct properties) == 32 && sizeof(struct access) == 12, "as in cuda.h");
 
-enum { PINNED = 1, ON_DEVICE = 1, READ_WRITE = 3 };
+enum { PINNED = 1, ON_DEVICE = 1, READ_WRITE = 3, NON_BLOCKING = 1 };
 static const uint64_t WAIT_NS = 5u * NS_PER_MS, ALONE_NS = 1000u * (uint64_t)NS_PER_MS;
 
 uint32_t vgpu__movables;
@@ -134,11 +134,25 @@ static void leave(int entered) {
   if (entered) REAL(cuCtxPopCurrent_v2)(&ours);
 }
 
+/*
+ * Copies an item in a stream of the hook's own: it waits for none of the program's streams, which may wait for the host,
+ * and no capture forbids it.
+ */
+static abi_result copy(const struct movable *item, void *host, int out) {
+  CUstream stream = NULL;
+  if (REAL(cuStreamCreate)(&stream, NON_BLOCKING) != ABI_SUCCESS) stream = NULL;
+  abi_result result = out ? REAL(cuMemcpyDtoHAsync_v2)(host, item->address, item->bytes, stream)
+                          : REAL(cuMemcpyHtoDAsync_v2)(item->address, host, item->bytes, stream);
+  if (result == ABI_SUCCESS) result = REAL(cuStreamSynchronize)(stream);
+  if (stream != NULL) REAL(cuStreamDestroy_v2)(stream);
+  return result;
+}
+
 static abi_result move_out(struct movable *item) {
   void *host = mmap(NULL, item->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (host == MAP_FAILED) return ABI_OUT_OF_MEMORY;
   int entered = enter(item->context);
-  abi_result result = REAL(cuMemcpyDtoH_v2)(host, item->address, item->bytes);
+  abi_result result = copy(item, host, 1);
   if (result == ABI_SUCCESS) result = unback(item);
   leave(entered);
   if (result != ABI_SUCCESS) {
@@ -153,7 +167,7 @@ static abi_result move_back(struct movable *item) {
   int entered = enter(item->context);
   abi_result result = back(item);
   if (result == ABI_SUCCESS) {
-    result = REAL(cuMemcpyHtoD_v2)(item->address, item->host, item->bytes);
+    result = copy(item, item->host, 0);
     if (result != ABI_SUCCESS) unback(item);
   }
   leave(entered);
@@ -292,7 +306,7 @@ static struct movable *next_to_move(const struct vgpu_tenant *tenant, int out) {
 }
 
 /* Moves one item at a time; the heartbeat in between shows the seat that this process is alive. */
-static abi_result move_all(struct vgpu_tenant *tenant, int out, uint64_t at_least) {
+static abi_result move_each(struct vgpu_tenant *tenant, int out, uint64_t at_least) {
   for (;;) {
     STORE_RELEASE(tenant->slot->heartbeat_ns, vgpu__now_ns());
     if (out && LOAD(tenant->slot->moved_bytes) >= at_least) return ABI_SUCCESS;
@@ -310,10 +324,18 @@ static abi_result move_all(struct vgpu_tenant *tenant, int out, uint64_t at_leas
   }
 }
 
-/* Kernels must not run while their memory moves. */
-static int is_still(const struct vgpu_tenant *tenant) {
+/* Other threads' captures must not forbid the calls. */
+static abi_result move_all(struct vgpu_tenant *tenant, int out, uint64_t at_least) {
+  int mode = ABI_CAPTURE_MODE_RELAXED, changed = REAL(cuThreadExchangeStreamCaptureMode)(&mode) == ABI_SUCCESS;
+  abi_result result = move_each(tenant, out, at_least);
+  if (changed) REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+  return result;
+}
+
+/* Kernels and copies must not run while their memory moves. */
+static int is_still(const struct vgpu_tenant *tenant, int (*is_idle)(const struct vgpu_tenant *tenant)) {
   return !vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) && !LOAD_ACQUIRE(tenant->autonomous) &&
-         LOAD_ACQUIRE(tenant->slot->busy) == 0;
+         LOAD_ACQUIRE(tenant->slot->busy) == 0 && is_idle(tenant);
 }
 
 /* If no seat orders memory back, it is moved back after ALONE_NS, so that the program can go on by its last grant. */
@@ -329,14 +351,14 @@ static void move_back_alone(struct vgpu_tenant *tenant, uint64_t now) {
   }
 }
 
-void vgpu__movable_tend(struct vgpu_tenant *tenant, uint64_t now) {
+void vgpu__movable_tend(struct vgpu_tenant *tenant, uint64_t now, int (*is_idle)(const struct vgpu_tenant *tenant)) {
   uint32_t order = LOAD_ACQUIRE(tenant->grant->move_order);
   if (LIKELY(order == LOAD(tenant->slot->move_done))) {
     if (UNLIKELY(!vgpu__movable_is_home(tenant))) move_back_alone(tenant, now);
     return;
   }
   int out = (order & SHM_MOVE_OUT) != 0;
-  if (out && !is_still(tenant)) return;
+  if (out && !is_still(tenant, is_idle)) return;
   abi_result result = move_all(tenant, out, LOAD(tenant->grant->move_bytes));
   STORE(tenant->slot->move_error, (uint32_t)result);
   STORE_RELEASE(tenant->slot->move_done, order);

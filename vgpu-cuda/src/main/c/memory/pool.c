@@ -22,6 +22,7 @@ struct pool {
   uint32_t state; /* enum state */
   CUmemoryPool handle;
   CUdevice device;
+  int made;    /* by the program, which may destroy it */
   int managed; /* its memory moves between the host and the GPU, and is charged in full like cuMemAllocManaged */
   uint64_t used; /* bytes of its pointers in the table */
   uint64_t slack[VGPU_TENANTS], slack_sum;
@@ -60,7 +61,7 @@ static struct pool *vgpu__pool_of(CUmemoryPool handle, CUdevice device, enum sta
     found = free_one;
     found->handle = handle;
     found->device = device;
-    found->managed = 0;
+    found->made = found->managed = 0;
     found->freers_used = 0;
     STORE_RELEASE(found->state, (uint32_t)state);
   }
@@ -308,26 +309,24 @@ abi_result cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUme
 }
 
 /*
- * Remembers a stream of frees. If there are too many, an event behind the oldest one's work replaces it. Pool's lock
- * held.
+ * Remembers a stream of frees. If there are too many, an event behind the oldest one's work replaces it. Default streams
+ * are not remembered, but get the event at once: later, one in the legacy stream could hold up other streams, and a
+ * thread's own stream cannot be named by another thread. Pool's lock held.
  */
 static void vgpu__pool_freer(struct pool *pool, CUstream stream) {
-  for (unsigned i = 0; i < pool->freers_used; i++) {
-    if (pool->freers[i].stream == stream && stream != NULL) return;
-  }
-  CUcontext context = vgpu__stream_context(stream);
-  for (unsigned i = 0; i < pool->freers_used; i++) {
-    if (pool->freers[i].stream == stream && pool->freers[i].context == context) return;
-  }
   unsigned number = FIRST_TAG + (unsigned)(pool - pools), at = pool->freers_used;
-  if (stream == ABI_STREAM_PER_THREAD) { /* no other thread can name it */
-    vgpu__later(stream, context, vgpu_tenant_current(), 0, 0, number);
+  if (!pool->made) return;
+  if ((uintptr_t)stream <= (uintptr_t)ABI_STREAM_PER_THREAD) {
+    vgpu__later(stream, vgpu__stream_context(stream), vgpu_tenant_current(), 0, 0, number);
     return;
+  }
+  for (unsigned i = 0; i < pool->freers_used; i++) {
+    if (pool->freers[i].stream == stream) return;
   }
   if (at == FREERS) vgpu__later(pool->freers[at = 0].stream, pool->freers[0].context, vgpu_tenant_current(), 0, 0, number);
   else pool->freers_used++;
   pool->freers[at].stream = stream;
-  pool->freers[at].context = context;
+  pool->freers[at].context = vgpu__stream_context(stream);
 }
 
 /*
@@ -396,12 +395,13 @@ void vgpu__pools_forget_stream(CUstream stream, CUcontext context) {
 
 /* ---- the pools themselves ---- */
 
-void vgpu__pool_located(CUmemoryPool handle, int type, const struct abi_location *location) {
+void vgpu__pool_located(CUmemoryPool handle, int type, const struct abi_location *location, int made) {
   if (!LOAD(vgpu__attached)) return;
   int managed = type == ABI_ALLOCATION_MANAGED, on_host = abi_is_on_host(location);
   int nowhere = managed && (on_host || location->type == ABI_LOCATION_NONE); /* the GPU is that of the first allocation */
   struct pool *pool = vgpu__pool_of(handle, nowhere ? NO_DEVICE : abi_device_of(location), on_host && !managed ? ON_HOST : LIVE);
   if (pool != NULL && managed) pool->managed = 1;
+  if (pool != NULL && made) pool->made = 1;
 }
 
 static struct pool *vgpu__pool_known(CUmemoryPool handle) {

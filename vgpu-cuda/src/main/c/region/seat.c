@@ -198,17 +198,29 @@ void vgpu__seat_forget(struct vgpu_tenant *tenant) {
   link->incoming_size = 0;
 }
 
+/* Whether nothing can be said of the seat's process from here. */
+static int vgpu__seat_is_hidden(const struct vgpu_tenant *tenant, uint64_t pid) {
+  if (tenant->region == NULL || pid == 0) return 0;
+  const struct shm_grant_more *more = (const void *)((const char *)tenant->seat + SHM_GRANT_MORE_OFFSET);
+  return LOAD(more->pid_namespace) != vgpu__pid_namespace() || vgpu__process_is_hidden(pid);
+}
+
+/* A seat that is hidden runs as long as its connection has not ended. */
 static int vgpu__seat_runs(struct vgpu_tenant *tenant, uint64_t now) {
   if ((int64_t)(now - LOAD(tenant->seat_ran_ns)) < (int64_t)ASK_NS) return 1;
-  if (!vgpu__process_runs(LOAD(tenant->seat->seat_pid), LOAD(tenant->seat->seat_start))) return 0;
-  STORE(tenant->seat_ran_ns, now);
-  return 1;
+  int kept = errno;
+  uint64_t pid = LOAD(tenant->seat->seat_pid);
+  int runs = vgpu__process_runs(pid, LOAD(tenant->seat->seat_start)) ||
+             (vgpu__seat_is_hidden(tenant, pid) && vgpu__seat_connected(tenant));
+  errno = kept;
+  if (runs) STORE(tenant->seat_ran_ns, now);
+  return runs;
 }
 
 /*
  * Whether the seat counts as silent. A heartbeat from the future counts as none. A live seat may be scheduled late
  * under load; going on without it would exceed the lease's share, or lose it. So the seat is given LATE_NS while its
- * process runs. A resting seat beats seldom, and a container cannot see the seat's process: both also get LATE_NS.
+ * process runs. A resting seat beats seldom, and also gets LATE_NS.
  */
 int vgpu__seat_is_silent(struct vgpu_tenant *tenant, uint64_t now) {
   uint64_t beat = LOAD_ACQUIRE(tenant->seat->heartbeat_ns);

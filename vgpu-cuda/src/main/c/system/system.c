@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -111,17 +112,29 @@ uint64_t vgpu__unscheduled_ns(void) {
   return value;
 }
 
+static uint64_t vgpu__read_stat_of(uint64_t pid, char *state) {
+  char path[64] = "/proc/", digits[24];
+  size_t count = 0, at = strlen(path);
+  for (uint64_t rest = pid; rest != 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
+  while (count > 0) path[at++] = digits[--count];
+  memcpy(path + at, "/stat", sizeof "/stat");
+  return vgpu__read_stat(path, state);
+}
+
 /*
  * Whether the process exists and is neither dead nor stopped. In another pid namespace the pid is missing, or belongs
  * to a process with another start time.
  */
 int vgpu__process_runs(uint64_t pid, uint64_t start_time) {
-  char path[64] = "/proc/", digits[24], state = 'X';
-  size_t count = 0, at = strlen(path);
-  for (uint64_t rest = pid; rest != 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
-  while (count > 0) path[at++] = digits[--count];
-  memcpy(path + at, "/stat", sizeof "/stat");
-  return pid != 0 && vgpu__read_stat(path, &state) == start_time && strchr("TtZXx", state) == NULL;
+  char state = 'X';
+  return pid != 0 && vgpu__read_stat_of(pid, &state) == start_time && strchr("TtZXx", state) == NULL;
+}
+
+/* Whether a process with this pid exists here, but /proc does not show it (its option hidepid, or no /proc at all). */
+int vgpu__process_is_hidden(uint64_t pid) {
+  char state;
+  int exists = pid != 0 && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+  return exists && vgpu__read_stat_of(pid, &state) == 0;
 }
 
 uint64_t vgpu__pid_namespace(void) {

@@ -76,6 +76,7 @@ uint64_t vgpu__parse_number(const char *text, uint64_t otherwise);
 uint64_t vgpu__unscheduled_ns(void);
 uint64_t vgpu__start_time(void);
 int vgpu__process_runs(uint64_t pid, uint64_t start_time);
+int vgpu__process_is_hidden(uint64_t pid);
 uint64_t vgpu__pid_namespace(void);
 
 /* ---- calls.c: system calls that are no cancellation points ---- */
@@ -89,6 +90,9 @@ int vgpu__socket_connect(int fd, const struct sockaddr *address, unsigned size);
 ssize_t vgpu__socket_send(int fd, const void *from, size_t size); /* these two do not wait */
 ssize_t vgpu__socket_receive(int fd, void *into, size_t size);
 void vgpu__sleep_ns(uint64_t ns);
+
+/* ---- thread.c ---- */
+int vgpu__thread_start(void *(*body)(void *)); /* 0; -1: failed. It handles none of the program's signals. */
 
 /* ---- log.c: off unless VGPU_HOOK_LOG names a place; rate-limited; keeps the last reason for vgpu_attach ---- */
 __attribute__((format(printf, 1, 2))) void vgpu__log(const char *format, ...);

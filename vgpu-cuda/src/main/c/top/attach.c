@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,6 @@
  */
 enum { MOST_PATIENCE_MS = 10000, RETRY_MS = 2 };
 
-static int fork_handled;
 static int quiet; /* vgpu_attach returns the reason to its caller instead */
 
 /* Maps one of the lease's files. */
@@ -181,7 +179,6 @@ int vgpu__join(struct vgpu_tenant *tenant, const char *const *env) {
   vgpu__peers_join(tenant);
   vgpu__fill_slot(tenant->slot);
   vgpu__express_join(tenant);
-  if (!fork_handled) fork_handled = pthread_atfork(NULL, NULL, vgpu__fork_child) == 0;
   STORE_RELEASE(tenant->mode, (uint32_t)VGPU_ATTACHED);
   STORE_RELEASE(vgpu__attached, 1);
   if (vgpu__monitor_start() != 0) {
@@ -209,6 +206,7 @@ enum vgpu_mode vgpu__attach(void) {
   enum vgpu_mode mode = LOAD_ACQUIRE(vgpu__home.mode);
   if (mode != VGPU_UNATTACHED) return mode;
   int kept = errno;
+  vgpu__fork_watch();
   vgpu__lock(&vgpu__attach_lock);
   mode = LOAD_ACQUIRE(vgpu__home.mode);
   if (mode == VGPU_UNATTACHED) {
@@ -246,6 +244,7 @@ static void vgpu__take_settings(const char *const *env) {
 
 int vgpu_attach(const char *const *env, char *reason, size_t reason_size) {
   if (reason != NULL && reason_size > 0) reason[0] = '\0';
+  vgpu__fork_watch();
   vgpu__lock(&vgpu__attach_lock);
   if (LOAD(vgpu__home.mode) == VGPU_REFUSED) STORE(vgpu__home.mode, (uint32_t)VGPU_UNATTACHED);
   int fresh = LOAD(vgpu__home.mode) == VGPU_UNATTACHED;

@@ -115,14 +115,19 @@ static int vgpu__goes_past(void *opened) {
  */
 struct vgpu_opened vgpu__dlmopen_own(Lmid_t space, const char *path, int flags, void *caller) {
   void *(*next)(Lmid_t, const char *, int);
+  char found[PATH_MAX];
   struct vgpu_opened own = vgpu__dlopen_own(path, space == LM_ID_BASE ? flags : flags & ~RTLD_DEEPBIND, caller);
   vgpu__find_next(&vgpu__dlmopen_next, "dlmopen");
   if (own.done || space == LM_ID_BASE || path == NULL) return own;
   memcpy(&next, &vgpu__dlmopen_next, sizeof next);
   own.handle = next(space, path, flags);
-  if (own.handle == NULL) return own; /* a jump with the caller's return address may still find it */
+  if (own.handle == NULL && strchr(path, '$') != NULL) return own; /* only the dynamic linker knows what this means there */
+  /* The caller's own search path may still lead to it. */
+  if (own.handle == NULL && strchr(path, '/') == NULL && vgpu__search(path, vgpu__map_of(caller), found) == 0) {
+    own.handle = next(space, found, flags);
+  }
   own.done = 1;
-  if (vgpu__goes_past(own.handle)) {
+  if (own.handle != NULL && vgpu__goes_past(own.handle)) {
     dlclose(own.handle);
     vgpu__log("%s is not opened: it would load another driver into its linker namespace", path);
     own.handle = vgpu__dlopen("/vgpu: not opened, it would load another driver into its linker namespace", RTLD_NOW);

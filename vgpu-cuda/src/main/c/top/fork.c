@@ -3,6 +3,7 @@
  * cuInit, to the lease in whose scope it was forked. Only the forking thread exists here, and other threads of the
  * parent may have held any lock: so locks are cleared, not taken.
  */
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include "top.h"
@@ -44,4 +45,10 @@ void vgpu__fork_child(void) {
   vgpu__contexts_forget();
   vgpu__context_charge_forget();
   vgpu__current_forget();
+}
+
+/* Two threads may do this at once: clearing twice does no harm. */
+void vgpu__fork_watch(void) {
+  static uint32_t watched;
+  if (!LOAD_ACQUIRE(watched) && pthread_atfork(NULL, NULL, vgpu__fork_child) == 0) STORE_RELEASE(watched, 1);
 }

@@ -6,8 +6,6 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -20,7 +18,7 @@ static const uint64_t TICK_NS = NS_PER_MS, DRAIN_TICK_NS = 60u * NS_PER_US, CONT
 static const uint64_t LINGER_NS = 20u * NS_PER_MS, SLEEP_NS = 50u * NS_PER_MS, HELD_SLEEP_NS = 20u * NS_PER_MS;
 static const uint64_t SEAT_LOOK_NS = 500u * NS_PER_US;
 static const uint64_t RETRY_NS = 5u * NS_PER_MS, SLOW_RETRY_NS = 100u * NS_PER_MS, WELCOME_NS = 200u * NS_PER_MS;
-enum { STACK = 256 * 1024, QUICK_TRIES = 400, REFRESH = 64 };
+enum { QUICK_TRIES = 400, REFRESH = 64 };
 
 static int runs; /* guarded by the lock of attaching */
 static uint32_t stop, inside; /* inside: the monitor may be calling the driver */
@@ -28,6 +26,23 @@ static uint32_t leaves;       /* the program ends: no more calls of the driver *
 static const uint64_t LEAVE_NS = 10u * NS_PER_MS;
 /* other processes take this one for stopped after 5 ms at the earliest: peers.c, pause.c */
 static const uint64_t PULSE_NS = 2u * NS_PER_MS;
+
+/* Whether the slot is still this process's. If the seat took it back meanwhile, it may be another's. */
+static int vgpu__has_slot(const struct vgpu_tenant *tenant) {
+  const struct shm_slot *slot = tenant->slot;
+  return LOAD_ACQUIRE(slot->state) == SHM_SLOT_ATTACHED && LOAD(slot->pid) == (uint32_t)getpid() &&
+         LOAD(slot->pid_namespace) == vgpu__pid_namespace() && LOAD(slot->start_time) == vgpu__start_time();
+}
+
+/* Not by BYE, which would take the slot from its owner. */
+static void vgpu__leave_slot(struct vgpu_tenant *tenant) {
+  vgpu__log("slot %u has another owner: this program must be started again", tenant->slot_number);
+  STORE_RELEASE(tenant->mode, (uint32_t)VGPU_DROPPED);
+  vgpu__pages_leave(tenant);
+  STORE_RELEASE(tenant->autonomous, 0);
+  vgpu__seat_close(tenant);
+  vgpu__seat_bar(tenant);
+}
 
 static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
   struct vgpu_watch *watch = &tenant->watch;
@@ -43,6 +58,10 @@ static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
                 (const char *)message.text);
       vgpu__seat_close(tenant);
       watch->tries = QUICK_TRIES;
+      if (!vgpu__has_slot(tenant)) {
+        vgpu__leave_slot(tenant);
+        return;
+      }
     }
   }
   if (got == VGPU_SEAT_GONE && watch->welcome) {
@@ -50,8 +69,12 @@ static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
     watch->next_try_ns = now;
     vgpu__log("the connection to the seat is gone");
   }
-  /* A HELLO without an answer: perhaps a stopped seat. Another process may take the seat meanwhile. */
-  if (!watch->welcome && got != VGPU_SEAT_GONE && now - watch->asked_ns > WELCOME_NS) vgpu__seat_close(tenant);
+  /*
+   * A HELLO without an answer: perhaps a stopped seat. Another process may take the seat meanwhile. A seat that beats is
+   * given more time.
+   */
+  uint64_t patience_ns = vgpu__seat_is_silent(tenant, now) ? WELCOME_NS : (uint64_t)VGPU_PATIENCE_MS * NS_PER_MS;
+  if (!watch->welcome && got != VGPU_SEAT_GONE && now - watch->asked_ns > patience_ns) vgpu__seat_close(tenant);
   if (!watch->welcome && now >= watch->next_try_ns && !vgpu__seat_connected(tenant)) {
     watch->asked_ns = now;
     vgpu__seat_connect(tenant);
@@ -134,7 +157,7 @@ static void vgpu__tend_tenant(struct vgpu_tenant *tenant, uint64_t now, const st
     tenant->watch.looked_ns = now;
     vgpu__follow_seat(tenant, now);
   }
-  vgpu__follow_heartbeat(tenant, now, working || wants);
+  if (LOAD(tenant->mode) == VGPU_ATTACHED) vgpu__follow_heartbeat(tenant, now, working || wants);
   uint64_t tick_ns = vgpu__tick_ns(tenant, working, pending, express_ns, tended->rest_ns);
   if (tick_ns < round->tick_ns) round->tick_ns = tick_ns;
   round->attached++;
@@ -194,7 +217,9 @@ static void *vgpu__monitor(void *unused) {
     struct vgpu_tenant *tenant;
     if (!__atomic_load_n(&leaves, __ATOMIC_SEQ_CST)) {
       vgpu__tend_lanes(now, tended);
-      for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) vgpu__movable_tend(tenant, now);
+      for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+        vgpu__movable_tend(tenant, now, vgpu__lanes_are_idle);
+      }
     }
     STORE_RELEASE(inside, 0);
     for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
@@ -208,33 +233,12 @@ static void *vgpu__monitor(void *unused) {
   return NULL;
 }
 
-static int vgpu__start(void *(*thread_body)(void *)) {
-  pthread_t thread;
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return -1;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, STACK);
-  int failed = pthread_create(&thread, &attributes, thread_body, NULL);
-  if (failed) {
-    pthread_attr_destroy(&attributes);
-    pthread_attr_init(&attributes); /* a program with much thread-local data: use the default stack size */
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    failed = pthread_create(&thread, &attributes, thread_body, NULL);
-  }
-  pthread_attr_destroy(&attributes);
-  return failed ? -1 : 0;
-}
-
 int vgpu__monitor_start(void) {
   if (runs) return 0;
-  uint64_t all = ~(uint64_t)0, before = 0;
-  /* A new thread inherits its creator's mask: so the hook's threads never handle the program's signals. */
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
-  runs = vgpu__start(vgpu__monitor) == 0;
-  if (runs && vgpu__start(vgpu__pulse) != 0) {
+  runs = vgpu__thread_start(vgpu__monitor) == 0;
+  if (runs && vgpu__thread_start(vgpu__pulse) != 0) {
     vgpu__log("cannot start the pulse thread: while the driver blocks the monitor, this process will look stopped");
   }
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
   vgpu__pause_tick(vgpu__now_ns()); /* the monitor's first tick may be late */
   return runs ? 0 : -1;
 }
@@ -260,6 +264,7 @@ static void vgpu__monitor_leave(void) {
   __atomic_store_n(&leaves, 1, __ATOMIC_SEQ_CST);
   vgpu__await_outside();
   vgpu__measure_leave();
+  vgpu__level2_leave();
 }
 
 void vgpu__monitor_at_exit(void) {

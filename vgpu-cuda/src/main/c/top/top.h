@@ -24,6 +24,7 @@ void vgpu__tenants_end(void); /* from now on nothing is started or allocated und
 
 /* ---- fork.c ---- */
 void vgpu__fork_child(void);
+void vgpu__fork_watch(void); /* before the first lock is taken: a fork may happen while it is held */
 
 /* ---- devices.c ---- */
 void vgpu__devices_show(void);    /* before the driver's cuInit: shows it the leases' GPUs only */

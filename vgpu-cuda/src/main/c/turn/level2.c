@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -24,7 +22,7 @@ static const uint64_t LOST_NS = 100u * NS_PER_MS; /* if the thread is this late,
 static const uint64_t SLOW_NS = 100u * NS_PER_MS; /* a driver call that takes longer counts as slow */
 /* EFFECT: how long a stop may take to have an effect; CLOCK_ERROR: between the GPU's clock and ours */
 static const uint64_t EFFECT_NS = 2u * NS_PER_MS, CLOCK_ERROR_NS = 500u * NS_PER_US;
-enum { STACK = 128 * 1024, STOPS = 64, PATIENCE = 3 };
+enum { STOPS = 64, PATIENCE = 3 };
 
 struct stretch {
   uint64_t from_ns, to_ns;
@@ -348,20 +346,6 @@ void vgpu__level2_watch(uint64_t now) {
   vgpu__unlock(&level2.lock);
 }
 
-static int vgpu__start(void) {
-  pthread_t thread;
-  pthread_attr_t attributes;
-  uint64_t all = ~(uint64_t)0, before = 0;
-  if (pthread_attr_init(&attributes) != 0) return -1;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, STACK);
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
-  int failed = pthread_create(&thread, &attributes, vgpu__level2_thread, NULL);
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
-  pthread_attr_destroy(&attributes);
-  return failed ? -1 : 0;
-}
-
 void vgpu__level2_join(struct vgpu_tenant *tenant) {
   const char *wish = vgpu__setting("VGPU_LEVEL2");
   if (tenant != &vgpu__home) { /* the home tenant's thread notices that there are several leases */
@@ -374,7 +358,7 @@ void vgpu__level2_join(struct vgpu_tenant *tenant) {
     vgpu__off(tenant, SHM_LEVEL2_WHY_CLASS, 0);
   } else if (vgpu__driver_load() != 0 || vgpu__channels_watch(vgpu__driver_handle()) != 0) {
     vgpu__off(tenant, SHM_LEVEL2_WHY_NO_IMPORT, 0);
-  } else if (vgpu__start() != 0) {
+  } else if (vgpu__thread_start(vgpu__level2_thread) != 0) {
     vgpu__off(tenant, SHM_LEVEL2_WHY_THREAD, 0);
   }
 }
@@ -389,8 +373,7 @@ void vgpu__level2_forget(void) {
   vgpu__channels_forget();
 }
 
-/* At the end of the program the driver waits for its work, so the work must not stay stopped. */
-__attribute__((destructor)) static void vgpu__level2_end(void) {
+void vgpu__level2_leave(void) {
   STORE_RELEASE(level2.over, 1);
   for (int i = 0; i < 100 && vgpu__is_stopped(); i++) {
     if (vgpu__try_lock(&level2.lock)) {

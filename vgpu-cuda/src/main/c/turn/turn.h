@@ -40,6 +40,11 @@ uint64_t vgpu__express_tend(struct vgpu_tenant *tenant, uint64_t now);
 /* After attaching and before the driver's cuInit: follows the driver's channels, if the lease may be stopped. */
 void vgpu__level2_join(struct vgpu_tenant *tenant);
 void vgpu__level2_forget(void); /* in the child of a fork */
+/*
+ * At the end of the program, before the driver's exit handler, which waits for the work: it is resumed, and not stopped
+ * any more.
+ */
+void vgpu__level2_leave(void);
 
 /* This process is never stopped inside a kernel: level 2 is off, and its reason is known. */
 static inline int vgpu__never_stops(const struct vgpu_tenant *tenant) {
