@@ -37,7 +37,8 @@ static int vgpu__same(const unsigned char *one, const unsigned char *other, size
 
 /*
  * Executes one of our own calls in place of the caller's fields, and restores those. Returns the driver's status, or
- * UINT32_MAX, also if another thread has changed the fields: what the driver executed is then not known. `size` is at most RM_CONTROL_SIZE, and at most the size of the caller's own call.
+ * UINT32_MAX, also if another thread has changed the fields: what the driver executed is then not known. `size` is at
+ * most RM_CONTROL_SIZE, and at most the size of the caller's own call.
  */
 static uint32_t vgpu__own(struct vgpu_rm_request *request, uint32_t number, const unsigned char *fields, size_t size,
                           size_t status_at) {
