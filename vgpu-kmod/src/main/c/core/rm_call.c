@@ -37,7 +37,8 @@ static int vgpu__same(const unsigned char *one, const unsigned char *other, size
 
 /*
  * Executes one of our own calls in place of the caller's fields, and restores those. Returns the driver's status, or
- * UINT32_MAX, also if another thread has changed the fields: what the driver executed is then not known. `size` is at most RM_CONTROL_SIZE, and at most the size of the caller's own call.
+ * UINT32_MAX, also if another thread has changed the fields: what the driver executed is then not known. `size` is at
+ * most RM_CONTROL_SIZE, and at most the size of the caller's own call.
  */
 static uint32_t vgpu__own(struct vgpu_rm_request *request, uint32_t number, const unsigned char *fields, size_t size,
                           size_t status_at) {
@@ -181,7 +182,8 @@ static int vgpu__lists_channels(const struct vgpu_rm_call *call) {
 static long vgpu__carry_out(struct vgpu_rm_request *request) {
   long result = request->host->forward(request->self, request->word, request->argument);
   vgpu__call_look_again(request, result);
-  if (request->call.kind == RM_KIND_REGISTER && request->after.fd != request->call.fd) { /* the driver may have read it */
+  /* The driver may have read the other descriptor. */
+  if (request->call.kind == RM_KIND_REGISTER && request->after.fd != request->call.fd) {
     if (request->held != 0) request->host->let_go(request->self, request->held);
     request->held = request->host->file_of(request->self, request->after.fd);
   }
