@@ -182,7 +182,8 @@ static int vgpu__lists_channels(const struct vgpu_rm_call *call) {
 static long vgpu__carry_out(struct vgpu_rm_request *request) {
   long result = request->host->forward(request->self, request->word, request->argument);
   vgpu__call_look_again(request, result);
-  if (request->call.kind == RM_KIND_REGISTER && request->after.fd != request->call.fd) { /* the driver may have read it */
+  /* The driver may have read the other descriptor. */
+  if (request->call.kind == RM_KIND_REGISTER && request->after.fd != request->call.fd) {
     if (request->held != 0) request->host->let_go(request->self, request->held);
     request->held = request->host->file_of(request->self, request->after.fd);
   }
