@@ -239,7 +239,7 @@ static void answer(struct fake_seat *seat, int fd, const struct shm_message *hel
     if (seat->connection[number] >= 0) close(seat->connection[number]);
     seat->connection[number] = fd;
   } else {
-    seat->welcomes_refused++;
+    __atomic_fetch_add(&seat->welcomes_refused, 1, __ATOMIC_SEQ_CST);
   }
   if (send(fd, &reply, sizeof reply, MSG_NOSIGNAL) < 0 || reply.status != SHM_STATUS_OK) {
     if (reply.status != SHM_STATUS_OK) close(fd);
