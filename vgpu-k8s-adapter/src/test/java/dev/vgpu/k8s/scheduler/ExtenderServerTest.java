@@ -9,6 +9,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.k8s.node.TestNode;
 import dev.vgpu.k8s.time.NanoClock;
+import io.fabric8.kubernetes.api.model.Node;
+import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.client.KubernetesClient;
@@ -261,6 +263,30 @@ class ExtenderServerTest {
     for (CompletableFuture<String> one : binds) {
       assertThat(one.get()).isEmpty();
     }
+  }
+
+  /** Its GPUs stay the same. */
+  @Test
+  void aChangedLabelOfANodeIsNoticed() throws Exception {
+    Pod picky = Pods.whole("picky", 1, Map.of());
+    picky.getSpec().setNodeSelector(Map.of("zone", "b"));
+    Pod pod = create(picky);
+    assertThat(filter(pod).path("FailedAndUnresolvableNodes").path("node-0").asText())
+        .contains("vgpu: ", "a node selector, a taint or a cordon keeps it away");
+    Node changed =
+        client
+            .nodes()
+            .withName("node-1")
+            .edit(
+                node ->
+                    new NodeBuilder(node)
+                        .editMetadata()
+                        .addToLabels("zone", "b")
+                        .endMetadata()
+                        .build());
+    TestNode.await("it is woken, with a place", () -> Place.of(read(pod)).isPresent());
+    assertThat(Place.of(read(pod)).orElseThrow().place().node())
+        .isEqualTo(changed.getMetadata().getName());
   }
 
   private String quietBind(Pod pod, String node) {
