@@ -436,7 +436,7 @@ static const struct {
     {"fill", role_fill},
     {"churn-for", role_churn_and_launch},
     {"set-user", role_set_user},
-    {"fork-first", role_fork_first},
+    {"fork-first", role_fork_attaching},
     {"tenants-memory", role_tenants_memory},
     {"tenants-streams", role_tenants_streams},
     {"tenants-gates", role_tenants_gates},

@@ -45,7 +45,7 @@ static void *attach_here(void *unused) {
 }
 
 /* Forks while another thread attaches. The child attaches by itself. The seat answers once the child was made. */
-void role_fork_first(const char *unused) {
+void role_fork_attaching(const char *unused) {
   (void)unused;
   enum { SOCKET = 700 }; /* the hook's first one */
   char path[256];

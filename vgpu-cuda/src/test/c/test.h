@@ -132,7 +132,7 @@ void test_tenants_killed(void);
 
 /* roles_process.c */
 void role_set_user(const char *argument);
-void role_fork_first(const char *argument);
+void role_fork_attaching(const char *argument);
 
 /* roles_churn.c */
 void role_churn(const char *ms);
