@@ -43,7 +43,6 @@ static struct {
   uint32_t wanted; /* number of requests; waited on */
   uint32_t stop, inside;
   uint32_t loads_begun, loads_over;
-  uint32_t charges; /* odd while a thread charges what it has measured */
   unsigned unseen;
 } measure;
 uint32_t vgpu__measure_less, vgpu__measure_pending;
@@ -118,21 +117,6 @@ static enum look vgpu__look_between(const struct vgpu_spot *spot, int64_t *beyon
   return look == LOOK_TOLD && __atomic_load_n(&measure.loads_begun, __ATOMIC_SEQ_CST) != over ? LOOK_AGAIN : look;
 }
 
-/*
- * Compares, and if the figure is known, takes the right to charge it, until vgpu__charge_over: two threads must not
- * charge the same. Nobody waits for that right, since its owner may wait for locks that others hold while they measure.
- */
-static enum look vgpu__look_to_charge(const struct vgpu_spot *spot, int64_t *beyond, uint64_t *mark, int *still, look_call *look_once) {
-  uint32_t charges = __atomic_load_n(&measure.charges, __ATOMIC_SEQ_CST);
-  if ((charges & 1) != 0) return LOOK_AGAIN;
-  enum look look = look_once(spot, beyond, mark, still);
-  if (look != LOOK_TOLD) return look;
-  int taken = __atomic_compare_exchange_n(&measure.charges, &charges, charges + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-  return taken ? LOOK_TOLD : LOOK_AGAIN;
-}
-
-static void vgpu__charge_over(void) { __atomic_fetch_add(&measure.charges, 1, __ATOMIC_SEQ_CST); }
-
 /* The same while no charge of this process can change. */
 static enum look vgpu__look_alone(const struct vgpu_spot *spot, int64_t *beyond, look_call *look_once) {
   struct vgpu_tenant *tenants[VGPU_TENANTS], *tenant;
@@ -141,7 +125,7 @@ static enum look vgpu__look_alone(const struct vgpu_spot *spot, int64_t *beyond,
   int still;
   for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) tenants[count++] = tenant;
   for (unsigned i = 0; i < count; i++) vgpu__lock(&tenants[i]->ledger_lock);
-  enum look look = vgpu__look_to_charge(spot, beyond, &mark, &still, look_once);
+  enum look look = look_once(spot, beyond, &mark, &still);
   for (unsigned i = count; i > 0; i--) vgpu__unlock(&tenants[i - 1]->ledger_lock);
   return look;
 }
@@ -166,8 +150,8 @@ static int vgpu__charge_beyond(const struct vgpu_spot *spot, int64_t beyond) {
 /* ---- in the thread that makes a context, loads a module, or allocates soon after ---- */
 
 /*
- * 1: known, and vgpu__charge_over must follow; 0: NVML is not available, or does not list this process, or another
- * thread charges all the time. 0 with vgpu__look_between also while a load is under way.
+ * 1: known; 0: NVML is not available, or does not list this process. 0 with vgpu__look_between also while a load is
+ * under way.
  */
 static int vgpu__beyond_now(const struct vgpu_spot *spot, int64_t *beyond, look_call *look_once) {
   uint64_t until = vgpu__now_ns() + OPEN_NS, mark;
@@ -176,10 +160,10 @@ static int vgpu__beyond_now(const struct vgpu_spot *spot, int64_t *beyond, look_
   }
   if (LOAD_ACQUIRE(measure.state) != READY || !vgpu__go_in()) return 0;
   int still;
-  enum look look = vgpu__look_to_charge(spot, beyond, &mark, &still, look_once);
+  enum look look = look_once(spot, beyond, &mark, &still);
   for (int i = 1; i < QUICK && look == LOOK_AGAIN; i++) {
     vgpu__sleep_ns(QUICKLY_NS);
-    look = vgpu__look_to_charge(spot, beyond, &mark, &still, look_once);
+    look = look_once(spot, beyond, &mark, &still);
   }
   if (look == LOOK_AGAIN) look = vgpu__look_alone(spot, beyond, look_once);
   vgpu__go_out();
@@ -207,15 +191,13 @@ int vgpu__measure_context(struct vgpu_tenant *tenant, int gpu, uint64_t *bytes) 
   struct vgpu_spot spot;
   if (!LOAD(vgpu__attached) || gpu < 0 || !vgpu__measure_is_short(tenant, gpu, 0)) return 0;
   vgpu__spot_of(tenant, gpu, &spot);
-  if (!vgpu__beyond_now(&spot, &beyond, vgpu__look)) return 0;
-  int fits = beyond <= 0 || vgpu__reserve_now(tenant, gpu, (uint64_t)beyond) == 0 ||
-             (vgpu__trim() && vgpu__reserve_now(tenant, gpu, (uint64_t)beyond) == 0);
-  vgpu__charge_over();
-  if (!fits) {
+  if (!vgpu__beyond_now(&spot, &beyond, vgpu__look) || beyond <= 0) return 0;
+  if (vgpu__reserve_now(tenant, gpu, (uint64_t)beyond) != 0 &&
+      (!vgpu__trim() || vgpu__reserve_now(tenant, gpu, (uint64_t)beyond) != 0)) {
     vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)*bytes + (uint64_t)beyond);
     return -1;
   }
-  if (beyond > 0) *bytes += (uint64_t)beyond;
+  *bytes += (uint64_t)beyond;
   return 0;
 }
 
@@ -225,9 +207,9 @@ int vgpu__measure_made(void) {
   if (!LOAD(vgpu__attached)) return 0;
   for (unsigned i = 0; fits && vgpu__spot_next(&i, &spot); i++) {
     int64_t beyond = 0;
-    if (!vgpu__contexts_any(&spot) || !vgpu__any_is_short(&spot) || !vgpu__beyond_now(&spot, &beyond, vgpu__look)) continue;
-    fits = beyond <= 0 || vgpu__context_add(&spot, (uint64_t)beyond) || (vgpu__trim() && vgpu__context_add(&spot, (uint64_t)beyond));
-    vgpu__charge_over();
+    if (vgpu__contexts_any(&spot) && vgpu__any_is_short(&spot) && vgpu__beyond_now(&spot, &beyond, vgpu__look) && beyond > 0) {
+      fits = vgpu__context_add(&spot, (uint64_t)beyond) || (vgpu__trim() && vgpu__context_add(&spot, (uint64_t)beyond));
+    }
   }
   vgpu__measure_soon();
   return fits ? 0 : -1;
@@ -238,13 +220,11 @@ void vgpu__measure_settle(void) {
   struct vgpu_spot spot;
   for (unsigned i = 0; vgpu__spot_next(&i, &spot); i++) {
     int64_t beyond = 0;
-    int any = vgpu__contexts_any(&spot);
-    if (any && !vgpu__beyond_now(&spot, &beyond, vgpu__look_between)) {
+    if (vgpu__contexts_any(&spot) && !vgpu__beyond_now(&spot, &beyond, vgpu__look_between)) {
       if (LOAD(measure.state) == FAILED) STORE(vgpu__measure_pending, 0);
       return;
     }
     vgpu__charge_beyond(&spot, beyond);
-    if (any) vgpu__charge_over();
   }
   STORE(vgpu__measure_pending, LOAD(measure.wanted) != asked);
 }
@@ -261,7 +241,7 @@ static int vgpu__measure_spot(const struct vgpu_spot *spot) {
     if (i > 0) vgpu__sleep_ns(AGAIN_NS);
     if (LOAD(measure.stop)) return 0;
     int still;
-    enum look look = vgpu__look_to_charge(spot, &beyond, &mark, &still, vgpu__look_between);
+    enum look look = vgpu__look_between(spot, &beyond, &mark, &still);
     if (look == LOOK_NOT || (look == LOOK_UNSEEN && ++measure.unseen >= (unsigned)UNSEEN)) return -1;
     if (look != LOOK_TOLD) {
       alike = 0;
@@ -269,18 +249,18 @@ static int vgpu__measure_spot(const struct vgpu_spot *spot) {
     }
     measure.unseen = 0;
     told = 1;
-    int done = vgpu__charge_beyond(spot, beyond) != 0 || beyond == 0;
-    if (done || beyond > 0 || !still) {
+    if (vgpu__charge_beyond(spot, beyond) != 0 || beyond == 0) break;
+    if (beyond > 0 || !still) {
       alike = 0;
-    } else {
-      alike = alike > 0 && beyond == before && mark == first_mark ? alike + 1 : 1;
-      before = beyond;
-      first_mark = mark;
-      done = alike >= ALIKE && !LOAD(vgpu__measure_less);
-      if (done) vgpu__context_adjust(spot, beyond);
+      continue;
     }
-    vgpu__charge_over();
-    if (done) break;
+    alike = alike > 0 && beyond == before && mark == first_mark ? alike + 1 : 1;
+    before = beyond;
+    first_mark = mark;
+    if (alike >= ALIKE && !LOAD(vgpu__measure_less)) {
+      vgpu__context_adjust(spot, beyond);
+      break;
+    }
   }
   if (!vgpu__contexts_any(spot)) vgpu__overhead_end(spot);
   return told;
