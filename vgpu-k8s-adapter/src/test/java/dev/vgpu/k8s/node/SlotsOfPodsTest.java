@@ -75,7 +75,7 @@ class SlotsOfPodsTest {
     devices.ended("a", "slot-3");
     node.delete("a");
     TestNode.await("given back", () -> node.pool.leases().isEmpty());
-    assertThat(node.kubelet.edits(id)).isEmpty();
+    TestNode.await("no edits", () -> node.kubelet.edits(id).isEmpty());
     assertThat(metrics()).doesNotContain("pod=\"a\"").contains("vgpu_device_health");
   }
 
