@@ -21,7 +21,8 @@ notices (killed). Those that no test notices are listed in target/mutate/PART.tx
 Parts: $MUTATE_PARTS.
   api                             vgpu-api: value types, requests and settings
   book, schedule, turn, reclaim, metering
-                                  the packages of vgpu-core, with the tests of all its packages
+                                  the packages of vgpu-core, with the tests of all its packages; schedule with
+                                  those of vgpu-simulation
   mig                             the planner of MIG instances (vgpu-nvml)
   ledger, gate                    the CUDA hook's memory ledger and its gate, in C
 
@@ -37,6 +38,7 @@ EOF2
 # mutate_java MODULE CLASSES TESTS WITHOUT: PIT over the classes.
 mutate_java() {
   local module=$1 classes=$2 tests=$3 without=$4 csv=$ROOT/$1/target/pit-reports/mutations.csv
+  shift 4
   [ -z "$ONLY" ] || classes=$(classes_of "${classes%.\*}")
   rm -f "$csv"
   mkdir -p "$MUTATE_WORK"
@@ -45,7 +47,7 @@ mutate_java() {
     -pl "$module" -am "-DtargetClasses=$classes" "-DexcludedClasses=dev.vgpu.testing.*,*Test,*Properties" \
     "-DtargetTests=$tests*Test,$tests*Properties" "-DexcludedTestClasses=*IT,*.ArchitectureTest,$without" \
     "-DjvmArgs=-Dvgpu.mostTries=$MUTATE_TRIES,-Djqwik.database=,-Djunit.jupiter.execution.timeout.default=60s" \
-    test-compile org.pitest:pitest-maven:mutationCoverage; then
+    "$@" test-compile org.pitest:pitest-maven:mutationCoverage; then
     say "the mutants of $PART could not be tried:"
     explain_failure
     exit 1
@@ -101,7 +103,9 @@ mutate_part() {
   slow=$slow,'*.MuteSeatTest,*.GpuLocksTest,*.SeatWatchTest,*.SeatThreadTest,*.ListenersTest,*.WorkersTest'
   case $PART in
     api) mutate_java vgpu-api 'dev.vgpu.*' dev.vgpu. none ;;
-    book | schedule | turn | reclaim | metering) mutate_java vgpu-core "dev.vgpu.core.$PART.*" dev.vgpu.core. "$slow" ;;
+    # The scheduler's tests run it in virtual time.
+    schedule) mutate_java vgpu-simulation "dev.vgpu.core.$PART.*" dev.vgpu.core. "$slow" -DcrossModule=true ;;
+    book | turn | reclaim | metering) mutate_java vgpu-core "dev.vgpu.core.$PART.*" dev.vgpu.core. "$slow" ;;
     mig) mutate_java vgpu-nvml 'dev.vgpu.nvml.mig.plan.*' dev.vgpu.nvml.mig.plan. none ;;
     ledger | gate) mutate_c ;;
   esac

@@ -4,11 +4,11 @@ module dev.vgpu.cli {
   requires static org.jspecify;
   requires com.fasterxml.jackson.databind;
   requires dev.vgpu;
-  requires dev.vgpu.core;
   requires dev.vgpu.dashboard;
   requires dev.vgpu.fleet;
   requires dev.vgpu.micrometer;
   requires dev.vgpu.nvml;
+  requires dev.vgpu.simulation;
   requires info.picocli;
   requires java.net.http;
   requires jdk.httpserver;

@@ -1,8 +1,8 @@
 /**
  * The pool, the share scheduler and turns for calls in this JVM. Exports only admission and the
- * simulation, and only to the command-line module.
+ * scheduler, and only to the simulation.
  */
-@SuppressWarnings("module") // the command's module does not exist yet when this one is compiled
+@SuppressWarnings("module") // the simulation does not exist yet when this module is compiled
 module dev.vgpu.core {
   requires dev.vgpu;
   requires com.google.common;
@@ -13,9 +13,9 @@ module dev.vgpu.core {
   requires static org.jspecify;
 
   exports dev.vgpu.core.admission to
-      dev.vgpu.cli;
-  exports dev.vgpu.core.simulate to
-      dev.vgpu.cli;
+      dev.vgpu.simulation;
+  exports dev.vgpu.core.schedule to
+      dev.vgpu.simulation;
 
   uses dev.vgpu.spi.EnforcementBackend;
   uses dev.vgpu.spi.GpuProvider;

@@ -1,16 +1,7 @@
 package dev.vgpu.bench.colocation;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
-import static java.util.Objects.requireNonNull;
-
-import java.io.BufferedReader;
-import java.io.IOException;
-import java.io.InputStream;
-import java.io.InputStreamReader;
-import java.io.UncheckedIOException;
-import java.time.Duration;
+import dev.vgpu.simulation.trace.Trace;
 import java.time.LocalDateTime;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
@@ -22,16 +13,16 @@ import java.util.Locale;
  */
 enum AzureTrace {
   /** A conversation service. */
-  CONV("azure_llm_2023_conv_1840-1848.csv", 4_000, 25_000),
+  CONV(Trace.Builtin.CONV, 4_000, 25_000),
   /** A coding service, with bursts. */
-  CODE("azure_llm_2023_code_1829-1837.csv", 2_000, 12_500);
+  CODE(Trace.Builtin.CODE, 2_000, 12_500);
 
-  private final String resource;
+  private final Trace.Builtin trace;
   private final long promptTokenNs;
   private final long answerTokenNs;
 
-  AzureTrace(String resource, long promptTokenNs, long answerTokenNs) {
-    this.resource = resource;
+  AzureTrace(Trace.Builtin trace, long promptTokenNs, long answerTokenNs) {
+    this.trace = trace;
     this.promptTokenNs = promptTokenNs;
     this.answerTokenNs = answerTokenNs;
   }
@@ -50,50 +41,20 @@ enum AzureTrace {
         answerTokenNs / 1e3);
   }
 
-  /** {@return when the first request of the resource arrived} */
+  /** {@return when its first request arrived} */
   LocalDateTime start() {
-    try (BufferedReader reader = open()) {
-      reader.readLine();
-      return time(columns(reader.readLine()));
-    } catch (IOException e) {
-      throw new UncheckedIOException(resource, e);
-    }
+    return trace.load().start();
   }
 
   /** {@return its requests, in the order of their arrival} */
   List<Request> requests() {
-    List<Request> requests = new ArrayList<>();
-    LocalDateTime start = start();
-    try (BufferedReader reader = open()) {
-      reader.readLine();
-      for (String line = reader.readLine(); line != null; line = reader.readLine()) {
-        String[] columns = columns(line);
-        requests.add(
-            new Request(
-                Duration.between(start, time(columns)).toNanos(),
-                Long.parseLong(columns[1]) * promptTokenNs,
-                Long.parseLong(columns[2]) * answerTokenNs));
-      }
-    } catch (IOException e) {
-      throw new UncheckedIOException(resource, e);
-    }
-    return requests;
-  }
-
-  private BufferedReader open() {
-    InputStream stream = AzureTrace.class.getResourceAsStream(resource);
-    return new BufferedReader(new InputStreamReader(requireNonNull(stream, resource), UTF_8));
-  }
-
-  private static String[] columns(String line) {
-    String[] columns = line.split(",", -1);
-    if (columns.length != 3) {
-      throw new IllegalStateException("a trace in this jar is corrupt: " + line);
-    }
-    return columns;
-  }
-
-  private static LocalDateTime time(String[] columns) {
-    return LocalDateTime.parse(columns[0].replace(' ', 'T'));
+    return trace.load().requests().stream()
+        .map(
+            request ->
+                new Request(
+                    request.arrivalNs(),
+                    request.contextTokens() * promptTokenNs,
+                    request.generatedTokens() * answerTokenNs))
+        .toList();
   }
 }

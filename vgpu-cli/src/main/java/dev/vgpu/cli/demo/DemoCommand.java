@@ -13,7 +13,8 @@ import dev.vgpu.cli.machine.SourceCheckout;
 import dev.vgpu.cli.machine.VersionText;
 import dev.vgpu.cli.report.HtmlReport;
 import dev.vgpu.cli.report.ReportFile;
-import dev.vgpu.cli.trace.Trace;
+import dev.vgpu.simulation.trace.Trace;
+import dev.vgpu.simulation.trace.TraceFormatException;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.temporal.ChronoUnit;
@@ -267,8 +268,16 @@ public final class DemoCommand implements Callable<Integer> {
     return switch (trace.toLowerCase(Locale.ROOT)) {
       case "conv" -> Trace.Builtin.CONV.load();
       case "code" -> Trace.Builtin.CODE.load();
-      default -> Trace.fromFile(Path.of(trace));
+      default -> traceInFile(Path.of(trace));
     };
+  }
+
+  private static Trace traceInFile(Path file) throws UserException {
+    try {
+      return Trace.fromFile(file);
+    } catch (TraceFormatException e) {
+      throw new UserException(e.getMessage() + "; give a file, or --trace conv or code", e);
+    }
   }
 
   private Path reportPath() {

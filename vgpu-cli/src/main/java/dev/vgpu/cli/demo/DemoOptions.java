@@ -2,7 +2,7 @@ package dev.vgpu.cli.demo;
 
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.cli.trace.Trace;
+import dev.vgpu.simulation.trace.Trace;
 
 /**
  * The demo's options. Immutable.

@@ -3,9 +3,9 @@ package dev.vgpu.cli.simulation;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.core.simulate.LatencyHistogram;
-import dev.vgpu.core.simulate.Mix;
-import dev.vgpu.core.simulate.MixResult;
+import dev.vgpu.simulation.LatencyHistogram;
+import dev.vgpu.simulation.Mix;
+import dev.vgpu.simulation.MixResult;
 import java.util.Locale;
 
 /** A simulation's result as data. */

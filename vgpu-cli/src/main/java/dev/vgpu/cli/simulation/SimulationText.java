@@ -2,9 +2,9 @@ package dev.vgpu.cli.simulation;
 
 import dev.vgpu.SharePolicy;
 import dev.vgpu.cli.console.TextTable;
-import dev.vgpu.core.simulate.LatencyHistogram;
-import dev.vgpu.core.simulate.Mix;
-import dev.vgpu.core.simulate.MixResult;
+import dev.vgpu.simulation.LatencyHistogram;
+import dev.vgpu.simulation.Mix;
+import dev.vgpu.simulation.MixResult;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

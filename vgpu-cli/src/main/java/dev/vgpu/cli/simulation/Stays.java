@@ -6,8 +6,8 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.simulation.TenantReader.FileTenant;
-import dev.vgpu.core.admission.Admission;
-import dev.vgpu.core.simulate.Mix;
+import dev.vgpu.simulation.Mix;
+import dev.vgpu.simulation.MixAdmission;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -15,6 +15,7 @@ import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.stream.Collectors;
 
 /**
@@ -142,38 +143,28 @@ final class Stays {
    */
   private void checkAdmission(FileTenant arriving) throws UserException {
     MixFile.FileGpu gpu = gpus.get(arriving.gpu());
-    Admission admission =
-        new Admission(
+    List<FileTenant> present = present(arriving);
+    Optional<MixAdmission.Refusal> refusal =
+        MixAdmission.firstRefusal(
             gpu.gpu().name(),
             gpu.memory() == null ? UNKNOWN_MEMORY : gpu.memory(),
-            gpu.gpu().settings().memoryOversubscriptionPercent());
-    List<FileTenant> granted = new ArrayList<>();
-    for (FileTenant tenant : present(arriving)) {
-      if (!admission.fits(tenant.request())) {
-        String reason = admission.lack(tenant.request()).orElse("");
-        throw tooMany(tenant, admission)
-            .error(
-                "'"
-                    + tenant.name()
-                    + "' is refused when it joins at "
-                    + Times.text(joinNs(tenant))
-                    + ": "
-                    + reason
-                    + "; there then: "
-                    + granted.stream().map(Stays::described).collect(Collectors.joining(", ")));
-      }
-      admission.take(tenant.request());
-      granted.add(tenant);
+            gpu.gpu().settings().memoryOversubscriptionPercent(),
+            present.stream().map(FileTenant::request).toList());
+    if (refusal.isPresent()) {
+      FileTenant refused = present.get(refusal.get().index());
+      List<FileTenant> granted = present.subList(0, refusal.get().index());
+      Value at = refusal.get().isForShare() ? refused.shareAt() : refused.quotaAt();
+      throw (at == null ? refused.at() : at)
+          .error(
+              "'"
+                  + refused.name()
+                  + "' is refused when it joins at "
+                  + Times.text(joinNs(refused))
+                  + ": "
+                  + refusal.get().reason()
+                  + "; there then: "
+                  + granted.stream().map(Stays::described).collect(Collectors.joining(", ")));
     }
-  }
-
-  /** The value in the file that does not fit: the share or the quota. */
-  private static Value tooMany(FileTenant tenant, Admission admission) {
-    VirtualGpuRequest request = tenant.request();
-    boolean isShare =
-        request.computePercent().orElse(0) > admission.freePercent(request.preemptionClass());
-    Value at = isShare ? tenant.shareAt() : tenant.quotaAt();
-    return at == null ? tenant.at() : at;
   }
 
   private static String described(FileTenant tenant) {

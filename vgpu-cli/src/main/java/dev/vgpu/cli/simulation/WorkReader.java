@@ -1,11 +1,12 @@
 package dev.vgpu.cli.simulation;
 
 import dev.vgpu.cli.console.UserException;
-import dev.vgpu.cli.trace.Trace;
-import dev.vgpu.cli.trace.TraceRequest;
-import dev.vgpu.core.simulate.Arrivals;
-import dev.vgpu.core.simulate.KernelTime;
-import dev.vgpu.core.simulate.RequestShape;
+import dev.vgpu.simulation.Arrivals;
+import dev.vgpu.simulation.KernelTime;
+import dev.vgpu.simulation.RequestShape;
+import dev.vgpu.simulation.trace.Trace;
+import dev.vgpu.simulation.trace.TraceFormatException;
+import dev.vgpu.simulation.trace.TraceRequest;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -253,7 +254,7 @@ final class WorkReader {
     }
     try {
       return Trace.fromFile(path.toAbsolutePath().resolveSibling(name));
-    } catch (UserException e) {
+    } catch (TraceFormatException e) {
       throw file.error(String.valueOf(e.getMessage()), e);
     }
   }

@@ -1,5 +1,7 @@
 package dev.vgpu.cli.trace;
 
+import dev.vgpu.simulation.trace.Trace;
+import dev.vgpu.simulation.trace.TraceRequest;
 import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
 import java.util.List;

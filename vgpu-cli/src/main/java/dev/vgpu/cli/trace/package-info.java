@@ -1,4 +1,4 @@
-/** The demo's online load: traces, their requests, and the schedules to replay. */
+/** The demo's online load: the schedules of a trace's requests to replay. */
 @NullMarked
 package dev.vgpu.cli.trace;
 

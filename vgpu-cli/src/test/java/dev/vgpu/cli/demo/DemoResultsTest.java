@@ -8,7 +8,7 @@ import dev.vgpu.cli.machine.ProcessorTime;
 import dev.vgpu.cli.trace.CostCurve;
 import dev.vgpu.cli.trace.Replay;
 import dev.vgpu.cli.trace.Schedule;
-import dev.vgpu.cli.trace.Trace;
+import dev.vgpu.simulation.trace.Trace;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

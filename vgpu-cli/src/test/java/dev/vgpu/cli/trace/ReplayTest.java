@@ -3,6 +3,8 @@ package dev.vgpu.cli.trace;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.vgpu.simulation.trace.Trace;
+import dev.vgpu.simulation.trace.TraceRequest;
 import java.time.LocalDateTime;
 import java.util.List;
 import java.util.Map;

@@ -205,7 +205,7 @@ class ModelServiceTest {
                 "-cp",
                 System.getProperty("java.class.path"),
                 Load.class.getName(),
-                "../../vgpu-cli/src/main/resources/dev/vgpu/cli/trace/"
+                "../../vgpu-simulation/src/main/resources/dev/vgpu/simulation/trace/"
                     + "azure_llm_2023_conv_1840-1848.csv",
                 "1",
                 "1",

@@ -1,5 +1,0 @@
-/** The scheduler and its tenants in virtual time, for property tests and the simulator. */
-@NullMarked
-package dev.vgpu.core.simulate;
-
-import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,246 @@
+package dev.vgpu.core.schedule;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.simulation.GateModel;
+import dev.vgpu.simulation.VirtualGate;
+import dev.vgpu.simulation.VirtualNode;
+import dev.vgpu.spi.GpuWork;
+import java.util.Random;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Tag;
+import org.junit.jupiter.api.Test;
+
+/** The division of the time that urgent work and the offline work before it both report. */
+class BesideOfflineTest {
+  private static final long SLICE = 1_024_000;
+
+  /** Reports what the test sets, and adds up what is given back. */
+  private static final class SaidGate extends BusyGate {
+    long busyUntilNs;
+    long stoppedNs;
+    long stoppedAtNs;
+    double backNs;
+
+    @Override
+    public GpuWork work() {
+      return new GpuWork(0, 0, stoppedNs, stoppedAtNs);
+    }
+
+    @Override
+    public long busyUntilNs() {
+      return busyUntilNs;
+    }
+
+    @Override
+    public void othersUsed(double ns) {
+      backNs += ns;
+    }
+  }
+
+  /** A GPU with an urgent and an offline tenant. */
+  private static final class Gpu {
+    private final SchedulerSettings settings = VirtualNode.settings(0);
+    private final ShareLevel upper = new ShareLevel(settings);
+    private final ShareLevel lower = new ShareLevel(settings);
+    private final BesideOffline beside = new BesideOffline();
+    private final SaidGate urgentGate = new SaidGate();
+    private final SaidGate offlineGate = new SaidGate();
+    private final Tenant urgent = add(upper, urgentGate, PreemptionClass.ONLINE);
+    private final Tenant offline = add(lower, offlineGate, PreemptionClass.OFFLINE);
+
+    private static Tenant add(ShareLevel level, SaidGate gate, PreemptionClass preemptionClass) {
+      Tenant tenant =
+          new Tenant("t", gate, VirtualNode.request(SharePolicy.BURST_SHARE, 50, preemptionClass));
+      level.join(tenant, 0);
+      return tenant;
+    }
+
+    void says(boolean isUrgent, long usedNs, long untilNs) {
+      tells(isUrgent, usedNs, untilNs);
+      beside.settle(upper, lower);
+    }
+
+    void tells(boolean isUrgent, long usedNs, long untilNs) {
+      (isUrgent ? urgentGate : offlineGate).busyUntilNs = untilNs;
+      Tenant tenant = isUrgent ? urgent : offline;
+      tenant.work = tenant.gate.work();
+      beside.told(tenant, (double) usedNs, upper, lower);
+    }
+  }
+
+  @Test
+  void timeThatBothReportCountsOnce() {
+    Gpu gpu = new Gpu();
+    gpu.says(false, 1_000_000, 1_000_000);
+    gpu.says(true, 2_000_000, 2_500_000);
+    gpu.says(false, 500_000, 1_500_000);
+    // Common from 0.5 to 1.5 ms: a slice of the urgent tenant, whose work goes on.
+    assertThat(gpu.offlineGate.backNs).isEqualTo(1_000_000);
+    assertThat(gpu.urgentGate.backNs).isZero();
+  }
+
+  @Test
+  void offlineWorkHasEverySecondSlice() {
+    Gpu gpu = new Gpu();
+    gpu.says(false, 1_000_000, 1_000_000);
+    gpu.says(false, 1_500_000, 2_500_000);
+    gpu.says(true, 2_000_000, 2_500_000);
+    assertThat(gpu.offlineGate.backNs).isEqualTo(SLICE);
+    assertThat(gpu.urgentGate.backNs).isEqualTo(2_000_000 - SLICE);
+  }
+
+  @Test
+  void queuedOfflineWorkHasTheSecondSlice() {
+    Gpu gpu = new Gpu();
+    gpu.says(true, SLICE, SLICE);
+    gpu.says(false, 500_000, SLICE + 500_000);
+    assertThat(gpu.urgentGate.backNs).as("not said yet").isZero();
+    gpu.says(true, 1_500_000, SLICE + 1_500_000);
+    assertThat(gpu.urgentGate.backNs).isEqualTo(500_000);
+    assertThat(gpu.offlineGate.backNs).isZero();
+  }
+
+  @Test
+  void queuedOfflineWorkSharesSlicesUntilTheUrgentWorkEnds() {
+    Gpu gpu = new Gpu();
+    gpu.says(true, 2 * SLICE + 300_000, 2 * SLICE + 300_000);
+    gpu.says(false, 3 * SLICE, 4 * SLICE);
+    assertThat(gpu.urgentGate.backNs).isEqualTo(SLICE);
+    assertThat(gpu.offlineGate.backNs).isEqualTo(300_000);
+  }
+
+  /** Queued offline work begins at the latest when the first urgent slice ends. */
+  @Test
+  void urgentWorkKeepsAllIfOfflineWorkBeginsLater() {
+    Gpu gpu = new Gpu();
+    gpu.says(true, 3 * SLICE, 3 * SLICE);
+    gpu.says(false, 500_000, 2 * SLICE);
+    assertThat(gpu.urgentGate.backNs).isZero();
+    assertThat(gpu.offlineGate.backNs).isZero();
+  }
+
+  @Test
+  void severalUrgentRunsMayWaitForOneReportOfOfflineWork() {
+    Gpu gpu = new Gpu();
+    gpu.says(false, 1_000_000, 1_000_000);
+    gpu.says(true, 50_000, 1_250_000);
+    gpu.says(true, 50_000, 2_350_000);
+    gpu.says(false, 2_000_000, 3_000_000);
+    assertThat(gpu.offlineGate.backNs).isEqualTo(100_000);
+    assertThat(gpu.urgentGate.backNs).isZero();
+    gpu.says(false, 500_000, 3_500_000);
+    assertThat(gpu.offlineGate.backNs).as("once").isEqualTo(100_000);
+  }
+
+  @Test
+  void offlineWorkSharesNoTimeInWhichItWasStopped() {
+    Gpu gpu = new Gpu();
+    gpu.says(false, 1_000_000, 1_000_000);
+    gpu.says(true, 7_000_000, 8_500_000);
+    gpu.offlineGate.stoppedAtNs = 1_600_000;
+    gpu.offlineGate.stoppedNs = 7_000_000;
+    gpu.says(false, 1_000_000, 9_000_000); // from 1 to 1.6 ms, and from 8.6 to 9
+    assertThat(gpu.offlineGate.backNs).as("before it was stopped").isEqualTo(100_000);
+    assertThat(gpu.urgentGate.backNs).isZero();
+  }
+
+  @Test
+  void ofSeveralStopsOnlyTheLengthIsKnown() {
+    Gpu gpu = new Gpu();
+    gpu.says(false, 1_000_000, 1_000_000);
+    gpu.says(true, 2_000_000, 3_100_000);
+    gpu.says(true, 2_000_000, 5_600_000);
+    gpu.offlineGate.stoppedAtNs = 3_700_000;
+    gpu.offlineGate.stoppedNs = 3_900_000; // from 1.15 to 3.15 and from 3.7 to 5.6 ms
+    gpu.says(false, 1_000_000, 6_000_000);
+    assertThat(gpu.offlineGate.backNs).as("of 4 ms of urgent work").isEqualTo(100_000);
+    assertThat(gpu.urgentGate.backNs).isZero();
+  }
+
+  @Test
+  void offlineRunThatBeginsIsNotThatOfEarlierUrgentWork() {
+    Gpu gpu = new Gpu();
+    gpu.says(false, 1_000_000, 1_000_000);
+    gpu.tells(true, 500_000, 1_300_000);
+    gpu.tells(false, 400_000, 2_000_000);
+    gpu.beside.settle(gpu.upper, gpu.lower);
+    // Common from 0.8 to 1 ms. The next offline run began later.
+    assertThat(gpu.offlineGate.backNs).isEqualTo(200_000);
+  }
+
+  @Test
+  void reportOfAnotherOfflineTenantInBetweenLosesNothing() {
+    Gpu gpu = new Gpu();
+    SaidGate otherGate = new SaidGate();
+    Tenant other = Gpu.add(gpu.lower, otherGate, PreemptionClass.OFFLINE);
+    gpu.says(true, 50_000, 1_250_000);
+    gpu.says(true, 50_000, 2_350_000);
+    otherGate.busyUntilNs = 2_800_000;
+    gpu.beside.told(other, 300_000, gpu.upper, gpu.lower);
+    gpu.says(false, 3_000_000, 3_000_000);
+    assertThat(gpu.offlineGate.backNs).isEqualTo(100_000);
+    assertThat(otherGate.backNs).isZero();
+  }
+
+  /** If only the latest urgent run counted, the offline tenant would be booked for 99.9 %. */
+  @Test
+  void offlineTenantIsNotBookedForUrgentWorkBesideItsKernels() {
+    VirtualNode node = new VirtualNode();
+    add(node, PreemptionClass.ONLINE, 50, 1_000);
+    add(node, PreemptionClass.OFFLINE, 1_000, 0);
+    node.runUntil(5 * VirtualNode.S);
+    for (int i = 0; i < 2; i++) {
+      assertThat(100 * node.tenants().get(i).bookedNs / node.nowNs())
+          .isCloseTo(100.0 * node.gate(i).servedNs() / node.nowNs(), within(0.3));
+    }
+  }
+
+  /**
+   * The express lane holds offline work in the pauses, too. If that were silence, each offline
+   * tenant would be booked for 25 %.
+   */
+  @Test
+  void offlineTenantsThatTheLaneHoldsAreNotSilent() {
+    VirtualNode node = new VirtualNode();
+    add(node, PreemptionClass.ONLINE, 100, 100);
+    add(node, PreemptionClass.OFFLINE, 1_000, 0);
+    add(node, PreemptionClass.OFFLINE, 1_000, 50);
+    node.runUntil(5 * VirtualNode.S);
+    for (int i = 1; i < 3; i++) {
+      assertThat(node.gate(i).servedNs()).isZero();
+      assertThat(100 * node.tenants().get(i).bookedNs / node.nowNs()).isLessThan(0.1);
+    }
+  }
+
+  private static void add(VirtualNode node, PreemptionClass of, int kernelUs, int pauseUs) {
+    Pausing work = new Pausing(kernelUs * VirtualNode.US, pauseUs * VirtualNode.US);
+    VirtualGate gate = new VirtualGate("t", GateModel.processes(), work);
+    int ignored = node.add(gate, SharePolicy.BURST_SHARE, 30, of);
+  }
+
+  @Tag("property")
+  @Property
+  void nobodyGetsBackMoreThanItReports(@ForAll long seed) {
+    Gpu gpu = new Gpu();
+    Random random = new Random(seed);
+    double urgentNs = 0;
+    double offlineNs = 0;
+    long untilNs = 0;
+    for (int i = 0; i < 100; i++) {
+      long usedNs = 1L + random.nextInt(random.nextBoolean() ? 10 : 3_000_000);
+      // Some claim work in the future, some just enough to pass for one run without a pause.
+      untilNs = random.nextInt(8) == 0 ? random.nextLong() >>> 2 : untilNs + usedNs + 5_000;
+      boolean isUrgent = random.nextBoolean();
+      urgentNs += isUrgent ? usedNs : 0;
+      offlineNs += isUrgent ? 0 : usedNs;
+      gpu.says(isUrgent, usedNs, untilNs);
+      assertThat(gpu.urgentGate.backNs).isBetween(-1.0, urgentNs + 1);
+      assertThat(gpu.offlineGate.backNs).isBetween(-1.0, offlineNs + 1);
+    }
+  }
+}

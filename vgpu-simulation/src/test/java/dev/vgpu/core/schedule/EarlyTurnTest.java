@@ -1,0 +1,181 @@
+package dev.vgpu.core.schedule;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.vgpu.PreemptionClass;
+import dev.vgpu.SharePolicy;
+import dev.vgpu.simulation.VirtualNode;
+import org.junit.jupiter.api.Test;
+
+/** The division of the time in which two tenants both had work on the GPU. */
+class EarlyTurnTest {
+  private static final double SLICE_NS = 1_024_000;
+
+  /** Returns what the test sets. */
+  private static final class SaidGate extends BusyGate {
+    long busyUntilNs;
+
+    @Override
+    public long busyUntilNs() {
+      return busyUntilNs;
+    }
+  }
+
+  private final SchedulerSettings settings = VirtualNode.settings(0);
+  private final ShareLevel level = new ShareLevel(settings);
+  private final EarlyTurn early = new EarlyTurn();
+  private final SaidGate earlierGate = new SaidGate();
+  private final SaidGate laterGate = new SaidGate();
+  private final Tenant earlier = add("earlier", earlierGate);
+  private final Tenant later = add("later", laterGate);
+
+  private Tenant add(String id, SaidGate gate) {
+    Tenant tenant =
+        new Tenant(
+            id, gate, VirtualNode.request(SharePolicy.BURST_SHARE, 50, PreemptionClass.NEARLINE));
+    level.join(tenant, 0);
+    return tenant;
+  }
+
+  private void laterSays(long usedNs, long untilNs) {
+    laterGate.busyUntilNs = untilNs;
+    early.told(later, (double) usedNs);
+    later.bookedNs += usedNs;
+  }
+
+  private void earlierEnds(long atNs) {
+    earlierGate.busyUntilNs = atNs;
+    early.ended(earlier, atNs);
+    earlier.bookedNs = (double) atNs;
+  }
+
+  @Test
+  void timeThatBothSayTheyUsedIsDivided() {
+    early.begin(earlier, later, 0);
+    laterSays(2_100_000, 2_100_000);
+    earlierEnds(1_500_000);
+    assertThat(early.settle(level)).isEqualTo(1_500_000);
+    assertThat(later.bookedNs).isEqualTo(600_000 + SLICE_NS);
+    assertThat(earlier.bookedNs + later.bookedNs).isEqualTo(2_100_000);
+    assertThat(early.settle(level)).as("once").isZero();
+  }
+
+  @Test
+  void laterOneThatEndsFirstIsDividedAsWell() {
+    early.begin(earlier, later, 0);
+    laterSays(3_200_000, 3_200_000);
+    early.ended(later, 3_300_000);
+    assertThat(early.isEarlier(earlier)).as("it has the GPU to itself again").isFalse();
+    assertThat(early.settle(level)).isEqualTo(3_200_000);
+    // One slice of its own, one of the other's, and the rest of its work.
+    assertThat(later.bookedNs).isEqualTo(3_200_000 - SLICE_NS);
+    assertThat(earlier.bookedNs).isEqualTo(-(3_200_000 - SLICE_NS));
+  }
+
+  @Test
+  void pausesOfTheLaterOneAreTheEarlierOnes() {
+    early.begin(earlier, later, 0);
+    laterSays(500_000, 500_000);
+    laterSays(1_500_000, 3_500_000);
+    earlierEnds(3_400_000);
+    assertThat(early.settle(level)).isEqualTo(500_000 + 1_400_000);
+    // The first run was shorter than a slice.
+    assertThat(earlier.bookedNs).isEqualTo(3_400_000 - 500_000 - SLICE_NS);
+    assertThat(later.bookedNs).isEqualTo(2_000_000 - (1_400_000 - SLICE_NS));
+  }
+
+  @Test
+  void laterOneMayStillTellOfTheCommonTimeUntilItHasToldOfLaterTimeOrEnded() {
+    early.begin(earlier, later, 0);
+    laterSays(300_000, 300_000);
+    earlierEnds(900_000);
+    assertThat(early.isUntold()).isTrue();
+    assertThat(early.settle(level)).isZero();
+    laterSays(300_000, 800_000);
+    assertThat(early.settle(level)).as("it may have more").isZero();
+    early.ended(later, 1_000_000);
+    assertThat(early.settle(level)).isEqualTo(600_000);
+    assertThat(earlier.bookedNs).isEqualTo(900_000 - 600_000);
+    assertThat(later.bookedNs).isEqualTo(600_000);
+  }
+
+  @Test
+  void whatTheLaterOneTellsOnlyInTheNextTurnIsDividedAsWell() {
+    EarlyTurns turns = new EarlyTurns();
+    Tenant third = add("third", new SaidGate());
+    turns.begin(earlier, later, 0);
+    earlierGate.busyUntilNs = 1_500_000;
+    turns.ended(earlier, 1_500_000);
+    assertThat(turns.settle(level)).as("nothing is known yet").isZero();
+    turns.begin(later, third, 1_600_000);
+    laterGate.busyUntilNs = 2_100_000;
+    turns.told(later, 2_100_000.0);
+    assertThat(turns.settle(level)).isEqualTo(1_500_000);
+    assertThat(later.bookedNs).isEqualTo(-(1_500_000 - SLICE_NS));
+    assertThat(turns.isEarlier(later)).isTrue();
+  }
+
+  @Test
+  void laterOneThatDrainsInTheNextTurnHasNoMoreToTell() {
+    EarlyTurns turns = new EarlyTurns();
+    Tenant third = add("third", new SaidGate());
+    turns.begin(earlier, later, 0);
+    laterGate.busyUntilNs = 1_200_000;
+    turns.told(later, 1_200_000.0);
+    earlierGate.busyUntilNs = 1_500_000;
+    turns.ended(earlier, 1_500_000);
+    turns.begin(later, third, 1_600_000);
+    assertThat(turns.settle(level)).as("it may have more").isZero();
+    turns.ended(later, 1_700_000);
+    assertThat(turns.settle(level)).isEqualTo(1_200_000);
+  }
+
+  @Test
+  void whatIsGivenBackToWhoHasNoWorkAnyMoreIsNotTakenFromTheOthers() {
+    Tenant third = add("third", new SaidGate());
+    early.begin(earlier, later, 0);
+    laterSays(2_100_000, 2_100_000);
+    earlierEnds(1_500_000);
+    level.leave(earlier, 1_600_000);
+    double before = level.lag(later) + level.lag(third);
+    assertThat(early.settle(level)).isPositive();
+    assertThat(level.lag(later) + level.lag(third)).isCloseTo(before, within(1.0));
+  }
+
+  @Test
+  void lagsSumToZeroOnceTheyAreBalanced() {
+    level.charge(earlier, 20_000_000);
+    level.charge(later, 30_000_000);
+    level.balance();
+    assertThat(level.lag(earlier) + level.lag(later)).isCloseTo(0, within(1.0));
+    assertThat(level.lag(earlier) - level.lag(later)).isCloseTo(10_000_000, within(1.0));
+  }
+
+  @Test
+  void turnIsSilentOnlyFromWhenItHasTheGpuToItself() {
+    early.begin(earlier, later, 100);
+    earlierEnds(1_500_000);
+    assertThat(later.aloneSinceNs).isEqualTo(1_500_000);
+    early.begin(earlier, later, 2_000_000);
+    early.forget(earlier);
+    assertThat(later.aloneSinceNs).isEqualTo(2_000_000);
+  }
+
+  @Test
+  void laterOneHasItsWholeSlicesAndTheEarlierOneTheRest() {
+    // One slice of the later tenant, then 0.3 ms of the earlier one, whose work ends there.
+    assertThat(EarlyTurn.laterNs(SLICE_NS + 300_000)).isEqualTo(SLICE_NS);
+    assertThat(EarlyTurn.laterNs(3 * SLICE_NS + 300_000)).isEqualTo(2 * SLICE_NS);
+    assertThat(EarlyTurn.laterNs(5 * SLICE_NS + 900_000)).isEqualTo(3 * SLICE_NS);
+  }
+
+  @Test
+  void clocksThatAreTiedBadlyChangeLittle() {
+    assertThat(EarlyTurn.laterNs(2 * SLICE_NS + 40_000)).isEqualTo(SLICE_NS);
+    assertThat(EarlyTurn.laterNs(SLICE_NS - 40_000)).isCloseTo(SLICE_NS, within(50_000.0));
+    assertThat(EarlyTurn.laterNs(30_000)).isEqualTo(30_000);
+    assertThat(EarlyTurn.betweenNs(30_000)).isZero();
+    assertThat(EarlyTurn.betweenNs(2 * SLICE_NS - 30_000)).isEqualTo(SLICE_NS);
+  }
+}
