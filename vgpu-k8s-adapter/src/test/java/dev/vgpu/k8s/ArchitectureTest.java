@@ -11,6 +11,7 @@ import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import dev.vgpu.k8s.http.HttpServers;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.testing.ClassCycles;
 import java.net.InetSocketAddress;
 import java.util.Set;
