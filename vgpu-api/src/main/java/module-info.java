@@ -5,6 +5,9 @@ module dev.vgpu {
 
   exports dev.vgpu;
   exports dev.vgpu.spi;
+  // Container runtimes' files; not part of the API.
+  exports dev.vgpu.cdi to
+      dev.vgpu.cli;
   // The rules for trusted files, and the kernel's files; not part of the API.
   exports dev.vgpu.files to
       dev.vgpu.cli,

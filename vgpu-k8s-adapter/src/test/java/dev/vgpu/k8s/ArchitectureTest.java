@@ -24,7 +24,7 @@ class ArchitectureTest {
           .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
           .importPackages("dev.vgpu.k8s");
 
-  private static final Set<String> ALLOWED = Set.of("dev.vgpu");
+  private static final Set<String> ALLOWED = Set.of("dev.vgpu", "dev.vgpu.cdi");
 
   @Test
   void theModuleIsLookedAt() {
