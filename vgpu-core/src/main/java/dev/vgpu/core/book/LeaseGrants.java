@@ -59,7 +59,7 @@ public final class LeaseGrants implements WaitingLine.Desk {
   }
 
   @Override
-  public void grant(PendingRequest waiting, List<GpuSlot> on) {
+  public void grant(PendingRequest waiting, List<GpuBook> on) {
     Asked asked = waiting.asked;
     VirtualGpuRequest request = asked.request();
     checkRoom(asked);
@@ -195,7 +195,7 @@ public final class LeaseGrants implements WaitingLine.Desk {
   }
 
   /** Books a request on its GPUs. */
-  Booking book(String id, List<GpuSlot> on, Asked asked, Optional<String> chosen) {
+  Booking book(String id, List<GpuBook> on, Asked asked, Optional<String> chosen) {
     Booking booking =
         new Booking(
             id,
