@@ -109,8 +109,9 @@ public final class LeaseGrants implements WaitingLine.Desk {
   }
 
   /**
-   * Limits what other processes acquire and claim, because this process keeps account for them.
-   * What this JVM acquires itself is its own concern.
+   * Refuses another process's request if this node already has as many virtual GPUs as it serves,
+   * or if the process's user has its part of that number. This process keeps account for the
+   * others, and must not run out of memory by that. Requests of this JVM itself are not limited.
    */
   void checkRoom(Asked asked) {
     if (asked.by().isAnotherProcess() && table.bookings().size() >= mostForClients) {
