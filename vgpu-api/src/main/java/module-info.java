@@ -5,7 +5,10 @@ module dev.vgpu {
 
   exports dev.vgpu;
   exports dev.vgpu.spi;
-  // The rules for trusted files; not part of the API.
+  // Container runtimes' files; not part of the API.
+  exports dev.vgpu.cdi to
+      dev.vgpu.cli;
+  // The rules for trusted files, and the kernel's files; not part of the API.
   exports dev.vgpu.files to
       dev.vgpu.cli,
       dev.vgpu.core,

@@ -4,7 +4,8 @@
 
 hook_warnings='-Wall -Wextra -Wpedantic -Wconversion -Werror'
 hook_flags="-std=c11 -O2 -fvisibility=hidden -fPIC -pthread -fno-math-errno -fno-plt -ftls-model=initial-exec"
-hook_flags="$hook_flags -include $hook/system/compat.h -I$hook/../shm"
+# <core/...> is the core of the kernel module, whose decoding of the driver's calls the hook shares.
+hook_flags="$hook_flags -include $hook/system/compat.h -I$hook/../shm -I$hook/../../../../vgpu-kmod/src/main/c"
 hook_link='-Wl,-soname,libcuda.so.1 -Wl,-z,defs,-z,relro,-z,now,-z,nodelete,-z,noexecstack -Wl,--build-id=none'
 
 # Prints the names that the hook exports, as a version script of the linker.

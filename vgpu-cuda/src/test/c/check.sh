@@ -95,7 +95,7 @@ case $1 in
     # On x86-64 every load is one. Plain loads of aarch64 (ldr) may be done before an earlier store or load.
     while read -r file function expected; do
       found=$(${VGPU_AARCH64_CC:-aarch64-linux-gnu-gcc} -std=c11 -O1 -fno-inline -fPIC -include "$main/c/system/compat.h" \
-        -I"$main/shm" -S "$main/c/$file" -o - |
+        -I"$main/shm" -I"$main/../../../vgpu-kmod/src/main/c" -S "$main/c/$file" -o - |
         awk -v label="$function:" '$0 == label { inside = 1 } inside && $1 ~ /^ldap?u?r/ && $1 != "ldr" { count++ }
           inside && $1 == ".size" { exit } END { print count + 0 }')
       [ "$found" -ge "$expected" ] || { echo "$file: $function has $found ordered loads, not $expected" >&2; failed=1; }

@@ -7,7 +7,8 @@ shift 3
 here=$(cd "$(dirname "$0")" && pwd)
 main=$here/../../main
 mkdir -p "$work"
-flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -I$main/shm -fno-omit-frame-pointer"
+flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -fno-omit-frame-pointer"
+flags="$flags -I$main/shm -I$main/../../../vgpu-kmod/src/main/c"
 # shellcheck disable=SC2086
 ${CC:-cc} $flags -fsanitize=address,undefined -fno-sanitize-recover=undefined -DVGPU_SANITIZED -include "$main/c/system/compat.h" \
   "$here/fuzz_hook.c" "$main"/c/*/*.c "$main"/c/*/*-"$(uname -m)".S -o "$work/fuzz_hook" -rdynamic -ldl

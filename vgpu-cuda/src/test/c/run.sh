@@ -9,8 +9,13 @@ here=$(cd "$(dirname "$0")" && pwd)
 main=$here/../../main
 mkdir -p "$work"
 cc=${CC:-cc}
-flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -I$main/shm -fno-omit-frame-pointer"
-tests="$here/test_hook.c $here/test_gate.c $here/test_express.c $here/test_storm.c $here/test_tenants.c $here/test_work.c $here/roles.c $here/roles_churn.c $here/roles_tenants.c $here/roles_work.c $here/roles_charged.c $here/roles_graphs.c $here/roles_process.c $here/roles_slips.c $here/delays.c $here/fake_seat.c"
+flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -fno-omit-frame-pointer"
+flags="$flags -I$main/shm -I$main/../../../vgpu-kmod/src/main/c"
+tests=
+for source in test_hook test_gate test_express test_storm test_tenants test_work roles roles_churn roles_tenants \
+  roles_work roles_charged roles_graphs roles_process roles_slips delays fake_seat; do
+  tests="$tests $here/$source.c"
+done
 case $kind in
   plain | large-pages) sanitize= ;;
   asan) sanitize="-fsanitize=address,undefined -fno-sanitize-recover=undefined -DVGPU_SANITIZED" ;;

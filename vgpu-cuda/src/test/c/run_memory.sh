@@ -14,8 +14,13 @@ if [ -z "${EMULATOR-}" ]; then
   sh "$here/../../../../vgpu-emulator/src/main/c/build.sh" "$work/emulator/classes"
   EMULATOR=$work/emulator/classes/META-INF/native/linux-$arch/libcuda.so.1
 fi
-flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -I$main/shm -fno-omit-frame-pointer"
-tests="$here/test_memory.c $here/roles_memory.c $here/roles_pools.c $here/roles_measured.c $here/roles_green.c $here/roles_ipc.c $here/roles_inputs.c $here/roles_replay.c $here/roles_legacy.c $here/roles_gang.c $here/roles_movable.c $here/delays.c $here/fake_seat.c"
+flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -fno-omit-frame-pointer"
+flags="$flags -I$main/shm -I$main/../../../vgpu-kmod/src/main/c"
+tests=
+for source in test_memory roles_memory roles_pools roles_measured roles_green roles_ipc roles_inputs \
+  roles_replay roles_legacy roles_gang roles_movable delays fake_seat; do
+  tests="$tests $here/$source.c"
+done
 case $kind in
   plain) sanitize= ;;
   asan) sanitize="-fsanitize=address,undefined -fno-sanitize-recover=undefined -DVGPU_SANITIZED" ;;

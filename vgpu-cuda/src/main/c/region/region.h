@@ -5,7 +5,8 @@
 #ifndef VGPU_REGION_H
 #define VGPU_REGION_H
 
-#include "../../../../../vgpu-kmod/src/main/c/core/rm_abi.h"
+#include <core/rm_abi.h>
+
 #include "../system/system.h"
 #include "cuda_abi.h"
 #include "driver.h"

@@ -8,7 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "../../../../../vgpu-kmod/src/main/c/core/rm_decode.c"
+#include <core/rm_decode.c>
+
 #include "region.h"
 
 /* Returns -1 also if a sandbox forbids the call. Then nothing is learnt and level 2 stays off. */

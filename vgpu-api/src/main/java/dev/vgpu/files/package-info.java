@@ -1,4 +1,7 @@
-/** The rules for files that this process trusts. Only the modules of vgpu use this package. */
+/**
+ * The rules for files that this process trusts, and files of the kernel that several modules read.
+ * Only the modules of vgpu use this package.
+ */
 @NullMarked
 package dev.vgpu.files;
 

@@ -3,6 +3,8 @@ package dev.vgpu.bench;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.vgpu.bench.harness.NanoClock;
+import dev.vgpu.files.ProcessStat;
+import dev.vgpu.files.ProcessStat.Field;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -51,14 +53,14 @@ final class Surroundings {
   /** The scheduling policy of our processes: with priority over other processes, or not. */
   private static String scheduling() {
     try {
-      String stat = Files.readString(Path.of("/proc/self/stat"));
-      String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ", -1);
-      String nice = fields[16];
-      return switch (fields[38]) {
+      ProcessStat stat = ProcessStat.read(Path.of("/proc/self"));
+      String nice = stat.text(Field.NICE);
+      String policy = stat.text(Field.POLICY);
+      return switch (policy) {
         case "0" -> nice.equals("0") ? "normal" : "nice " + nice;
         case "1" -> "first in, first out";
         case "2" -> "round robin";
-        default -> "policy " + fields[38];
+        default -> "policy " + policy;
       };
     } catch (IOException e) {
       return "unknown";

@@ -1,21 +1,15 @@
 package dev.vgpu.bench;
 
-import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.tngtech.archunit.core.domain.JavaClasses;
-import com.tngtech.archunit.core.importer.ClassFileImporter;
-import com.tngtech.archunit.core.importer.ImportOption;
 import dev.vgpu.bench.harness.Node;
-import dev.vgpu.testing.ClassCycles;
+import dev.vgpu.testing.ModuleRules;
 import org.junit.jupiter.api.Test;
 
 /** Dependency rules of the benchmarks that the compiler does not enforce. */
 class ArchitectureTest {
-  private static final JavaClasses BENCHMARKS =
-      new ClassFileImporter()
-          .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
-          .importPackages("dev.vgpu.bench");
+  private static final JavaClasses BENCHMARKS = ModuleRules.moduleOf(Bench.class);
 
   @Test
   void theModuleIsLookedAt() {
@@ -25,13 +19,7 @@ class ArchitectureTest {
   }
 
   @Test
-  void packagesHaveNoCycles() {
-    slices().matching("dev.vgpu.(**)").should().beFreeOfCycles().check(BENCHMARKS);
-  }
-
-  @Test
-  void classesHaveNoLargeCycles() {
-    assertThat(ClassCycles.of(BENCHMARKS))
-        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
+  void hasNoLargeCycles() {
+    ModuleRules.checkCycles(BENCHMARKS);
   }
 }

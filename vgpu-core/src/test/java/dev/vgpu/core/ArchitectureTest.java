@@ -4,7 +4,6 @@ import static com.tngtech.archunit.base.DescribedPredicate.describe;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noMethods;
-import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.tngtech.archunit.core.domain.JavaAccess;
@@ -18,7 +17,7 @@ import com.tngtech.archunit.core.importer.ImportOption;
 import com.tngtech.archunit.lang.ArchCondition;
 import com.tngtech.archunit.lang.ConditionEvents;
 import com.tngtech.archunit.lang.SimpleConditionEvent;
-import dev.vgpu.testing.ClassCycles;
+import dev.vgpu.testing.ModuleRules;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -76,14 +75,8 @@ class ArchitectureTest {
   }
 
   @Test
-  void packagesHaveNoCycles() {
-    slices().matching("dev.(**)").should().beFreeOfCycles().check(PRODUCT);
-  }
-
-  @Test
-  void classesHaveNoLargeCycles() {
-    assertThat(ClassCycles.of(PRODUCT))
-        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
+  void hasNoLargeCycles() {
+    ModuleRules.checkCycles(PRODUCT);
   }
 
   private static String outermost(JavaClass type) {

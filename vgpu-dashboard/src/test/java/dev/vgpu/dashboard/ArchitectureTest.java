@@ -1,22 +1,16 @@
 package dev.vgpu.dashboard;
 
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
-import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.tngtech.archunit.core.domain.JavaClasses;
-import com.tngtech.archunit.core.importer.ClassFileImporter;
-import com.tngtech.archunit.core.importer.ImportOption;
 import dev.vgpu.dashboard.http.RequestThreads;
-import dev.vgpu.testing.ClassCycles;
+import dev.vgpu.testing.ModuleRules;
 import org.junit.jupiter.api.Test;
 
 /** Rules for the dashboard that {@code module-info} cannot express. */
 class ArchitectureTest {
-  private static final JavaClasses DASHBOARD =
-      new ClassFileImporter()
-          .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
-          .importPackages("dev.vgpu.dashboard");
+  private static final JavaClasses DASHBOARD = ModuleRules.moduleOf(Dashboard.class);
 
   @Test
   void theModuleIsLookedAt() {
@@ -26,14 +20,8 @@ class ArchitectureTest {
   }
 
   @Test
-  void packagesHaveNoCycles() {
-    slices().matching("dev.vgpu.(**)").should().beFreeOfCycles().check(DASHBOARD);
-  }
-
-  @Test
-  void classesHaveNoLargeCycles() {
-    assertThat(ClassCycles.of(DASHBOARD))
-        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
+  void hasNoLargeCycles() {
+    ModuleRules.checkCycles(DASHBOARD);
   }
 
   /** Any program can embed it: neither the command's nor Spring's classes are needed. */

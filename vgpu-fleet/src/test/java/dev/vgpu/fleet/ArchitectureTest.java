@@ -2,14 +2,13 @@ package dev.vgpu.fleet;
 
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
-import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import dev.vgpu.fleet.model.Fleet;
-import dev.vgpu.testing.ClassCycles;
+import dev.vgpu.testing.ModuleRules;
 import org.junit.jupiter.api.Test;
 
 /** Rules for the fleet that {@code module-info} cannot express. */
@@ -26,14 +25,8 @@ class ArchitectureTest {
   }
 
   @Test
-  void packagesHaveNoCycles() {
-    slices().matching("dev.vgpu.fleet.(*)..").should().beFreeOfCycles().check(FLEET);
-  }
-
-  @Test
-  void classesHaveNoLargeCycles() {
-    assertThat(ClassCycles.of(FLEET))
-        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
+  void hasNoLargeCycles() {
+    ModuleRules.checkCycles(FLEET);
   }
 
   @Test

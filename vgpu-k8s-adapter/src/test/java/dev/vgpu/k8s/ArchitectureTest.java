@@ -11,6 +11,7 @@ import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import dev.vgpu.k8s.http.HttpServers;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.testing.ClassCycles;
 import java.net.InetSocketAddress;
 import java.util.Set;
@@ -23,7 +24,7 @@ class ArchitectureTest {
           .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
           .importPackages("dev.vgpu.k8s");
 
-  private static final Set<String> ALLOWED = Set.of("dev.vgpu");
+  private static final Set<String> ALLOWED = Set.of("dev.vgpu", "dev.vgpu.cdi");
 
   @Test
   void theModuleIsLookedAt() {

@@ -1,22 +1,16 @@
 package dev.vgpu.nvml;
 
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
-import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.tngtech.archunit.core.domain.JavaClasses;
-import com.tngtech.archunit.core.importer.ClassFileImporter;
-import com.tngtech.archunit.core.importer.ImportOption;
 import dev.vgpu.nvml.mig.MigDriver;
-import dev.vgpu.testing.ClassCycles;
+import dev.vgpu.testing.ModuleRules;
 import org.junit.jupiter.api.Test;
 
 /** Rules for NVML that {@code module-info} cannot express. */
 class ArchitectureTest {
-  private static final JavaClasses NVML =
-      new ClassFileImporter()
-          .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
-          .importPackages("dev.vgpu.nvml");
+  private static final JavaClasses NVML = ModuleRules.moduleOf(NvmlProvider.class);
 
   @Test
   void theModuleIsLookedAt() {
@@ -26,14 +20,8 @@ class ArchitectureTest {
   }
 
   @Test
-  void packagesHaveNoCycles() {
-    slices().matching("dev.vgpu.(**)").should().beFreeOfCycles().check(NVML);
-  }
-
-  @Test
-  void classesHaveNoLargeCycles() {
-    assertThat(ClassCycles.of(NVML))
-        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
+  void hasNoLargeCycles() {
+    ModuleRules.checkCycles(NVML);
   }
 
   @Test

@@ -46,7 +46,7 @@ final class Checks {
     return worstSettleMs;
   }
 
-  /** What the programs did, so far, that might never come about. */
+  /** How often the programs have done each of the things that a run may lack by chance. */
   Map<String, Long> did() {
     Map<String, Long> sums = new TreeMap<>();
     did.forEach((what, byPid) -> sums.put(what, sum(byPid)));

@@ -1,5 +1,7 @@
 package dev.vgpu.bench.harness;
 
+import dev.vgpu.files.ProcessStat;
+import dev.vgpu.files.ProcessStat.Field;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
@@ -10,11 +12,6 @@ import java.util.function.Predicate;
 /** Processor time, as the kernel counts it. */
 public final class ProcessorTime {
   private static final long TICK_NS = 10_000_000;
-
-  /** Field of /proc/PID/stat, counted from the one after the name. */
-  private static final int USER = 11;
-
-  private static final int SYSTEM = 12;
 
   /** Field of /proc/stat. */
   private static final int IDLE = 3;
@@ -32,9 +29,10 @@ public final class ProcessorTime {
    */
   public static long ofProcessNs(long pid) {
     try {
-      String stat = Files.readString(Path.of("/proc", Long.toString(pid), "stat"));
-      String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ", -1);
-      return (Long.parseLong(fields[USER]) + Long.parseLong(fields[SYSTEM])) * TICK_NS;
+      ProcessStat stat = ProcessStat.read(Path.of("/proc", Long.toString(pid)));
+      return TICK_NS
+          * (stat.number(Field.USER_TICKS).orElseThrow()
+              + stat.number(Field.SYSTEM_TICKS).orElseThrow());
     } catch (IOException e) {
       return 0;
     }

@@ -2,6 +2,7 @@ package dev.vgpu.bench.harness;
 
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
+import dev.vgpu.files.ProcessStat;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -97,9 +98,11 @@ public final class RunDelays {
   }
 
   private static char state(Path task) {
-    String stat = read(task.resolve("stat"));
-    int name = stat.lastIndexOf(')'); // the name may contain any character
-    return name < 0 || stat.length() < name + 3 ? '?' : stat.charAt(name + 2);
+    try {
+      return ProcessStat.read(task).state();
+    } catch (IOException e) {
+      return '?'; // It has ended.
+    }
   }
 
   private static String read(Path file) {

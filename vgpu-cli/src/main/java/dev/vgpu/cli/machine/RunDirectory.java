@@ -1,11 +1,9 @@
 package dev.vgpu.cli.machine;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
-
+import dev.vgpu.files.ProcessStat;
 import dev.vgpu.files.RunPlace;
 import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.OptionalLong;
@@ -19,8 +17,6 @@ import java.util.regex.Pattern;
  */
 public record RunDirectory(Path path) {
   private static final Pattern HOLDER = Pattern.compile("pid=(\\d{1,18}) start=(\\d{1,18})\\s*");
-  // The index of starttime, field 22 of /proc/PID/stat, among the fields after the name.
-  private static final int STAT_START = 19;
   private static final int MOST_HOLDER_BYTES = 256;
 
   /** {@return the directory that the environment names, or the default one} */
@@ -52,9 +48,7 @@ public record RunDirectory(Path path) {
    * its start time is unique.
    */
   private static String startOf(long pid) throws IOException {
-    String stat = Files.readString(Path.of("/proc", Long.toString(pid), "stat"), UTF_8);
-    String[] fields = stat.substring(stat.lastIndexOf(')') + 1).strip().split(" ", -1);
-    return fields.length > STAT_START ? fields[STAT_START] : "";
+    return ProcessStat.read(Path.of("/proc", Long.toString(pid))).text(ProcessStat.Field.START);
   }
 
   /** {@return the process that holds the seat; empty if there is none, or if it is this process} */

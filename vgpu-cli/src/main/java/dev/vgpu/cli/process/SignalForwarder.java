@@ -1,8 +1,10 @@
 package dev.vgpu.cli.process;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static java.util.Objects.requireNonNull;
 
+import dev.vgpu.files.ProcessStat;
+import dev.vgpu.files.ProcessStat.Field;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -21,11 +23,6 @@ import org.jspecify.annotations.Nullable;
  */
 public final class SignalForwarder {
   private static final String UPTIME = "/proc/uptime";
-  private static final int STAT_PGRP = 2;
-  private static final int STAT_SESSION = 3;
-  private static final int STAT_TERMINAL = 4;
-  private static final int STAT_TPGID = 5;
-  private static final int STAT_START = 19;
   private static final String NONE = "0";
 
   /** A signal that arrived before the program was known, and when, in ticks since the boot. */
@@ -111,19 +108,17 @@ public final class SignalForwarder {
    * @param now what it says now
    */
   static boolean isOfGroup(EndSignal signal, String before, String now) {
-    String[] fields = fields(now);
-    if (fields.length <= STAT_TPGID) {
+    ProcessStat is = ProcessStat.of(now);
+    if (is.text(Field.FOREGROUND_GROUP).isEmpty()) {
       return false;
     }
     return switch (signal) {
-      case INT -> fields[STAT_PGRP].equals(fields[STAT_TPGID]);
+      case INT -> is.text(Field.GROUP).equals(is.text(Field.FOREGROUND_GROUP));
       case HUP -> {
-        String[] had = fields(before);
-        boolean isLeader = now.startsWith(fields[STAT_SESSION] + " ");
-        yield had.length > STAT_TPGID
-            && !had[STAT_TERMINAL].equals(NONE)
-            && fields[STAT_TERMINAL].equals(NONE)
-            && !isLeader;
+        String had = ProcessStat.of(before).text(Field.TERMINAL);
+        boolean isLeader = now.startsWith(is.text(Field.SESSION) + " ");
+        boolean hadOne = !had.isEmpty() && !had.equals(NONE);
+        yield hadOne && is.text(Field.TERMINAL).equals(NONE) && !isLeader;
       }
       case TERM -> false;
     };
@@ -136,13 +131,7 @@ public final class SignalForwarder {
 
   /** {@return when a process began; the latest moment if it is gone} */
   static long startTicks(String stat) {
-    String[] fields = fields(stat);
-    return fields.length > STAT_START ? Long.parseLong(fields[STAT_START]) : Long.MAX_VALUE;
-  }
-
-  /** The fields after the name, which is in parentheses and may contain any character. */
-  private static String[] fields(String stat) {
-    return stat.substring(stat.lastIndexOf(')') + 1).strip().split(" ", -1);
+    return ProcessStat.of(stat).number(Field.START).orElse(Long.MAX_VALUE);
   }
 
   private static String stat(String process) {
@@ -157,7 +146,7 @@ public final class SignalForwarder {
 
   private static String text(String file) {
     try {
-      return Files.readString(Path.of(file), UTF_8);
+      return Files.readString(Path.of(file), ISO_8859_1);
     } catch (IOException e) {
       return "";
     }

@@ -40,6 +40,6 @@ public record Asked(VirtualGpuRequest request, Claimant by) {
     }
 
     /** Creates the object for a virtual GPU's calls. Called with the table's lock held. */
-    BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request);
+    BookedCalls calls(String id, List<GpuBook> on, VirtualGpuRequest request);
   }
 }

@@ -60,7 +60,7 @@ public final class BackendChoices {
       return backend != null && BackendChoices.isSpatial(backend);
     }
 
-    BackendChoice with(GpuSlot slot, Verdict as, String because) {
+    BackendChoice with(GpuBook slot, Verdict as, String because) {
       return new ChoiceValues.Choice(slot.gpu.id(), name(), as, because, cost(), capabilities);
     }
   }
@@ -82,7 +82,7 @@ public final class BackendChoices {
   }
 
   /** The verdicts, cheapest first. A backend is loaded only when the stream reaches it. */
-  private Stream<Candidate> candidates(GpuSlot slot, VirtualGpuRequest request) {
+  private Stream<Candidate> candidates(GpuBook slot, VirtualGpuRequest request) {
     return Stream.concat(
         Stream.of(inProcess(slot, request)),
         Stream.of(0)
@@ -91,7 +91,7 @@ public final class BackendChoices {
   }
 
   /** The candidate that would serve a request on a GPU now; empty if there is none. */
-  Optional<Candidate> choose(GpuSlot slot, VirtualGpuRequest request) {
+  Optional<Candidate> choose(GpuBook slot, VirtualGpuRequest request) {
     Stream<Candidate> possible =
         candidates(slot, request).filter(each -> each.verdict == Verdict.POSSIBLE);
     return request.failureMode() == FailureMode.OPEN
@@ -100,12 +100,12 @@ public final class BackendChoices {
   }
 
   /** Whether any backend could serve a request on a GPU, now or later. */
-  boolean couldServe(GpuSlot slot, VirtualGpuRequest request) {
+  boolean couldServe(GpuBook slot, VirtualGpuRequest request) {
     return candidates(slot, request).anyMatch(each -> each.verdict != Verdict.IMPOSSIBLE);
   }
 
   /** Whether a part may be set aside for a request when the work on another part has ended. */
-  boolean mayHavePartSoon(GpuSlot slot, VirtualGpuRequest request) {
+  boolean mayHavePartSoon(GpuBook slot, VirtualGpuRequest request) {
     return work.isOnParts()
         && candidates(slot, request)
             .filter(each -> each.verdict != Verdict.IMPOSSIBLE)
@@ -113,14 +113,14 @@ public final class BackendChoices {
   }
 
   /** Whether the request would be served without all that it demands. */
-  boolean isServedWithLess(GpuSlot slot, VirtualGpuRequest request) {
+  boolean isServedWithLess(GpuBook slot, VirtualGpuRequest request) {
     return request.failureMode() == FailureMode.OPEN
         && candidates(slot, request)
             .noneMatch(each -> each.verdict != Verdict.IMPOSSIBLE && each.lacks == 0);
   }
 
   /** Why no backend can serve a request on a GPU, or what the available ones lack. */
-  String lack(GpuSlot slot, VirtualGpuRequest request) {
+  String lack(GpuBook slot, VirtualGpuRequest request) {
     return slot.gpu.id()
         + ": "
         + candidates(slot, request)
@@ -129,7 +129,7 @@ public final class BackendChoices {
   }
 
   /** Why no backend can serve a request at this moment although there is room; empty if one can. */
-  Optional<String> lackNow(GpuSlot slot, VirtualGpuRequest request) {
+  Optional<String> lackNow(GpuBook slot, VirtualGpuRequest request) {
     if (choose(slot, request).isPresent()) {
       return Optional.empty();
     }
@@ -138,7 +138,7 @@ public final class BackendChoices {
 
   // ---- one by one
 
-  private static Candidate inProcess(GpuSlot slot, VirtualGpuRequest request) {
+  private static Candidate inProcess(GpuBook slot, VirtualGpuRequest request) {
     Capabilities can = InProcessBackend.CAPABILITIES;
     Optional<String> unusable =
         unnamed(InProcessBackend.NAME, request)
@@ -150,7 +150,7 @@ public final class BackendChoices {
     return judged(null, can, slot, request);
   }
 
-  private Candidate candidate(EnforcementBackend backend, GpuSlot slot, VirtualGpuRequest request) {
+  private Candidate candidate(EnforcementBackend backend, GpuBook slot, VirtualGpuRequest request) {
     Optional<String> obstacle =
         unnamed(backend.name(), request).or(() -> obstacle(backend, slot.gpu));
     if (obstacle.isPresent()) {
@@ -180,7 +180,7 @@ public final class BackendChoices {
 
   /** A backend that sets parts aside knows what is left only when no part is in work. */
   private Optional<String> lackNow(
-      EnforcementBackend backend, GpuSlot slot, VirtualGpuRequest request) {
+      EnforcementBackend backend, GpuBook slot, VirtualGpuRequest request) {
     return backend.preparesWhenGranted() && work.isOnParts()
         ? Optional.of("a part of a GPU is being set aside, moved or given back")
         : enforcements.lack(backend, slot.gpu, request);
@@ -231,7 +231,7 @@ public final class BackendChoices {
   private static Candidate judged(
       @Nullable EnforcementBackend backend,
       Capabilities can,
-      GpuSlot slot,
+      GpuBook slot,
       VirtualGpuRequest request) {
     boolean spatial = can.compute() == Capabilities.Compute.SPATIAL;
     List<String> missing = can.missingFor(request.requires());
@@ -328,7 +328,7 @@ public final class BackendChoices {
   // ---- explaining
 
   /** The choices for one GPU; {@code taken} says whether the request would be placed there. */
-  List<BackendChoice> explain(GpuSlot slot, VirtualGpuRequest request, boolean taken) {
+  List<BackendChoice> explain(GpuBook slot, VirtualGpuRequest request, boolean taken) {
     Optional<Candidate> best = choose(slot, request);
     Optional<String> room =
         slot.couldFit(request)
@@ -345,7 +345,7 @@ public final class BackendChoices {
   }
 
   private static BackendChoice choice(
-      GpuSlot slot,
+      GpuBook slot,
       VirtualGpuRequest request,
       Candidate each,
       Optional<String> room,

@@ -44,7 +44,7 @@ public final class Booking {
   public final String id;
 
   /** The GPUs that it is cut from, in order; more than one for a gang. */
-  public final List<GpuSlot> slots;
+  public final List<GpuBook> slots;
 
   /** The process that acquired it. */
   public final ProcessIdentity owner;
@@ -118,7 +118,7 @@ public final class Booking {
 
   Booking(
       String id,
-      List<GpuSlot> slots,
+      List<GpuBook> slots,
       VirtualGpuRequest request,
       Asked.Claimant by,
       BookedCalls calls,
@@ -139,8 +139,8 @@ public final class Booking {
   }
 
   private static TenantGate gate(
-      String id, List<GpuSlot> slots, BookedCalls calls, VirtualGpuRequest request) {
-    GpuSlot first = slots.get(0);
+      String id, List<GpuBook> slots, BookedCalls calls, VirtualGpuRequest request) {
+    GpuBook first = slots.get(0);
     if (slots.size() == 1) {
       return new TenantGate(id, first.seat, first.scheduler, calls.gate(), request);
     }

@@ -59,7 +59,7 @@ public final class LeaseGrants implements WaitingLine.Desk {
   }
 
   @Override
-  public void grant(PendingRequest waiting, List<GpuSlot> on) {
+  public void grant(PendingRequest waiting, List<GpuBook> on) {
     Asked asked = waiting.asked;
     VirtualGpuRequest request = asked.request();
     checkRoom(asked);
@@ -109,8 +109,9 @@ public final class LeaseGrants implements WaitingLine.Desk {
   }
 
   /**
-   * Limits what other processes acquire and claim, because this process keeps account for them.
-   * What this JVM acquires itself is its own concern.
+   * Refuses another process's request if this node already has as many virtual GPUs as it serves,
+   * or if the process's user has its part of that number. This process keeps account for the
+   * others, and must not run out of memory by that. Requests of this JVM itself are not limited.
    */
   void checkRoom(Asked asked) {
     if (asked.by().isAnotherProcess() && table.bookings().size() >= mostForClients) {
@@ -195,7 +196,7 @@ public final class LeaseGrants implements WaitingLine.Desk {
   }
 
   /** Books a request on its GPUs. */
-  Booking book(String id, List<GpuSlot> on, Asked asked, Optional<String> chosen) {
+  Booking book(String id, List<GpuBook> on, Asked asked, Optional<String> chosen) {
     Booking booking =
         new Booking(
             id,

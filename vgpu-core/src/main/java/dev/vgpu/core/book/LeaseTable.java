@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class LeaseTable {
   private final NodeContext node;
-  private final List<GpuSlot> slots;
+  private final List<GpuBook> slots;
   private final @Nullable LeaseDirectory disk;
   private final ReentrantLock lock = new ReentrantLock();
   private final BackendWork work = new BackendWork(lock);
@@ -52,7 +52,7 @@ public final class LeaseTable {
    */
   public LeaseTable(
       NodeContext node,
-      List<GpuSlot> slots,
+      List<GpuBook> slots,
       Enforcements enforcements,
       @Nullable LeaseDirectory disk,
       @Nullable Path usage) {
@@ -73,13 +73,13 @@ public final class LeaseTable {
   }
 
   /** {@return all GPUs, in order} */
-  public List<GpuSlot> slots() {
+  public List<GpuBook> slots() {
     return slots;
   }
 
   /** The slots of these GPUs, in order; empty if one is missing. */
-  public Optional<List<GpuSlot>> slots(List<GpuId> ids) {
-    List<GpuSlot> found = slots.stream().filter(slot -> ids.contains(slot.gpu.id())).toList();
+  public Optional<List<GpuBook>> slots(List<GpuId> ids) {
+    List<GpuBook> found = slots.stream().filter(slot -> ids.contains(slot.gpu.id())).toList();
     return found.size() == ids.size() ? Optional.of(found) : Optional.empty();
   }
 
@@ -102,10 +102,10 @@ public final class LeaseTable {
   public List<BackendChoice> explain(VirtualGpuRequest request) {
     lock.lock();
     try {
-      List<GpuSlot> allowed = placement.allowed(request);
-      List<GpuSlot> taken = placement.place(request);
+      List<GpuBook> allowed = placement.allowed(request);
+      List<GpuBook> taken = placement.place(request);
       List<BackendChoice> all = new ArrayList<>();
-      for (GpuSlot slot : allowed) {
+      for (GpuBook slot : allowed) {
         all.addAll(choices.explain(slot, request, taken != null && taken.contains(slot)));
       }
       return List.copyOf(all);
@@ -364,7 +364,7 @@ public final class LeaseTable {
         booking.slots.forEach(slot -> slot.take(holds));
       }
       booking.request(asked);
-      booking.slots.forEach(GpuSlot::divide);
+      booking.slots.forEach(GpuBook::divide);
       booking.rewrite(disk);
       line.serve();
     } finally {
@@ -454,7 +454,7 @@ public final class LeaseTable {
    *
    * @throws GpuCapacityException if there are too many leases
    */
-  public Booking claim(LeaseRecord record, List<GpuSlot> on, Asked.Claimant by) {
+  public Booking claim(LeaseRecord record, List<GpuBook> on, Asked.Claimant by) {
     lock.lock();
     try {
       grants.checkRoom(new Asked(record.request(), by));
@@ -465,7 +465,7 @@ public final class LeaseTable {
   }
 
   /** Books a lease that was granted before, whether or not it fits. */
-  public Booking restore(LeaseRecord record, List<GpuSlot> on, Asked.Claimant by) {
+  public Booking restore(LeaseRecord record, List<GpuBook> on, Asked.Claimant by) {
     lock.lock();
     try {
       Optional<String> chosen = record.chosen().or(record::backend);

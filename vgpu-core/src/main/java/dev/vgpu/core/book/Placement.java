@@ -20,11 +20,11 @@ final class Placement {
   private static final Logger log = LoggerFactory.getLogger(Placement.class);
 
   /** In the order in which members of a gang take their turns. */
-  private final List<GpuSlot> slots;
+  private final List<GpuBook> slots;
 
   private final BackendChoices choices;
 
-  Placement(List<GpuSlot> slots, BackendChoices choices) {
+  Placement(List<GpuBook> slots, BackendChoices choices) {
     this.slots = slots;
     this.choices = choices;
   }
@@ -33,7 +33,7 @@ final class Placement {
    * The GPUs to cut the request from now, as many as it asks for, all different; null if it does
    * not fit.
    */
-  @Nullable List<GpuSlot> place(VirtualGpuRequest request) {
+  @Nullable List<GpuBook> place(VirtualGpuRequest request) {
     return choose(request, allowed(request).stream().filter(slot -> slot.fits(request)).toList());
   }
 
@@ -42,8 +42,8 @@ final class Placement {
    * waits ahead, whatever is given back, and whenever. So a GPU that the other may use is taken
    * only if what the other needs there is left over.
    */
-  @Nullable List<GpuSlot> placeBeside(VirtualGpuRequest request, VirtualGpuRequest first) {
-    List<GpuSlot> forFirst = allowed(first);
+  @Nullable List<GpuBook> placeBeside(VirtualGpuRequest request, VirtualGpuRequest first) {
+    List<GpuBook> forFirst = allowed(first);
     return choose(
         request,
         allowed(request).stream()
@@ -71,20 +71,20 @@ final class Placement {
   /**
    * The GPUs on which the request fits most tightly, so that large requests find room elsewhere.
    */
-  private @Nullable List<GpuSlot> choose(VirtualGpuRequest request, List<GpuSlot> fitting) {
-    Map<GpuSlot, Integer> costs = new LinkedHashMap<>();
-    for (GpuSlot slot : fitting) {
+  private @Nullable List<GpuBook> choose(VirtualGpuRequest request, List<GpuBook> fitting) {
+    Map<GpuBook, Integer> costs = new LinkedHashMap<>();
+    for (GpuBook slot : fitting) {
       choices.choose(slot, request).ifPresent(choice -> costs.put(slot, choice.cost()));
     }
-    List<GpuSlot> best =
+    List<GpuBook> best =
         costs.keySet().stream()
             .sorted(
-                Comparator.<GpuSlot>comparingInt(slot -> isNamed(slot, request) ? 0 : 1)
+                Comparator.<GpuBook>comparingInt(slot -> isNamed(slot, request) ? 0 : 1)
                     .thenComparingInt(slot -> costs.getOrDefault(slot, 0))
                     .thenComparingInt(
                         slot -> request.computePercent().isPresent() ? 0 : slot.bookings.size())
                     .thenComparingInt(slot -> slot.freePercent(request.preemptionClass()))
-                    .thenComparing(GpuSlot::freeMemory))
+                    .thenComparing(GpuBook::freeMemory))
             .limit(request.gpuCount())
             .toList();
     if (best.size() < request.gpuCount() || !hasNamed(best, request)) {
@@ -93,17 +93,17 @@ final class Placement {
     return slots.stream().filter(best::contains).toList();
   }
 
-  private static boolean isNamed(GpuSlot slot, VirtualGpuRequest request) {
+  private static boolean isNamed(GpuBook slot, VirtualGpuRequest request) {
     return request.gpus().contains(slot.gpu.id());
   }
 
   /** Whether all GPUs that the request names are among these. */
-  private static boolean hasNamed(List<GpuSlot> some, VirtualGpuRequest request) {
+  private static boolean hasNamed(List<GpuBook> some, VirtualGpuRequest request) {
     return some.stream().filter(slot -> isNamed(slot, request)).count() == request.gpus().size();
   }
 
   /** The GPUs that a request could be cut from if all were free. */
-  List<GpuSlot> allowed(VirtualGpuRequest request) {
+  List<GpuBook> allowed(VirtualGpuRequest request) {
     return slots.stream()
         .filter(slot -> request.gpus().size() < request.gpuCount() || isNamed(slot, request))
         .toList();
@@ -113,7 +113,7 @@ final class Placement {
 
   /** Throws if not even an empty pool could serve a request. */
   void checkPossible(VirtualGpuRequest request) {
-    List<GpuSlot> allowed = allowed(request);
+    List<GpuBook> allowed = allowed(request);
     if (allowed.isEmpty() || !hasNamed(allowed, request)) {
       throw new IllegalArgumentException(
           "no such GPU in this pool: asked " + request + ", gpus=" + ids());
@@ -122,7 +122,7 @@ final class Placement {
       throw new IllegalArgumentException(
           "more GPUs than this pool has: asked " + request + ", gpus=" + ids());
     }
-    List<GpuSlot> enough = allowed.stream().filter(slot -> slot.couldFit(request)).toList();
+    List<GpuBook> enough = allowed.stream().filter(slot -> slot.couldFit(request)).toList();
     if (enough.size() < request.gpuCount() || !hasNamed(enough, request)) {
       throw new IllegalArgumentException(
           (request.gpuCount() == 1
@@ -142,7 +142,7 @@ final class Placement {
   }
 
   /** Refuses a request that demands more than can be enforced, or serves it with a warning. */
-  private void checkEnforceable(VirtualGpuRequest request, List<GpuSlot> allowed) {
+  private void checkEnforceable(VirtualGpuRequest request, List<GpuBook> allowed) {
     long capable = allowed.stream().filter(slot -> choices.couldServe(slot, request)).count();
     if (capable < request.gpuCount()) {
       throw new VgpuException(
@@ -156,7 +156,7 @@ final class Placement {
     }
   }
 
-  private String lack(VirtualGpuRequest request, List<GpuSlot> allowed) {
+  private String lack(VirtualGpuRequest request, List<GpuBook> allowed) {
     return allowed.stream()
         .map(slot -> choices.lack(slot, request))
         .collect(Collectors.joining("; "));
@@ -166,14 +166,14 @@ final class Placement {
 
   /** Why a request does not fit now, and which tenants hold what it needs. */
   String refusal(VirtualGpuRequest request, String more) {
-    List<GpuSlot> allowed = allowed(request);
+    List<GpuBook> allowed = allowed(request);
     StringBuilder text =
         new StringBuilder(
             request.gpuCount() == 1
                 ? "no GPU has room: asked "
                 : "not that many GPUs have room: asked ");
     text.append(request).append(more);
-    for (GpuSlot slot : allowed) {
+    for (GpuBook slot : allowed) {
       slot.lack(request)
           .or(() -> choices.lackNow(slot, request))
           .ifPresent(lack -> text.append("; ").append(lack));

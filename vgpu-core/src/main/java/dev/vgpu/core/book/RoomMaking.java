@@ -73,7 +73,7 @@ public final class RoomMaking {
     if (attempt.fits) {
       return;
     }
-    for (GpuSlot slot : table.slots()) {
+    for (GpuBook slot : table.slots()) {
       boolean isAllowed = request.gpus().isEmpty() || request.gpus().contains(slot.gpu.id());
       if (isAllowed && slot.fits(request)) {
         attempt.gpus.add(slot.gpu);
@@ -116,7 +116,7 @@ public final class RoomMaking {
                 : "; something runs under these"
                     + (member.isEmpty() ? "" : ", or they are other users'")
                     + ", which cannot be moved: "
-                    + GpuSlot.named(used.stream(), used.size())),
-        Booking.snapshots(GpuSlot.holders(table.slots())));
+                    + GpuBook.named(used.stream(), used.size())),
+        Booking.snapshots(GpuBook.holders(table.slots())));
   }
 }

@@ -18,7 +18,7 @@ final class SharingStates {
   private SharingStates() {}
 
   /** One state for each GPU. */
-  static List<GpuState> of(List<GpuSlot> slots, List<Booking> bookings, PoolSettings settings) {
+  static List<GpuState> of(List<GpuBook> slots, List<Booking> bookings, PoolSettings settings) {
     return slots.stream()
         .map(
             slot ->
@@ -29,7 +29,7 @@ final class SharingStates {
         .toList();
   }
 
-  private static GpuState of(GpuSlot slot, List<Booking> bookings, GpuSettings settings) {
+  private static GpuState of(GpuBook slot, List<Booking> bookings, GpuSettings settings) {
     SchedulerState state;
     slot.seat.take();
     try {

@@ -25,7 +25,7 @@ final class WaitingLine {
      *
      * @throws VgpuException if the lease cannot be written
      */
-    void grant(PendingRequest waiting, List<GpuSlot> on);
+    void grant(PendingRequest waiting, List<GpuBook> on);
 
     /** Refuses a request, and names who holds what it would need. */
     void refuse(PendingRequest waiting, String refusal, List<Booking> holders);
@@ -68,7 +68,7 @@ final class WaitingLine {
   }
 
   void refuse(PendingRequest asked, String refusal) {
-    desk.refuse(asked, refusal, GpuSlot.holders(placement.allowed(asked.asked.request())));
+    desk.refuse(asked, refusal, GpuBook.holders(placement.allowed(asked.asked.request())));
   }
 
   /**
@@ -78,7 +78,7 @@ final class WaitingLine {
   private boolean serveAtOnce(PendingRequest asked) {
     VirtualGpuRequest request = asked.asked.request();
     PendingRequest first = line.peek();
-    List<GpuSlot> on =
+    List<GpuBook> on =
         first == null || isFirst(request)
             ? placement.place(request)
             : placement.placeBeside(request, first.asked.request());
@@ -139,7 +139,7 @@ final class WaitingLine {
   private void serveLine() {
     for (PendingRequest first = line.peek(); first != null; first = line.peek()) {
       VirtualGpuRequest request = first.asked.request();
-      List<GpuSlot> on = ask(first, () -> placement.place(request));
+      List<GpuBook> on = ask(first, () -> placement.place(request));
       if (on != null) {
         line.poll();
         grant(first, on);
@@ -180,7 +180,7 @@ final class WaitingLine {
   /** Grants what the first request does not need to those behind it. */
   private void serveBehind(PendingRequest first) {
     for (PendingRequest next : line.inOrder()) {
-      List<GpuSlot> on =
+      List<GpuBook> on =
           next == first
               ? null
               : ask(next, () -> placement.placeBeside(next.asked.request(), first.asked.request()));
@@ -190,7 +190,7 @@ final class WaitingLine {
     }
   }
 
-  private void grant(PendingRequest waiting, List<GpuSlot> on) {
+  private void grant(PendingRequest waiting, List<GpuBook> on) {
     try {
       desk.grant(waiting, on);
     } catch (RuntimeException | Error e) { // for example, the lease could not be written

@@ -2,6 +2,7 @@ package dev.vgpu.core.disk;
 
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
+import dev.vgpu.files.ProcessStat;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
@@ -10,6 +11,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.UserPrincipal;
 import java.nio.file.attribute.UserPrincipalLookupService;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.stream.Stream;
 
 /**
@@ -194,7 +196,7 @@ public record ProcessIdentity(long pid, long start) {
     }
   }
 
-  record Stat(char state, long start) {}
+  private record Stat(char state, long start) {}
 
   /** Empty if there is no such process. */
   private static Optional<Stat> stat(long pid) throws IOException {
@@ -208,23 +210,12 @@ public record ProcessIdentity(long pid, long start) {
                       handle.info().startInstant().map(start -> start.toEpochMilli()).orElse(0L)));
     }
     try {
-      byte[] text = Files.readAllBytes(PROC.resolve(Long.toString(pid)).resolve("stat"));
-      return parse(new String(text, ISO_8859_1));
+      ProcessStat stat = ProcessStat.read(PROC.resolve(Long.toString(pid)));
+      OptionalLong start = stat.number(ProcessStat.Field.START);
+      return start.isEmpty()
+          ? Optional.empty()
+          : Optional.of(new Stat(stat.state(), start.getAsLong()));
     } catch (NoSuchFileException e) {
-      return Optional.empty();
-    }
-  }
-
-  /** Parses the fields after the name. The name may itself contain spaces and parentheses. */
-  static Optional<Stat> parse(String text) {
-    int nameEnd = text.lastIndexOf(')');
-    String[] fields = text.substring(nameEnd + 1).trim().split(" ", -1);
-    if (nameEnd < 0 || fields.length < 20 || fields[0].length() != 1) {
-      return Optional.empty();
-    }
-    try {
-      return Optional.of(new Stat(fields[0].charAt(0), Long.parseLong(fields[19])));
-    } catch (NumberFormatException e) {
       return Optional.empty();
     }
   }

@@ -5,7 +5,7 @@ import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool.Listening;
 import dev.vgpu.core.book.Booking;
-import dev.vgpu.core.book.GpuSlot;
+import dev.vgpu.core.book.GpuBook;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.book.NodeContext;
 import dev.vgpu.core.discovery.Discovery;
@@ -42,19 +42,19 @@ public final class HealthWatch implements GpuHealthListener, AutoCloseable {
 
   @Override
   public void changed(GpuId gpu, GpuHealth health, String reason) {
-    for (GpuSlot slot : table.slots()) {
+    for (GpuBook slot : table.slots()) {
       if (slot.gpu.id().equals(gpu)) {
-        change(slot, new GpuSlot.Condition(health, reason));
+        change(slot, new GpuBook.Condition(health, reason));
       }
     }
   }
 
-  private void change(GpuSlot slot, GpuSlot.Condition condition) {
+  private void change(GpuBook slot, GpuBook.Condition condition) {
     GpuHealth before = slot.condition.health();
     boolean isHealthy = condition.health() == GpuHealth.HEALTHY;
     table.change(
         () ->
-            slot.condition = isHealthy ? new GpuSlot.Condition(GpuHealth.HEALTHY, "") : condition);
+            slot.condition = isHealthy ? new GpuBook.Condition(GpuHealth.HEALTHY, "") : condition);
     if (before == GpuHealth.HEALTHY && isHealthy) {
       return;
     }
@@ -71,7 +71,7 @@ public final class HealthWatch implements GpuHealthListener, AutoCloseable {
     }
   }
 
-  private void tell(String virtualGpu, GpuSlot slot, GpuSlot.Condition condition) {
+  private void tell(String virtualGpu, GpuBook slot, GpuBook.Condition condition) {
     node.listeners()
         .publish(
             at ->

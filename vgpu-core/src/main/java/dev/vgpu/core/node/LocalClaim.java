@@ -2,7 +2,7 @@ package dev.vgpu.core.node;
 
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.Asked;
-import dev.vgpu.core.book.GpuSlot;
+import dev.vgpu.core.book.GpuBook;
 import dev.vgpu.core.disk.ProcessIdentity;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -39,7 +39,7 @@ public record LocalClaim(
   }
 
   @Override
-  public Lease calls(String id, List<GpuSlot> on, VirtualGpuRequest granted) {
+  public Lease calls(String id, List<GpuBook> on, VirtualGpuRequest granted) {
     return lease(id, on.stream().map(slot -> new NodeGpu(slot.gpu, slot.seat)).toList());
   }
 

@@ -6,7 +6,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.GpuListener;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.core.NanoClock;
-import dev.vgpu.core.book.GpuSlot;
+import dev.vgpu.core.book.GpuBook;
 import dev.vgpu.core.book.NodeContext;
 import dev.vgpu.core.book.PoolSettings;
 import dev.vgpu.core.disk.LeaseDirectory;
@@ -211,14 +211,14 @@ public final class Node implements NodeContext {
   }
 
   /** Creates new slots, whose schedulers decide from now on. */
-  public List<GpuSlot> newSlots() {
-    List<GpuSlot> slots = new ArrayList<>();
+  public List<GpuBook> newSlots() {
+    List<GpuBook> slots = new ArrayList<>();
     for (PhysicalGpu gpu : gpuList) {
       GpuSeat seat = gpu(gpu.id()).seat();
       TurnObserver observer = preemptions.observer(gpu.id(), seat);
       SchedulerSettings goBy = SchedulerSettings.from(settings.of(gpu.id()));
       ShareScheduler scheduler = new ShareScheduler(goBy, observer, clock.nanoTime());
-      slots.add(new GpuSlot(gpu, seat, scheduler, settings.of(gpu.id())));
+      slots.add(new GpuBook(gpu, seat, scheduler, settings.of(gpu.id())));
     }
     turns.clear();
     return slots;

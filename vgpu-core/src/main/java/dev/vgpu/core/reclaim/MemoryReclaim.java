@@ -6,7 +6,7 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.core.ThreadEnd;
 import dev.vgpu.core.book.Booking;
-import dev.vgpu.core.book.GpuSlot;
+import dev.vgpu.core.book.GpuBook;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.book.NodeContext;
 import dev.vgpu.core.discovery.Discovery;
@@ -38,7 +38,7 @@ public final class MemoryReclaim implements AutoCloseable {
   private static final long RESUME_AGAIN_NS = 1_000 * MILLI_NS;
   private static final long AT_THE_END_NS = 2_000 * MILLI_NS;
 
-  private record Watched(GpuSlot slot, ReclaimPlanner planner) {}
+  private record Watched(GpuBook slot, ReclaimPlanner planner) {}
 
   private final NodeContext node;
   private final LeaseTable table;
@@ -56,7 +56,7 @@ public final class MemoryReclaim implements AutoCloseable {
     this.table = table;
     this.discovery = discovery;
     this.suspensions = suspensions;
-    for (GpuSlot slot : table.slots()) {
+    for (GpuBook slot : table.slots()) {
       ReclaimSettings settings =
           ReclaimSettings.from(node.settings().of(slot.gpu.id()), slot.gpu.usableMemory());
       if (settings.isOn()) {
@@ -124,7 +124,7 @@ public final class MemoryReclaim implements AutoCloseable {
     }
   }
 
-  private boolean isWatched(GpuSlot slot) {
+  private boolean isWatched(GpuBook slot) {
     return watched.stream().anyMatch(each -> each.slot == slot);
   }
 
@@ -159,7 +159,7 @@ public final class MemoryReclaim implements AutoCloseable {
 
   // ---- readings
 
-  private long freeBytes(GpuSlot slot, List<TenantReading> tenants) {
+  private long freeBytes(GpuBook slot, List<TenantReading> tenants) {
     try {
       MemorySize told = discovery.freeMemory(slot.gpu.id()).orElse(null);
       if (told != null) {
@@ -188,7 +188,7 @@ public final class MemoryReclaim implements AutoCloseable {
     return pids;
   }
 
-  private TenantReading reading(Booking booking, GpuSlot slot, Set<Long> untouchable) {
+  private TenantReading reading(Booking booking, GpuBook slot, Set<Long> untouchable) {
     EnforcedLease lease = booking.enforced();
     List<Long> visible = lease == null ? List.of() : lease.visibleProcesses();
     Set<Long> mayEnd =
@@ -210,7 +210,7 @@ public final class MemoryReclaim implements AutoCloseable {
         booking.isSuspendedByOwner() || !othersCanTakeBack(booking, slot));
   }
 
-  private boolean othersCanTakeBack(Booking booking, GpuSlot slot) {
+  private boolean othersCanTakeBack(Booking booking, GpuBook slot) {
     return watched.stream()
         .filter(gpu -> gpu.slot != slot && booking.slots.contains(gpu.slot))
         .allMatch(gpu -> gpu.planner.canTakeBack(booking.id));

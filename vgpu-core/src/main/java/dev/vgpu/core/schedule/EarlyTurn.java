@@ -30,7 +30,7 @@ final class EarlyTurn {
   private @Nullable Tenant later;
   private long openedNs;
 
-  /** When one of the two had ended. */
+  /** When the work of the earlier or of the later tenant ended, and so the common time. */
   private long endNs;
 
   /** Whether the later tenant's work has ended: it reports no more. */

@@ -19,8 +19,8 @@ final class HoldBack {
 
   /**
    * A tenant that is held back continues once it is less far ahead by this much. At a rate of 1/4
-   * that takes 1 ms; paying back all of {@link TurnLength#ACCURACY_NS} at once would stall it for
-   * 18 ms.
+   * that takes 1 ms; paying back all of {@link SchedulerSettings#ACCURACY_NS} at once would stall
+   * it for 18 ms.
    */
   private static final double HELD_NS = 250_000;
 
@@ -65,7 +65,7 @@ final class HoldBack {
       letGo();
     }
     boolean respite = !several || nowNs < respiteUntilNs;
-    double boundNs = TurnLength.ACCURACY_NS;
+    double boundNs = SchedulerSettings.ACCURACY_NS;
     boolean held = false;
     double wakeInNs = Double.MAX_VALUE;
     for (int i = 0; i < level.size(); i++) {

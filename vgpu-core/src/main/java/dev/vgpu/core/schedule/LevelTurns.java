@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
  * picks the next one.
  *
  * <p><b>Sharing.</b> All gates are open, and the device gives tenants with work equal slices. A
- * tenant that got {@link TurnLength#ACCURACY_NS} more than its part is held back ({@link
+ * tenant that got {@link SchedulerSettings#ACCURACY_NS} more than its part is held back ({@link
  * HoldBack}). A level shares only if all its tenants are entitled to the same: otherwise they would
  * be held back all the time, and turns are more exact. It also shares only if all of them have work
  * nearly all the time. A tenant that waits for each of its short kernels would wait for a slice of
@@ -346,7 +346,7 @@ final class LevelTurns {
    * yet is allowed for.
    */
   private void forgoPauses(Tenant tenant) {
-    double untoldNs = TurnLength.ACCURACY_NS + 2 * tenant.lumpNs;
+    double untoldNs = SchedulerSettings.ACCURACY_NS + 2 * tenant.lumpNs;
     level.forgo(tenant, Math.max(untoldNs, tenant.lagAtTurnNs));
     tenant.lagAtTurnNs = level.lag(tenant);
   }

@@ -25,6 +25,12 @@ public record SchedulerSettings(
   /** The lockout of {@link #from}: how long an overrun may hold a tenant back. */
   public static final long LOCKOUT_NS = 30_000_000_000L;
 
+  /**
+   * How much one turn may change the lag of any tenant. It keeps a window of one second within one
+   * point of its ideal, including overruns of 2 ms.
+   */
+  static final double ACCURACY_NS = 4_500_000;
+
   /** Checks the values and their combination. */
   public SchedulerSettings {
     if (shortestTurnNs <= 0

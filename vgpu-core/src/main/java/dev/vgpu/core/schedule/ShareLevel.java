@@ -416,7 +416,7 @@ final class ShareLevel {
     if (tenant.preemptionClass != PreemptionClass.NEARLINE) {
       return true;
     }
-    double worthNs = Math.min((double) tenant.gate.leastTurnNs(), TurnLength.ACCURACY_NS);
+    double worthNs = Math.min((double) tenant.gate.leastTurnNs(), SchedulerSettings.ACCURACY_NS);
     return lagNs >= Math.max((double) settings.shortestTurnNs(), worthNs);
   }
 

@@ -29,9 +29,6 @@ final class Slices {
   /** A tenant that pauses must have work this often in its own turns to share again. */
   private static final double LEAST_BUSY_ALONE = 0.995;
 
-  /** The time over which it is estimated how often a tenant has work. */
-  static final double MEMORY_NS = 200_000_000;
-
   private final ActiveGates gates;
   private final boolean ofOffline;
   private final double[] products = new double[NODES.length];
@@ -94,12 +91,12 @@ final class Slices {
     if (tenant.countedNs > 0) {
       part = Math.min(1, tenant.ownNs / tenant.countedNs);
       // Uses all its recent reports: one kernel's time may be reported with the next one's.
-      double keep = Math.max(0, 1 - tenant.countedNs / MEMORY_NS);
+      double keep = Math.max(0, 1 - tenant.countedNs / Tenant.WORK_MEMORY_NS);
       tenant.saidLatelyNs = keep * tenant.saidLatelyNs + saidNs;
       tenant.countedLatelyNs = keep * tenant.countedLatelyNs + tenant.countedNs;
       tenant.boundLatelyNs = keep * tenant.boundLatelyNs + newBoundNs(tenant, saidNs);
       tenant.busyPart = Math.min(1, tenant.saidLatelyNs / tenant.countedLatelyNs);
-      if (tenant.countedLatelyNs >= MEMORY_NS / 2) {
+      if (tenant.countedLatelyNs >= Tenant.WORK_MEMORY_NS / 2) {
         tenant.pauses = tenant.busyPart < (tenant.pauses ? LEAST_BUSY_ALONE : LEAST_BUSY_TOGETHER);
       }
     }

@@ -12,12 +12,6 @@ final class TurnLength {
   /** The part of the GPU's time that hand-overs may cost: a hundredth, with a margin. */
   static final double MOST_COST = 0.009;
 
-  /**
-   * How much one turn may change the lag of any tenant. It keeps a window of one second within one
-   * point of its ideal, including overruns of 2 ms.
-   */
-  static final double ACCURACY_NS = 4_500_000;
-
   private static final double FIRST_GUESS_NS = 10_000;
   private static final double MOST_HAND_OVER_NS = 5_000_000;
 
@@ -44,7 +38,7 @@ final class TurnLength {
     double shortestNs = settings.shortestTurnNs();
     double longestNs = settings.longestTurnNs();
     double worthNs = Math.max(handOverNs(tenant) / MOST_COST, (double) tenant.gate.leastTurnNs());
-    double accurateNs = rate < 1 ? ACCURACY_NS / (1 - rate) : longestNs;
+    double accurateNs = rate < 1 ? SchedulerSettings.ACCURACY_NS / (1 - rate) : longestNs;
     double mostNs = Math.max(shortestNs, Math.min(longestNs, accurateNs));
     return Math.round(Math.max(shortestNs, Math.min(worthNs, mostNs)));
   }

@@ -63,11 +63,11 @@
  * 90 % may come to 56 %.
  *
  * <p><b>Length of turns.</b> A window of one second must be accurate to one point (10 ms). So no
- * turn changes any lag by more than {@code TurnLength} allows: {@code q (1 − r) ≤ ACCURACY_NS}.
- * Within that limit and those of the settings, a turn is long enough for its measured hand-over to
- * cost less than one hundredth. If hand-overs are expensive and tenants are many, both goals cannot
- * be met, and accuracy has priority. A turn is shortened in advance by what its tenant is known to
- * use after its gate was shut.
+ * turn changes any lag by more than the settings allow: {@code q (1 − r) ≤ ACCURACY_NS}. Within
+ * that limit and those of the settings, a turn is long enough for its measured hand-over to cost
+ * less than one hundredth. If hand-overs are expensive and tenants are many, both goals cannot be
+ * met, and accuracy has priority. A turn is shortened in advance by what its tenant is known to use
+ * after its gate was shut.
  *
  * <p><b>Debt.</b> A tenant pays back overuse by waiting, for at most {@code lockoutNs} at its rate.
  * The rest is forgiven, at the cost of the tenants that divide the surplus. If nothing is forgiven,

@@ -10,7 +10,7 @@ import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.Asked;
 import dev.vgpu.core.book.Booking;
-import dev.vgpu.core.book.GpuSlot;
+import dev.vgpu.core.book.GpuBook;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.book.PendingRequest;
 import dev.vgpu.core.disk.Member;
@@ -129,7 +129,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   }
 
   @Override
-  public RemoteLease calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
+  public RemoteLease calls(String id, List<GpuBook> on, VirtualGpuRequest request) {
     RemoteLease lease = server.remoteLease(id, on, request, process);
     lease.session = this;
     lease.gate.connected(this, 0, false, false, UsageReading.NONE);

@@ -3,6 +3,7 @@ package dev.vgpu.core.seat;
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.files.ProcessStat;
 import java.io.IOException;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
@@ -113,8 +114,7 @@ final class ProcessorWaits {
 
   private static boolean isReady(Path task) {
     try {
-      String stat = Files.readString(task.resolve("stat"), ISO_8859_1);
-      return stat.startsWith(" R", stat.lastIndexOf(')') + 1);
+      return ProcessStat.read(task).state() == 'R';
     } catch (IOException e) {
       return false;
     }

@@ -7,7 +7,7 @@ import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.Asked;
 import dev.vgpu.core.book.BookedCalls;
 import dev.vgpu.core.book.Booking;
-import dev.vgpu.core.book.GpuSlot;
+import dev.vgpu.core.book.GpuBook;
 import dev.vgpu.core.book.LeaseGrants;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.disk.LeaseRecord;
@@ -212,8 +212,8 @@ final class SeatServer implements AutoCloseable {
 
   /** On any thread. */
   RemoteLease remoteLease(
-      String id, List<GpuSlot> on, VirtualGpuRequest request, ProcessIdentity owner) {
-    GpuSlot first = on.get(0);
+      String id, List<GpuBook> on, VirtualGpuRequest request, ProcessIdentity owner) {
+    GpuBook first = on.get(0);
     long turnNs = node.settings().of(first.gpu.id()).shortestTurn().toNanos();
     return new RemoteLease(id, first.seat, turnNs, request, owner);
   }
@@ -222,7 +222,7 @@ final class SeatServer implements AutoCloseable {
    * Books a lease on disk of another process, which may return for it. Called before clients can
    * connect.
    */
-  void restore(LeaseRecord record, List<GpuSlot> slots) {
+  void restore(LeaseRecord record, List<GpuBook> slots) {
     restore(record, owner -> table().restore(record, slots, owner));
   }
 
@@ -237,7 +237,7 @@ final class SeatServer implements AutoCloseable {
               }
 
               @Override
-              public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
+              public BookedCalls calls(String id, List<GpuBook> on, VirtualGpuRequest request) {
                 made[0] = remoteLease(id, on, request, record.owner());
                 return made[0];
               }
@@ -334,7 +334,7 @@ final class SeatServer implements AutoCloseable {
     session.checkHasRoom();
     VirtualGpuRequest request = RequestValues.request(message.under(Protocol.REQUEST));
     List<GpuId> gpus = RequestValues.gpus(message::find);
-    List<GpuSlot> slots =
+    List<GpuBook> slots =
         table().slots(gpus).orElseThrow(() -> new IllegalStateException("no such GPU: " + gpus));
     if (!LeaseRecord.isId(id)
         || slots.size() != request.gpuCount()

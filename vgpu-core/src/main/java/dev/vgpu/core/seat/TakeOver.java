@@ -3,7 +3,7 @@ package dev.vgpu.core.seat;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.BookedCalls;
 import dev.vgpu.core.book.Booking;
-import dev.vgpu.core.book.GpuSlot;
+import dev.vgpu.core.book.GpuBook;
 import dev.vgpu.core.disk.LeaseRecord;
 import dev.vgpu.core.node.Lease;
 import dev.vgpu.core.node.LocalAuthority;
@@ -37,7 +37,7 @@ final class TakeOver {
     Set<String> seen = new HashSet<>();
     for (LeaseRecord record : records) {
       seen.add(record.id());
-      Optional<List<GpuSlot>> slots = authority.table().slots(record.gpus());
+      Optional<List<GpuBook>> slots = authority.table().slots(record.gpus());
       Lease own = node.lease(record.id());
       if (slots.isEmpty()) {
         log.warn(
@@ -52,7 +52,7 @@ final class TakeOver {
     }
     for (Lease own : node.leases()) {
       if (!seen.contains(own.id)) {
-        List<GpuSlot> slots = authority.table().slots(own.gpuIds()).orElseThrow();
+        List<GpuBook> slots = authority.table().slots(own.gpuIds()).orElseThrow();
         restoreOwn(own, record(own, null), slots);
       }
     }
@@ -73,11 +73,11 @@ final class TakeOver {
         Optional.empty());
   }
 
-  private void restoreOwn(Lease own, LeaseRecord record, List<GpuSlot> slots) {
+  private void restoreOwn(Lease own, LeaseRecord record, List<GpuBook> slots) {
     SeatServer.Owner owner =
         new SeatServer.Owner(record) {
           @Override
-          public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
+          public BookedCalls calls(String id, List<GpuBook> on, VirtualGpuRequest request) {
             return own;
           }
         };

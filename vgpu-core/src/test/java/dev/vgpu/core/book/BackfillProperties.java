@@ -90,7 +90,7 @@ class BackfillProperties {
     }
 
     VirtualGpuRequest request(Terms terms) {
-      List<GpuSlot> slots = table.slots();
+      List<GpuBook> slots = table.slots();
       VirtualGpuRequest.Builder builder =
           VirtualGpuRequest.builder()
               .memory(MemorySize.ofMebibytes(terms.mebibytes()))
@@ -256,7 +256,7 @@ class BackfillProperties {
           assertThat(booking.gpus()).hasSize(request.gpuCount());
           request.gpu().ifPresent(gpu -> assertThat(booking.gpus()).contains(gpu));
         }
-        for (GpuSlot slot : run.table.slots()) {
+        for (GpuBook slot : run.table.slots()) {
           assertThat(percent(slot, false)).isBetween(0, 100);
           assertThat(percent(slot, true)).isBetween(0, 100);
           assertThat(bytes(slot)).isBetween(0L, slot.gpu.usableMemory().bytes());
@@ -272,7 +272,7 @@ class BackfillProperties {
     }
   }
 
-  private static int percent(GpuSlot slot, boolean offline) {
+  private static int percent(GpuBook slot, boolean offline) {
     return slot.bookings.stream()
         .map(Booking::request)
         .filter(r -> (r.preemptionClass() == PreemptionClass.OFFLINE) == offline)
@@ -280,7 +280,7 @@ class BackfillProperties {
         .sum();
   }
 
-  private static long bytes(GpuSlot slot) {
+  private static long bytes(GpuBook slot) {
     return slot.bookings.stream().mapToLong(each -> each.request().memory().bytes()).sum();
   }
 
@@ -326,7 +326,7 @@ class BackfillProperties {
     }
 
     @Override
-    public BookedCalls calls(String id, List<GpuSlot> on, VirtualGpuRequest request) {
+    public BookedCalls calls(String id, List<GpuBook> on, VirtualGpuRequest request) {
       return new NoCalls();
     }
   }

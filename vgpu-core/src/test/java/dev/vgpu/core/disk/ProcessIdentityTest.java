@@ -117,16 +117,6 @@ class ProcessIdentityTest {
   }
 
   @Test
-  void nameMayHoldAnything() {
-    String fields = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
-    assertThat(ProcessIdentity.parse("12 (a) b) (c) " + fields))
-        .hasValue(new ProcessIdentity.Stat('S', 4711));
-    assertThat(ProcessIdentity.parse("")).isEmpty();
-    assertThat(ProcessIdentity.parse("12 (a) S 1")).isEmpty();
-    assertThat(ProcessIdentity.parse("12 (a) " + fields.replace("4711", "x"))).isEmpty();
-  }
-
-  @Test
   void processThatHasTheNumberOfAnEndedChildIsNotThatChild() throws Exception {
     Process child = new ProcessBuilder("sleep", "60").start();
     ProcessIdentity alive = ProcessIdentity.of(child);

@@ -3,6 +3,8 @@ package dev.vgpu.cuda.process;
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.vgpu.files.ProcessStat;
+import dev.vgpu.files.ProcessStat.Field;
 import java.io.BufferedReader;
 import java.io.FileInputStream;
 import java.io.IOException;
@@ -18,10 +20,6 @@ import java.util.stream.Stream;
 
 /** Reads {@code /proc}. Immutable. */
 public final class ProcFiles implements ProcessLife {
-  // Fields of /proc/PID/stat, counted from the process state, which is field 3.
-  private static final int STATE = 0;
-  private static final int START_TIME = 19;
-
   private static final long MOST_MAPS_BYTES = 16 << 20;
   private static final int MOST_ENVIRONMENT_BYTES = 2 << 20;
   private static final int MOST_ENDED_TASKS = 256;
@@ -53,12 +51,12 @@ public final class ProcFiles implements ProcessLife {
   public State state(long pid, long startTime) {
     Path directory = proc.resolve(Long.toString(pid));
     try {
-      String[] stat = stat(directory.resolve("stat"));
-      if (Long.parseUnsignedLong(stat[START_TIME]) != startTime) {
+      ProcessStat stat = ProcessStat.read(directory);
+      if (stat.number(Field.START).orElse(startTime) != startTime) {
         return State.DEAD;
       }
       if (!hasEnded(stat)) {
-        return "Tt".contains(stat[STATE]) ? State.STOPPED : State.ALIVE;
+        return "Tt".indexOf(stat.state()) >= 0 ? State.STOPPED : State.ALIVE;
       }
       // The main thread has exited; the process may run on with others.
       try (DirectoryStream<Path> tasks = Files.newDirectoryStream(directory.resolve("task"))) {
@@ -73,8 +71,6 @@ public final class ProcFiles implements ProcessLife {
       return State.DEAD;
     } catch (IOException | java.nio.file.DirectoryIteratorException e) {
       return Files.exists(directory.resolve("stat")) ? State.ALIVE : State.DEAD;
-    } catch (NumberFormatException | IndexOutOfBoundsException e) {
-      return State.ALIVE;
     }
   }
 
@@ -108,7 +104,7 @@ public final class ProcFiles implements ProcessLife {
 
   private static boolean taskHasEnded(Path task) {
     try {
-      return hasEnded(stat(task.resolve("stat")));
+      return hasEnded(ProcessStat.read(task));
     } catch (NoSuchFileException e) {
       return true;
     } catch (IOException e) {
@@ -120,21 +116,15 @@ public final class ProcFiles implements ProcessLife {
    * A thread becomes a zombie, or disappears, only after it has closed its files. Only then does
    * the driver free what it held; before that, its quota must not be given to others.
    */
-  private static boolean hasEnded(String[] stat) {
-    return "ZXx".contains(stat[STATE]);
-  }
-
-  /** {@return the fields after the name, which may itself hold spaces and parentheses} */
-  private static String[] stat(Path file) throws IOException {
-    String text = new String(Files.readAllBytes(file), ISO_8859_1);
-    return text.substring(text.lastIndexOf(')') + 2).split(" ", -1);
+  private static boolean hasEnded(ProcessStat stat) {
+    return "ZXx".indexOf(stat.state()) >= 0;
   }
 
   /** {@return the start time of a process; 0 if there is no such process} */
   public long startTime(long pid) {
     try {
-      return Long.parseUnsignedLong(stat(proc.resolve(pid + "/stat"))[START_TIME]);
-    } catch (IOException | RuntimeException e) {
+      return ProcessStat.read(proc.resolve(Long.toString(pid))).number(Field.START).orElse(0);
+    } catch (IOException e) {
       return 0;
     }
   }

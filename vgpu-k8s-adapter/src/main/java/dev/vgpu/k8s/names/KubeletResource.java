@@ -1,7 +1,6 @@
 package dev.vgpu.k8s.names;
 
 import dev.vgpu.MemorySize;
-import dev.vgpu.k8s.Driver;
 import java.math.BigDecimal;
 import java.util.Collection;
 

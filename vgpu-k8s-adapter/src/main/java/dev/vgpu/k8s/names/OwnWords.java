@@ -1,7 +1,6 @@
 package dev.vgpu.k8s.names;
 
 import dev.vgpu.MemorySize;
-import dev.vgpu.k8s.Driver;
 import java.util.List;
 import java.util.Optional;
 

@@ -2,7 +2,6 @@ package dev.vgpu.k8s.names;
 
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
-import dev.vgpu.k8s.Driver;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodSchedulingGroup;
 import java.util.ArrayList;

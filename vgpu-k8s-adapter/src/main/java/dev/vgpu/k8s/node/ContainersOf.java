@@ -1,6 +1,6 @@
 package dev.vgpu.k8s.node;
 
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.metrics.ContainerMetrics.Target;
 import dev.vgpu.k8s.node.slot.SlotOwners;

@@ -1,6 +1,6 @@
 package dev.vgpu.k8s.scheduler;
 
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import io.fabric8.kubernetes.api.model.Quantity;
 import io.fabric8.kubernetes.api.model.resource.v1.CapacityRequirements;
 import io.fabric8.kubernetes.api.model.resource.v1.DeviceConstraint;

@@ -5,7 +5,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.model.NodeSpec;
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.names.PodRequest;
 import io.fabric8.kubernetes.api.model.Node;

@@ -34,8 +34,9 @@ final class PodLine {
   private static final double NO_EVICTION_S = 60;
 
   /**
-   * For so long a place waits for the first of its pods to come to be bound, since one of them was
-   * asked about. kube-scheduler leaves no pod that it can try alone for longer.
+   * How long places are kept for pods none of which comes to be bound. The time begins anew
+   * whenever kube-scheduler asks about one of them. It tries each pod more often than this, except
+   * pods that it tries only together with others.
    */
   private static final double UNCLAIMED_S = 300;
 

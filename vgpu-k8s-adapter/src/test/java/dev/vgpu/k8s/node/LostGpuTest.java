@@ -2,7 +2,7 @@ package dev.vgpu.k8s.node;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.proto.deviceplugin.Device;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.holding.Step;
 import dev.vgpu.k8s.proto.dra.Claim;

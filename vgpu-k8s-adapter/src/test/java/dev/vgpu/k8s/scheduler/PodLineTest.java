@@ -2,7 +2,7 @@ package dev.vgpu.k8s.scheduler;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.KubeletResource;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.NodeBuilder;

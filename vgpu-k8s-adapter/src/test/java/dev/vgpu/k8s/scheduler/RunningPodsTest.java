@@ -3,7 +3,7 @@ package dev.vgpu.k8s.scheduler;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.fleet.placement.Policies;
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;

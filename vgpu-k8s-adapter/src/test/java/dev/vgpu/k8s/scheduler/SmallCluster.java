@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.placement.Policies;
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
 import io.fabric8.kubernetes.api.model.Node;

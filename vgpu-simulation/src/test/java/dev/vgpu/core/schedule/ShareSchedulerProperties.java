@@ -93,7 +93,7 @@ class ShareSchedulerProperties {
       for (int i = 0; i < mix.specs().size(); i++) {
         Spec spec = mix.specs().get(i);
         if (spec.policy() == SharePolicy.FIXED_SHARE) {
-          double aheadNs = Math.max((double) TURN, TurnLength.ACCURACY_NS) + spec.callNs();
+          double aheadNs = Math.max((double) TURN, SchedulerSettings.ACCURACY_NS) + spec.callNs();
           double capNs = spec.percent() / 100.0 * untilNs + aheadNs;
           assertThat((double) node.usedNs(i)).as("tenant %d", i).isLessThanOrEqualTo(capNs + 1);
         }

@@ -1,6 +1,6 @@
 package dev.vgpu.k8s.node.dra;
 
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.proto.registration.InfoRequest;
 import dev.vgpu.k8s.proto.registration.PluginInfo;
 import dev.vgpu.k8s.proto.registration.RegistrationGrpc;

@@ -5,7 +5,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.GpuPart;
 import dev.vgpu.MemorySize;
 import dev.vgpu.SharePolicy;
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.holding.Holding.Owner;

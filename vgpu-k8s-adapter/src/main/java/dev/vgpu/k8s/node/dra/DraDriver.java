@@ -2,7 +2,7 @@ package dev.vgpu.k8s.node.dra;
 
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.holding.Holdings;

@@ -7,7 +7,7 @@ import dev.vgpu.GpuPart;
 import dev.vgpu.GpuPool;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.node.health.Condition;
 import dev.vgpu.k8s.node.health.GpuConditions;
 import java.nio.file.Path;

@@ -1,12 +1,14 @@
 package dev.vgpu.k8s.node.holding;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.ContainerSpec;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.cdi.CdiContent;
 import dev.vgpu.k8s.node.holding.Holding.Part;
 import dev.vgpu.k8s.node.holding.Holding.Stage;
 import java.io.IOException;
@@ -82,7 +84,7 @@ public final class Holdings {
    * @param device {@link Part#device()}
    */
   public static String cdiName(String device) {
-    return CdiText.KIND + "=" + device;
+    return CdiContent.KIND + "=" + device;
   }
 
   /**
@@ -253,7 +255,8 @@ public final class Holdings {
         parts.add(part.withLease(Optional.of(gpu.id())));
         specs.put(part.device(), gpu.containerSpec());
       }
-      descriptions.write(holding.key(), CdiText.of(specs));
+      descriptions.write(
+          holding.key(), JSON.<JsonNode>valueToTree(CdiContent.of(specs)).toPrettyString() + "\n");
       steps.reached(Step.DESCRIBED);
       Holding taken = holding.with(parts).at(Stage.TAKEN);
       keep(taken);

@@ -6,7 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.PhysicalGpu;
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.health.Condition;
 import dev.vgpu.k8s.node.health.GpuConditions;

@@ -8,7 +8,7 @@ import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.dra.ShareParameters;
 import dev.vgpu.k8s.node.holding.Terms;

@@ -7,7 +7,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuReading.NvLink;
-import dev.vgpu.k8s.Driver;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.node.MockApi;
 import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.node.health.MockedGpus;

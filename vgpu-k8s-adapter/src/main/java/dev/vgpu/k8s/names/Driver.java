@@ -1,4 +1,4 @@
-package dev.vgpu.k8s;
+package dev.vgpu.k8s.names;
 
 /** The names by which a cluster knows vgpu. */
 public final class Driver {

@@ -20,7 +20,7 @@ import java.util.stream.Stream;
  * One GPU and what is granted of it. Guarded by the {@link LeaseTable}'s lock, except for final
  * fields.
  */
-public final class GpuSlot {
+public final class GpuBook {
   /** How many tenants a refusal names. A refusal may be repeated, and there may be hundreds. */
   private static final int MOST_HOLDERS_NAMED = 8;
 
@@ -42,7 +42,7 @@ public final class GpuSlot {
   public volatile Condition condition = new Condition(GpuHealth.HEALTHY, "");
 
   /** Creates a slot. From now on its scheduler decides for the seat. */
-  public GpuSlot(PhysicalGpu gpu, GpuSeat seat, ShareScheduler scheduler, GpuSettings settings) {
+  public GpuBook(PhysicalGpu gpu, GpuSeat seat, ShareScheduler scheduler, GpuSettings settings) {
     this.gpu = gpu;
     this.seat = seat;
     this.scheduler = scheduler;
@@ -153,7 +153,7 @@ public final class GpuSlot {
   }
 
   /** The first tenants of each of these GPUs: those that a refusal names. */
-  static List<Booking> holders(List<GpuSlot> slots) {
+  static List<Booking> holders(List<GpuBook> slots) {
     return slots.stream()
         .flatMap(slot -> slot.bookings.stream().limit(MOST_HOLDERS_NAMED))
         .distinct()
