@@ -1,21 +1,15 @@
 package dev.vgpu.simulation;
 
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
-import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.tngtech.archunit.core.domain.JavaClasses;
-import com.tngtech.archunit.core.importer.ClassFileImporter;
-import com.tngtech.archunit.core.importer.ImportOption;
-import dev.vgpu.testing.ClassCycles;
+import dev.vgpu.testing.ModuleRules;
 import org.junit.jupiter.api.Test;
 
 /** Rules for the simulation that {@code module-info} cannot express. */
 class ArchitectureTest {
-  private static final JavaClasses SIMULATION =
-      new ClassFileImporter()
-          .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
-          .importPackages("dev.vgpu.simulation");
+  private static final JavaClasses SIMULATION = ModuleRules.moduleOf(Simulation.class);
 
   @Test
   void theModuleIsLookedAt() {
@@ -24,10 +18,8 @@ class ArchitectureTest {
   }
 
   @Test
-  void hasNoCycles() {
-    slices().matching("dev.vgpu.(**)").should().beFreeOfCycles().check(SIMULATION);
-    assertThat(ClassCycles.of(SIMULATION))
-        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
+  void hasNoLargeCycles() {
+    ModuleRules.checkCycles(SIMULATION);
   }
 
   @Test
