@@ -60,8 +60,8 @@ public final class BackendChoices {
       return backend != null && BackendChoices.isSpatial(backend);
     }
 
-    BackendChoice with(GpuBook slot, Verdict as, String because) {
-      return new ChoiceValues.Choice(slot.gpu.id(), name(), as, because, cost(), capabilities);
+    BackendChoice with(GpuBook book, Verdict as, String because) {
+      return new ChoiceValues.Choice(book.gpu.id(), name(), as, because, cost(), capabilities);
     }
   }
 
@@ -82,97 +82,97 @@ public final class BackendChoices {
   }
 
   /** The verdicts, cheapest first. A backend is loaded only when the stream reaches it. */
-  private Stream<Candidate> candidates(GpuBook slot, VirtualGpuRequest request) {
+  private Stream<Candidate> candidates(GpuBook book, VirtualGpuRequest request) {
     return Stream.concat(
-        Stream.of(inProcess(slot, request)),
+        Stream.of(inProcess(book, request)),
         Stream.of(0)
             .flatMap(once -> enforcements.backends().stream())
-            .map(backend -> candidate(backend, slot, request)));
+            .map(backend -> candidate(backend, book, request)));
   }
 
   /** The candidate that would serve a request on a GPU now; empty if there is none. */
-  Optional<Candidate> choose(GpuBook slot, VirtualGpuRequest request) {
+  Optional<Candidate> choose(GpuBook book, VirtualGpuRequest request) {
     Stream<Candidate> possible =
-        candidates(slot, request).filter(each -> each.verdict == Verdict.POSSIBLE);
+        candidates(book, request).filter(each -> each.verdict == Verdict.POSSIBLE);
     return request.failureMode() == FailureMode.OPEN
         ? possible.min(Comparator.comparingInt(Candidate::lacks))
         : possible.findFirst();
   }
 
   /** Whether any backend could serve a request on a GPU, now or later. */
-  boolean couldServe(GpuBook slot, VirtualGpuRequest request) {
-    return candidates(slot, request).anyMatch(each -> each.verdict != Verdict.IMPOSSIBLE);
+  boolean couldServe(GpuBook book, VirtualGpuRequest request) {
+    return candidates(book, request).anyMatch(each -> each.verdict != Verdict.IMPOSSIBLE);
   }
 
   /** Whether a part may be set aside for a request when the work on another part has ended. */
-  boolean mayHavePartSoon(GpuBook slot, VirtualGpuRequest request) {
+  boolean mayHavePartSoon(GpuBook book, VirtualGpuRequest request) {
     return work.isOnParts()
-        && candidates(slot, request)
+        && candidates(book, request)
             .filter(each -> each.verdict != Verdict.IMPOSSIBLE)
             .anyMatch(each -> each.backend != null && each.backend.preparesWhenGranted());
   }
 
   /** Whether the request would be served without all that it demands. */
-  boolean isServedWithLess(GpuBook slot, VirtualGpuRequest request) {
+  boolean isServedWithLess(GpuBook book, VirtualGpuRequest request) {
     return request.failureMode() == FailureMode.OPEN
-        && candidates(slot, request)
+        && candidates(book, request)
             .noneMatch(each -> each.verdict != Verdict.IMPOSSIBLE && each.lacks == 0);
   }
 
   /** Why no backend can serve a request on a GPU, or what the available ones lack. */
-  String lack(GpuBook slot, VirtualGpuRequest request) {
-    return slot.gpu.id()
+  String lack(GpuBook book, VirtualGpuRequest request) {
+    return book.gpu.id()
         + ": "
-        + candidates(slot, request)
+        + candidates(book, request)
             .map(each -> each.name() + " " + each.reason)
             .collect(Collectors.joining(", "));
   }
 
   /** Why no backend can serve a request at this moment although there is room; empty if one can. */
-  Optional<String> lackNow(GpuBook slot, VirtualGpuRequest request) {
-    if (choose(slot, request).isPresent()) {
+  Optional<String> lackNow(GpuBook book, VirtualGpuRequest request) {
+    if (choose(book, request).isPresent()) {
       return Optional.empty();
     }
-    return Optional.of(lack(slot, request));
+    return Optional.of(lack(book, request));
   }
 
   // ---- one by one
 
-  private static Candidate inProcess(GpuBook slot, VirtualGpuRequest request) {
+  private static Candidate inProcess(GpuBook book, VirtualGpuRequest request) {
     Capabilities can = InProcessBackend.CAPABILITIES;
     Optional<String> unusable =
         unnamed(InProcessBackend.NAME, request)
-            .or(slot.gpu::unusableAsWhole)
+            .or(book.gpu::unusableAsWhole)
             .or(() -> partless(List.of(), request));
     if (unusable.isPresent()) {
       return new Candidate(null, Verdict.IMPOSSIBLE, unusable.get(), 0, Optional.of(can));
     }
-    return judged(null, can, slot, request);
+    return judged(null, can, book, request);
   }
 
-  private Candidate candidate(EnforcementBackend backend, GpuBook slot, VirtualGpuRequest request) {
+  private Candidate candidate(EnforcementBackend backend, GpuBook book, VirtualGpuRequest request) {
     Optional<String> obstacle =
-        unnamed(backend.name(), request).or(() -> obstacle(backend, slot.gpu));
+        unnamed(backend.name(), request).or(() -> obstacle(backend, book.gpu));
     if (obstacle.isPresent()) {
       return new Candidate(backend, Verdict.IMPOSSIBLE, obstacle.get(), 0, Optional.empty());
     }
-    Candidate judged = judged(backend, backend.capabilities(), slot, request);
+    Candidate judged = judged(backend, backend.capabilities(), book, request);
     Optional<String> never =
         judged.verdict == Verdict.IMPOSSIBLE
             ? Optional.empty()
-            : partless(backend, slot.gpu, request)
-                .or(() -> backend.unable(slot.gpu, request))
+            : partless(backend, book.gpu, request)
+                .or(() -> backend.unable(book.gpu, request))
                 .or(
                     () ->
                         enforcements
                             .beneath(backend)
-                            .flatMap(below -> below.unable(slot.gpu, request)));
+                            .flatMap(below -> below.unable(book.gpu, request)));
     if (never.isPresent()) {
       return new Candidate(
           backend, Verdict.IMPOSSIBLE, never.get(), judged.lacks, judged.capabilities);
     }
     Optional<String> later =
-        judged.verdict == Verdict.POSSIBLE ? lackNow(backend, slot, request) : Optional.empty();
+        judged.verdict == Verdict.POSSIBLE ? lackNow(backend, book, request) : Optional.empty();
     return later.isEmpty()
         ? judged
         : new Candidate(backend, Verdict.NOT_NOW, later.get(), judged.lacks, judged.capabilities);
@@ -180,10 +180,10 @@ public final class BackendChoices {
 
   /** A backend that sets parts aside knows what is left only when no part is in work. */
   private Optional<String> lackNow(
-      EnforcementBackend backend, GpuBook slot, VirtualGpuRequest request) {
+      EnforcementBackend backend, GpuBook book, VirtualGpuRequest request) {
     return backend.preparesWhenGranted() && work.isOnParts()
         ? Optional.of("a part of a GPU is being set aside, moved or given back")
-        : enforcements.lack(backend, slot.gpu, request);
+        : enforcements.lack(backend, book.gpu, request);
   }
 
   /** Why a backend may not serve a request that names another one; empty if it may. */
@@ -231,7 +231,7 @@ public final class BackendChoices {
   private static Candidate judged(
       @Nullable EnforcementBackend backend,
       Capabilities can,
-      GpuBook slot,
+      GpuBook book,
       VirtualGpuRequest request) {
     boolean spatial = can.compute() == Capabilities.Compute.SPATIAL;
     List<String> missing = can.missingFor(request.requires());
@@ -248,7 +248,7 @@ public final class BackendChoices {
       verdict = Verdict.IMPOSSIBLE;
       reason = "shares a GPU in space; several GPUs at once need turns";
     } else {
-      String others = slot.sharedOtherwise(spatial);
+      String others = book.sharedOtherwise(spatial);
       if (!others.isEmpty()) {
         verdict = Verdict.NOT_NOW;
         reason =
@@ -328,43 +328,43 @@ public final class BackendChoices {
   // ---- explaining
 
   /** The choices for one GPU; {@code taken} says whether the request would be placed there. */
-  List<BackendChoice> explain(GpuBook slot, VirtualGpuRequest request, boolean taken) {
-    Optional<Candidate> best = choose(slot, request);
+  List<BackendChoice> explain(GpuBook book, VirtualGpuRequest request, boolean taken) {
+    Optional<Candidate> best = choose(book, request);
     Optional<String> room =
-        slot.couldFit(request)
-            ? slot.lack(request)
-            : Optional.of("the GPU has less memory: usableMemory=" + slot.gpu.usableMemory());
+        book.couldFit(request)
+            ? book.lack(request)
+            : Optional.of("the GPU has less memory: usableMemory=" + book.gpu.usableMemory());
     List<BackendChoice> choices = new ArrayList<>();
-    candidates(slot, request)
+    candidates(book, request)
         .forEach(
             each -> {
               boolean chosen = best.isPresent() && best.get().name().equals(each.name());
-              choices.add(choice(slot, request, each, room, chosen, taken));
+              choices.add(choice(book, request, each, room, chosen, taken));
             });
     return choices;
   }
 
   private static BackendChoice choice(
-      GpuBook slot,
+      GpuBook book,
       VirtualGpuRequest request,
       Candidate each,
       Optional<String> room,
       boolean chosen,
       boolean taken) {
     if (each.verdict == Verdict.IMPOSSIBLE) {
-      return each.with(slot, Verdict.IMPOSSIBLE, each.reason);
+      return each.with(book, Verdict.IMPOSSIBLE, each.reason);
     }
-    if (!slot.couldFit(request)) {
-      return each.with(slot, Verdict.IMPOSSIBLE, room.orElse(each.reason));
+    if (!book.couldFit(request)) {
+      return each.with(book, Verdict.IMPOSSIBLE, room.orElse(each.reason));
     }
     if (each.verdict == Verdict.NOT_NOW || room.isPresent()) {
       return each.with(
-          slot, Verdict.NOT_NOW, each.verdict == Verdict.NOT_NOW ? each.reason : room.orElse(""));
+          book, Verdict.NOT_NOW, each.verdict == Verdict.NOT_NOW ? each.reason : room.orElse(""));
     }
     if (chosen && taken) {
-      return each.with(slot, Verdict.CHOSEN, each.reason + ", at the lowest cost");
+      return each.with(book, Verdict.CHOSEN, each.reason + ", at the lowest cost");
     }
     String why = chosen ? ", but another GPU suits better" : ", but another backend costs less";
-    return each.with(slot, Verdict.POSSIBLE, each.reason + why);
+    return each.with(book, Verdict.POSSIBLE, each.reason + why);
   }
 }

@@ -44,7 +44,7 @@ public final class Booking {
   public final String id;
 
   /** The GPUs that it is cut from, in order; more than one for a gang. */
-  public final List<GpuBook> slots;
+  public final List<GpuBook> books;
 
   /** The process that acquired it. */
   public final ProcessIdentity owner;
@@ -118,7 +118,7 @@ public final class Booking {
 
   Booking(
       String id,
-      List<GpuBook> slots,
+      List<GpuBook> books,
       VirtualGpuRequest request,
       Asked.Claimant by,
       BookedCalls calls,
@@ -127,45 +127,45 @@ public final class Booking {
     this.id = id;
     this.chosen = chosen;
     this.spatial = spatial;
-    this.slots = List.copyOf(slots);
+    this.books = List.copyOf(books);
     this.request = request;
     this.owner = by.process();
     this.ownerKey = by.ownerKey();
     this.member = by.member();
     this.calls = calls;
     this.account = new LeaseAccount(id, request.name(), gpus());
-    this.gate = gate(id, slots, calls, request);
+    this.gate = gate(id, books, calls, request);
     calls.booked(this, gate);
   }
 
   private static TenantGate gate(
-      String id, List<GpuBook> slots, BookedCalls calls, VirtualGpuRequest request) {
-    GpuBook first = slots.get(0);
-    if (slots.size() == 1) {
+      String id, List<GpuBook> books, BookedCalls calls, VirtualGpuRequest request) {
+    GpuBook first = books.get(0);
+    if (books.size() == 1) {
       return new TenantGate(id, first.seat, first.scheduler, calls.gate(), request);
     }
     return new TenantGate(
         id,
-        slots.stream().map(slot -> slot.seat).toList(),
-        slots.stream().map(slot -> slot.scheduler).toList(),
+        books.stream().map(book -> book.seat).toList(),
+        books.stream().map(book -> book.scheduler).toList(),
         calls.gate(),
         request,
-        slots.stream().mapToLong(slot -> slot.shortestTurnNs).max().orElse(0));
+        books.stream().mapToLong(book -> book.shortestTurnNs).max().orElse(0));
   }
 
   /** The first of its GPUs. */
   public PhysicalGpu gpu() {
-    return slots.get(0).gpu;
+    return books.get(0).gpu;
   }
 
   /** {@return the ids of its GPUs} */
   public List<GpuId> gpus() {
-    return slots.stream().map(slot -> slot.gpu.id()).toList();
+    return books.stream().map(book -> book.gpu.id()).toList();
   }
 
   /** Its part of each GPU's time, in percent: the least that any of its GPUs gives. */
   private double entitledPercent() {
-    return slots.stream().mapToDouble(slot -> slot.entitledPercent(request)).min().orElse(0);
+    return books.stream().mapToDouble(book -> book.entitledPercent(request)).min().orElse(0);
   }
 
   int entitledPermille() {
@@ -194,11 +194,11 @@ public final class Booking {
   /** Lets its programs work if they have a spatial part of the GPU, and so take no turns. */
   public void goOnInSpace() {
     if (enforced instanceof SpatialLease lease) {
-      slots.get(0).seat.take();
+      books.get(0).seat.take();
       try {
         lease.goOn();
       } finally {
-        slots.get(0).seat.leave();
+        books.get(0).seat.leave();
       }
     }
   }
@@ -317,9 +317,9 @@ public final class Booking {
   /** What is wrong with its GPUs, or with its part of a GPU. */
   private Optional<String> impaired() {
     EnforcedLease lease = enforced;
-    return slots.stream()
-        .filter(slot -> slot.condition.health() != GpuHealth.HEALTHY)
-        .map(slot -> "gpu=" + slot.gpu.id() + ": " + slot.condition.reason())
+    return books.stream()
+        .filter(book -> book.condition.health() != GpuHealth.HEALTHY)
+        .map(book -> "gpu=" + book.gpu.id() + ": " + book.condition.reason())
         .findFirst()
         .or(() -> lease == null ? Optional.empty() : lease.impaired());
   }

@@ -41,7 +41,7 @@ public final class GpuBook {
   /** The GPU's health, and why. Changed with the table's lock held; volatile for readers. */
   public volatile Condition condition = new Condition(GpuHealth.HEALTHY, "");
 
-  /** Creates a slot. From now on its scheduler decides for the seat. */
+  /** Creates a book. From now on its scheduler decides for the seat. */
   public GpuBook(PhysicalGpu gpu, GpuSeat seat, ShareScheduler scheduler, GpuSettings settings) {
     this.gpu = gpu;
     this.seat = seat;
@@ -153,9 +153,9 @@ public final class GpuBook {
   }
 
   /** The first tenants of each of these GPUs: those that a refusal names. */
-  static List<Booking> holders(List<GpuBook> slots) {
-    return slots.stream()
-        .flatMap(slot -> slot.bookings.stream().limit(MOST_HOLDERS_NAMED))
+  static List<Booking> holders(List<GpuBook> books) {
+    return books.stream()
+        .flatMap(book -> book.bookings.stream().limit(MOST_HOLDERS_NAMED))
         .distinct()
         .toList();
   }

@@ -177,7 +177,7 @@ public final class LeaseEnds {
       lock.lock();
       try {
         if (!givenUp) { // otherwise what the others get is not for this process to change
-          booking.slots.forEach(slot -> slot.remove(booking));
+          booking.books.forEach(book -> book.remove(booking));
         }
         if (disk != null) {
           disk.remove(booking.id);

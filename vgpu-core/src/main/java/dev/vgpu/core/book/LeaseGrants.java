@@ -64,7 +64,7 @@ public final class LeaseGrants implements WaitingLine.Desk {
     VirtualGpuRequest request = asked.request();
     checkRoom(asked);
     String id = node.newLeaseId(request.name(), disk);
-    List<GpuId> gpus = on.stream().map(slot -> slot.gpu.id()).toList();
+    List<GpuId> gpus = on.stream().map(book -> book.gpu.id()).toList();
     Optional<String> chosen =
         table
             .choices()
@@ -207,7 +207,7 @@ public final class LeaseGrants implements WaitingLine.Desk {
             chosen.orElse(null),
             table.choices().isSpatial(chosen));
     booking.part = table.choices().setsPartAside(chosen);
-    on.forEach(slot -> slot.add(booking));
+    on.forEach(book -> book.add(booking));
     return booking;
   }
 }

@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class LeaseTable {
   private final NodeContext node;
-  private final List<GpuBook> slots;
+  private final List<GpuBook> books;
   private final @Nullable LeaseDirectory disk;
   private final ReentrantLock lock = new ReentrantLock();
   private final BackendWork work = new BackendWork(lock);
@@ -52,19 +52,19 @@ public final class LeaseTable {
    */
   public LeaseTable(
       NodeContext node,
-      List<GpuBook> slots,
+      List<GpuBook> books,
       Enforcements enforcements,
       @Nullable LeaseDirectory disk,
       @Nullable Path usage) {
     this.meter = new SeatMeter(node, this::bookings, this::states, usage);
     this.node = node;
-    this.slots = slots;
+    this.books = books;
     this.disk = disk;
     this.choices = new BackendChoices(enforcements, work);
     this.ends = new LeaseEnds(node, lock, work, meter, disk, this::serve);
     this.preparations = new Preparations(node, lock, work, enforcements, choices, ends, disk);
     this.grants = new LeaseGrants(node, this, lock, work, preparations, disk);
-    this.placement = new Placement(slots, choices);
+    this.placement = new Placement(books, choices);
     this.line = new WaitingLine(placement, grants);
   }
 
@@ -73,13 +73,13 @@ public final class LeaseTable {
   }
 
   /** {@return all GPUs, in order} */
-  public List<GpuBook> slots() {
-    return slots;
+  public List<GpuBook> books() {
+    return books;
   }
 
-  /** The slots of these GPUs, in order; empty if one is missing. */
-  public Optional<List<GpuBook>> slots(List<GpuId> ids) {
-    List<GpuBook> found = slots.stream().filter(slot -> ids.contains(slot.gpu.id())).toList();
+  /** The books of these GPUs, in order; empty if one is missing. */
+  public Optional<List<GpuBook>> books(List<GpuId> ids) {
+    List<GpuBook> found = books.stream().filter(book -> ids.contains(book.gpu.id())).toList();
     return found.size() == ids.size() ? Optional.of(found) : Optional.empty();
   }
 
@@ -105,8 +105,8 @@ public final class LeaseTable {
       List<GpuBook> allowed = placement.allowed(request);
       List<GpuBook> taken = placement.place(request);
       List<BackendChoice> all = new ArrayList<>();
-      for (GpuBook slot : allowed) {
-        all.addAll(choices.explain(slot, request, taken != null && taken.contains(slot)));
+      for (GpuBook book : allowed) {
+        all.addAll(choices.explain(book, request, taken != null && taken.contains(book)));
       }
       return List.copyOf(all);
     } finally {
@@ -121,15 +121,15 @@ public final class LeaseTable {
 
   /** {@return how each GPU is shared} */
   public List<GpuState> states() {
-    return SharingStates.of(slots, bookings(), node.settings());
+    return SharingStates.of(books, bookings(), node.settings());
   }
 
   /** {@return the bookings} */
   public List<Booking> bookings() {
     lock.lock();
     try {
-      Set<Booking> bookings = new LinkedHashSet<>(); // a gang is in several slots
-      slots.forEach(slot -> bookings.addAll(slot.bookings));
+      Set<Booking> bookings = new LinkedHashSet<>(); // a gang is in several books
+      books.forEach(book -> bookings.addAll(book.bookings));
       return List.copyOf(bookings);
     } finally {
       lock.unlock();
@@ -350,7 +350,7 @@ public final class LeaseTable {
       if (booking.calls.isClosed() || booking.released) {
         throw new IllegalStateException("the virtual GPU is closed: id=" + booking.id);
       }
-      booking.slots.forEach(slot -> slot.giveBack(before));
+      booking.books.forEach(book -> book.giveBack(before));
       boolean resized = false;
       try {
         ResizeRules.checkFits(booking, asked, placement);
@@ -361,10 +361,10 @@ public final class LeaseTable {
         resized = true;
       } finally {
         VirtualGpuRequest holds = resized ? asked : before;
-        booking.slots.forEach(slot -> slot.take(holds));
+        booking.books.forEach(book -> book.take(holds));
       }
       booking.request(asked);
-      booking.slots.forEach(GpuBook::divide);
+      booking.books.forEach(GpuBook::divide);
       booking.rewrite(disk);
       line.serve();
     } finally {

@@ -20,12 +20,12 @@ final class Placement {
   private static final Logger log = LoggerFactory.getLogger(Placement.class);
 
   /** In the order in which members of a gang take their turns. */
-  private final List<GpuBook> slots;
+  private final List<GpuBook> books;
 
   private final BackendChoices choices;
 
-  Placement(List<GpuBook> slots, BackendChoices choices) {
-    this.slots = slots;
+  Placement(List<GpuBook> books, BackendChoices choices) {
+    this.books = books;
     this.choices = choices;
   }
 
@@ -34,7 +34,7 @@ final class Placement {
    * not fit.
    */
   @Nullable List<GpuBook> place(VirtualGpuRequest request) {
-    return choose(request, allowed(request).stream().filter(slot -> slot.fits(request)).toList());
+    return choose(request, allowed(request).stream().filter(book -> book.fits(request)).toList());
   }
 
   /**
@@ -47,13 +47,13 @@ final class Placement {
     return choose(
         request,
         allowed(request).stream()
-            .filter(slot -> slot.fits(request))
+            .filter(book -> book.fits(request))
             .filter(
-                slot ->
-                    !forFirst.contains(slot)
-                        || !slot.couldFit(first)
-                        || !choices.couldServe(slot, first)
-                        || slot.fitsBeside(request, first))
+                book ->
+                    !forFirst.contains(book)
+                        || !book.couldFit(first)
+                        || !choices.couldServe(book, first)
+                        || book.fitsBeside(request, first))
             .toList());
   }
 
@@ -63,9 +63,9 @@ final class Placement {
   boolean mayFitSoon(VirtualGpuRequest request) {
     return allowed(request).stream()
         .anyMatch(
-            slot ->
-                (slot.isBeingFreed() && choices.couldServe(slot, request))
-                    || choices.mayHavePartSoon(slot, request));
+            book ->
+                (book.isBeingFreed() && choices.couldServe(book, request))
+                    || choices.mayHavePartSoon(book, request));
   }
 
   /**
@@ -73,39 +73,39 @@ final class Placement {
    */
   private @Nullable List<GpuBook> choose(VirtualGpuRequest request, List<GpuBook> fitting) {
     Map<GpuBook, Integer> costs = new LinkedHashMap<>();
-    for (GpuBook slot : fitting) {
-      choices.choose(slot, request).ifPresent(choice -> costs.put(slot, choice.cost()));
+    for (GpuBook book : fitting) {
+      choices.choose(book, request).ifPresent(choice -> costs.put(book, choice.cost()));
     }
     List<GpuBook> best =
         costs.keySet().stream()
             .sorted(
-                Comparator.<GpuBook>comparingInt(slot -> isNamed(slot, request) ? 0 : 1)
-                    .thenComparingInt(slot -> costs.getOrDefault(slot, 0))
+                Comparator.<GpuBook>comparingInt(book -> isNamed(book, request) ? 0 : 1)
+                    .thenComparingInt(book -> costs.getOrDefault(book, 0))
                     .thenComparingInt(
-                        slot -> request.computePercent().isPresent() ? 0 : slot.bookings.size())
-                    .thenComparingInt(slot -> slot.freePercent(request.preemptionClass()))
+                        book -> request.computePercent().isPresent() ? 0 : book.bookings.size())
+                    .thenComparingInt(book -> book.freePercent(request.preemptionClass()))
                     .thenComparing(GpuBook::freeMemory))
             .limit(request.gpuCount())
             .toList();
     if (best.size() < request.gpuCount() || !hasNamed(best, request)) {
       return null;
     }
-    return slots.stream().filter(best::contains).toList();
+    return books.stream().filter(best::contains).toList();
   }
 
-  private static boolean isNamed(GpuBook slot, VirtualGpuRequest request) {
-    return request.gpus().contains(slot.gpu.id());
+  private static boolean isNamed(GpuBook book, VirtualGpuRequest request) {
+    return request.gpus().contains(book.gpu.id());
   }
 
   /** Whether all GPUs that the request names are among these. */
   private static boolean hasNamed(List<GpuBook> some, VirtualGpuRequest request) {
-    return some.stream().filter(slot -> isNamed(slot, request)).count() == request.gpus().size();
+    return some.stream().filter(book -> isNamed(book, request)).count() == request.gpus().size();
   }
 
   /** The GPUs that a request could be cut from if all were free. */
   List<GpuBook> allowed(VirtualGpuRequest request) {
-    return slots.stream()
-        .filter(slot -> request.gpus().size() < request.gpuCount() || isNamed(slot, request))
+    return books.stream()
+        .filter(book -> request.gpus().size() < request.gpuCount() || isNamed(book, request))
         .toList();
   }
 
@@ -122,7 +122,7 @@ final class Placement {
       throw new IllegalArgumentException(
           "more GPUs than this pool has: asked " + request + ", gpus=" + ids());
     }
-    List<GpuBook> enough = allowed.stream().filter(slot -> slot.couldFit(request)).toList();
+    List<GpuBook> enough = allowed.stream().filter(book -> book.couldFit(request)).toList();
     if (enough.size() < request.gpuCount() || !hasNamed(enough, request)) {
       throw new IllegalArgumentException(
           (request.gpuCount() == 1
@@ -131,19 +131,19 @@ final class Placement {
               + request
               + "; "
               + allowed.stream()
-                  .map(slot -> slot.gpu.id() + " usableMemory=" + slot.gpu.usableMemory())
+                  .map(book -> book.gpu.id() + " usableMemory=" + book.gpu.usableMemory())
                   .collect(Collectors.joining(", ")));
     }
     checkEnforceable(request, allowed);
   }
 
   private List<GpuId> ids() {
-    return slots.stream().map(slot -> slot.gpu.id()).toList();
+    return books.stream().map(book -> book.gpu.id()).toList();
   }
 
   /** Refuses a request that demands more than can be enforced, or serves it with a warning. */
   private void checkEnforceable(VirtualGpuRequest request, List<GpuBook> allowed) {
-    long capable = allowed.stream().filter(slot -> choices.couldServe(slot, request)).count();
+    long capable = allowed.stream().filter(book -> choices.couldServe(book, request)).count();
     if (capable < request.gpuCount()) {
       throw new VgpuException(
           "no backend can enforce the demanded capabilities: "
@@ -151,14 +151,14 @@ final class Placement {
               + "; "
               + lack(request, allowed));
     }
-    if (allowed.stream().allMatch(slot -> choices.isServedWithLess(slot, request))) {
+    if (allowed.stream().allMatch(book -> choices.isServedWithLess(book, request))) {
       log.warn("served without all demanded capabilities: {}; {}", request, lack(request, allowed));
     }
   }
 
   private String lack(VirtualGpuRequest request, List<GpuBook> allowed) {
     return allowed.stream()
-        .map(slot -> choices.lack(slot, request))
+        .map(book -> choices.lack(book, request))
         .collect(Collectors.joining("; "));
   }
 
@@ -173,12 +173,12 @@ final class Placement {
                 ? "no GPU has room: asked "
                 : "not that many GPUs have room: asked ");
     text.append(request).append(more);
-    for (GpuBook slot : allowed) {
-      slot.lack(request)
-          .or(() -> choices.lackNow(slot, request))
+    for (GpuBook book : allowed) {
+      book.lack(request)
+          .or(() -> choices.lackNow(book, request))
           .ifPresent(lack -> text.append("; ").append(lack));
     }
-    allowed.forEach(slot -> text.append("; ").append(slot.occupation(request)));
+    allowed.forEach(book -> text.append("; ").append(book.occupation(request)));
     return text.toString();
   }
 }

@@ -92,7 +92,7 @@ final class Preparations {
       booking.backend = backend.name();
       booking.enforced(lease);
       booking.goOnInSpace();
-      booking.slots.forEach(slot -> slot.enforced(booking));
+      booking.books.forEach(book -> book.enforced(booking));
       booking.rewrite(disk);
       return lease;
     } finally {

@@ -41,14 +41,14 @@ public final class ResizeRules {
 
   /** Throws if one of its GPUs has no room for the new terms. */
   static void checkFits(Booking booking, VirtualGpuRequest asked, Placement placement) {
-    for (GpuBook slot : booking.slots) {
-      if (!slot.fits(asked)) {
+    for (GpuBook book : booking.books) {
+      if (!book.fits(asked)) {
         throw new GpuCapacityException(
             "a virtual GPU cannot be resized: id="
                 + booking.id
                 + ": "
                 + placement.refusal(asked, ""),
-            Booking.snapshots(GpuBook.holders(List.of(slot))));
+            Booking.snapshots(GpuBook.holders(List.of(book))));
       }
     }
   }

@@ -73,10 +73,10 @@ public final class RoomMaking {
     if (attempt.fits) {
       return;
     }
-    for (GpuBook slot : table.slots()) {
-      boolean isAllowed = request.gpus().isEmpty() || request.gpus().contains(slot.gpu.id());
-      if (isAllowed && slot.fits(request)) {
-        attempt.gpus.add(slot.gpu);
+    for (GpuBook book : table.books()) {
+      boolean isAllowed = request.gpus().isEmpty() || request.gpus().contains(book.gpu.id());
+      if (isAllowed && book.fits(request)) {
+        attempt.gpus.add(book.gpu);
       }
     }
     for (Booking booking : table.bookings()) {
@@ -117,6 +117,6 @@ public final class RoomMaking {
                     + (member.isEmpty() ? "" : ", or they are other users'")
                     + ", which cannot be moved: "
                     + GpuBook.named(used.stream(), used.size())),
-        Booking.snapshots(GpuBook.holders(table.slots())));
+        Booking.snapshots(GpuBook.holders(table.books())));
   }
 }

@@ -18,29 +18,29 @@ final class SharingStates {
   private SharingStates() {}
 
   /** One state for each GPU. */
-  static List<GpuState> of(List<GpuBook> slots, List<Booking> bookings, PoolSettings settings) {
-    return slots.stream()
+  static List<GpuState> of(List<GpuBook> books, List<Booking> bookings, PoolSettings settings) {
+    return books.stream()
         .map(
-            slot ->
+            book ->
                 of(
-                    slot,
-                    bookings.stream().filter(booking -> booking.slots.contains(slot)).toList(),
-                    settings.of(slot.gpu.id())))
+                    book,
+                    bookings.stream().filter(booking -> booking.books.contains(book)).toList(),
+                    settings.of(book.gpu.id())))
         .toList();
   }
 
-  private static GpuState of(GpuBook slot, List<Booking> bookings, GpuSettings settings) {
+  private static GpuState of(GpuBook book, List<Booking> bookings, GpuSettings settings) {
     SchedulerState state;
-    slot.seat.take();
+    book.seat.take();
     try {
-      state = slot.scheduler.state();
+      state = book.scheduler.state();
     } finally {
-      slot.seat.leave();
+      book.seat.leave();
     }
-    long usable = slot.gpu.usableMemory().bytes();
+    long usable = book.gpu.usableMemory().bytes();
     long held = bookings.stream().mapToLong(SharingStates::heldBytes).sum();
     return new StateValues.State(
-        slot.gpu.id(),
+        book.gpu.id(),
         mode(state.mode()),
         state.reason(),
         state.holder(),
@@ -51,8 +51,8 @@ final class SharingStates {
         percent(usable, settings.memoryLowWatermarkPercent()),
         percent(usable, settings.memoryHighWatermarkPercent()),
         bookings.stream().filter(booking -> booking.suspended).map(booking -> booking.id).toList(),
-        slot.condition.health(),
-        slot.condition.reason());
+        book.condition.health(),
+        book.condition.reason());
   }
 
   /** The memory that a virtual GPU holds on each of its GPUs. */
@@ -62,7 +62,7 @@ final class SharingStates {
     }
     GpuUsage usage = booking.usage();
     return Math.max(usage.memoryUsed().bytes(), usage.memoryReserved().bytes())
-        / booking.slots.size();
+        / booking.books.size();
   }
 
   private static MemorySize percent(long of, int percent) {

@@ -42,46 +42,46 @@ public final class HealthWatch implements GpuHealthListener, AutoCloseable {
 
   @Override
   public void changed(GpuId gpu, GpuHealth health, String reason) {
-    for (GpuBook slot : table.slots()) {
-      if (slot.gpu.id().equals(gpu)) {
-        change(slot, new GpuBook.Condition(health, reason));
+    for (GpuBook book : table.books()) {
+      if (book.gpu.id().equals(gpu)) {
+        change(book, new GpuBook.Condition(health, reason));
       }
     }
   }
 
-  private void change(GpuBook slot, GpuBook.Condition condition) {
-    GpuHealth before = slot.condition.health();
+  private void change(GpuBook book, GpuBook.Condition condition) {
+    GpuHealth before = book.condition.health();
     boolean isHealthy = condition.health() == GpuHealth.HEALTHY;
     table.change(
         () ->
-            slot.condition = isHealthy ? new GpuBook.Condition(GpuHealth.HEALTHY, "") : condition);
+            book.condition = isHealthy ? new GpuBook.Condition(GpuHealth.HEALTHY, "") : condition);
     if (before == GpuHealth.HEALTHY && isHealthy) {
       return;
     }
     if (isHealthy) {
-      log.info("gpu={} is back: {}", slot.gpu.id(), condition.reason());
+      log.info("gpu={} is back: {}", book.gpu.id(), condition.reason());
     } else {
-      log.warn("gpu={} is {}: {}", slot.gpu.id(), condition.health(), condition.reason());
+      log.warn("gpu={} is {}: {}", book.gpu.id(), condition.health(), condition.reason());
     }
-    tell("", slot, condition);
+    tell("", book, condition);
     for (Booking booking : table.bookings()) {
-      if (booking.slots.contains(slot)) {
-        tell(booking.id, slot, condition);
+      if (booking.books.contains(book)) {
+        tell(booking.id, book, condition);
       }
     }
   }
 
-  private void tell(String virtualGpu, GpuBook slot, GpuBook.Condition condition) {
+  private void tell(String virtualGpu, GpuBook book, GpuBook.Condition condition) {
     node.listeners()
         .publish(
             at ->
                 new GpuEvent.HealthChanged(
-                    at, virtualGpu, slot.gpu.id(), condition.health(), condition.reason()));
+                    at, virtualGpu, book.gpu.id(), condition.health(), condition.reason()));
   }
 
   @Override
   public void fault(GpuId gpu, String reason) {
-    if (table.slots().stream().anyMatch(slot -> slot.gpu.id().equals(gpu))) {
+    if (table.books().stream().anyMatch(book -> book.gpu.id().equals(gpu))) {
       log.warn("gpu={} tells of a fault: {}", gpu, reason);
       node.listeners().publish(at -> new GpuEvent.GpuFault(at, "", gpu, reason));
     }
@@ -94,7 +94,7 @@ public final class HealthWatch implements GpuHealthListener, AutoCloseable {
    */
   @Override
   public void appeared(GpuId gpu) {
-    if (table.slots().stream().noneMatch(slot -> slot.gpu.id().equals(gpu))) {
+    if (table.books().stream().noneMatch(book -> book.gpu.id().equals(gpu))) {
       log.info("gpu={} is new; {}", gpu, NOT_YET);
       node.listeners()
           .publish(at -> new GpuEvent.HealthChanged(at, "", gpu, GpuHealth.HEALTHY, NOT_YET));

@@ -40,7 +40,7 @@ public record LocalClaim(
 
   @Override
   public Lease calls(String id, List<GpuBook> on, VirtualGpuRequest granted) {
-    return lease(id, on.stream().map(slot -> new NodeGpu(slot.gpu, slot.seat)).toList());
+    return lease(id, on.stream().map(book -> new NodeGpu(book.gpu, book.seat)).toList());
   }
 
   /** Creates the lease that was granted. */

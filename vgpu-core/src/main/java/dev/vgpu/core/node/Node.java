@@ -210,18 +210,18 @@ public final class Node implements NodeContext {
     }
   }
 
-  /** Creates new slots, whose schedulers decide from now on. */
+  /** Creates new books, whose schedulers decide from now on. */
   public List<GpuBook> newSlots() {
-    List<GpuBook> slots = new ArrayList<>();
+    List<GpuBook> books = new ArrayList<>();
     for (PhysicalGpu gpu : gpuList) {
       GpuSeat seat = gpu(gpu.id()).seat();
       TurnObserver observer = preemptions.observer(gpu.id(), seat);
       SchedulerSettings goBy = SchedulerSettings.from(settings.of(gpu.id()));
       ShareScheduler scheduler = new ShareScheduler(goBy, observer, clock.nanoTime());
-      slots.add(new GpuBook(gpu, seat, scheduler, settings.of(gpu.id())));
+      books.add(new GpuBook(gpu, seat, scheduler, settings.of(gpu.id())));
     }
     turns.clear();
-    return slots;
+    return books;
   }
 
   /** {@return the ids of these GPUs} */

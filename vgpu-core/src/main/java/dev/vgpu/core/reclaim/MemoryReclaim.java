@@ -38,7 +38,7 @@ public final class MemoryReclaim implements AutoCloseable {
   private static final long RESUME_AGAIN_NS = 1_000 * MILLI_NS;
   private static final long AT_THE_END_NS = 2_000 * MILLI_NS;
 
-  private record Watched(GpuBook slot, ReclaimPlanner planner) {}
+  private record Watched(GpuBook book, ReclaimPlanner planner) {}
 
   private final NodeContext node;
   private final LeaseTable table;
@@ -56,11 +56,11 @@ public final class MemoryReclaim implements AutoCloseable {
     this.table = table;
     this.discovery = discovery;
     this.suspensions = suspensions;
-    for (GpuBook slot : table.slots()) {
+    for (GpuBook book : table.books()) {
       ReclaimSettings settings =
-          ReclaimSettings.from(node.settings().of(slot.gpu.id()), slot.gpu.usableMemory());
+          ReclaimSettings.from(node.settings().of(book.gpu.id()), book.gpu.usableMemory());
       if (settings.isOn()) {
-        watched.add(new Watched(slot, new ReclaimPlanner(settings)));
+        watched.add(new Watched(book, new ReclaimPlanner(settings)));
       }
     }
   }
@@ -108,7 +108,7 @@ public final class MemoryReclaim implements AutoCloseable {
       String reason = "the last holder of the seat died while it suspended it";
       log.info("resumed: id={}: {}", booking.id, reason);
       node.listeners().publish(at -> new GpuEvent.Resumed(at, booking.id, reason));
-    } else if (booking.slots.stream().noneMatch(this::isWatched)) {
+    } else if (booking.books.stream().noneMatch(this::isWatched)) {
       letGoOnOnceItFits(booking);
     }
   }
@@ -124,8 +124,8 @@ public final class MemoryReclaim implements AutoCloseable {
     }
   }
 
-  private boolean isWatched(GpuBook slot) {
-    return watched.stream().anyMatch(each -> each.slot == slot);
+  private boolean isWatched(GpuBook book) {
+    return watched.stream().anyMatch(each -> each.book == book);
   }
 
   private void run() {
@@ -146,11 +146,11 @@ public final class MemoryReclaim implements AutoCloseable {
     }
     for (Watched gpu : watched) {
       List<Booking> bookings =
-          table.bookings().stream().filter(booking -> booking.slots.contains(gpu.slot)).toList();
+          table.bookings().stream().filter(booking -> booking.books.contains(gpu.book)).toList();
       Set<Long> untouchable = untouchable();
       List<TenantReading> tenants = new ArrayList<>();
-      bookings.forEach(booking -> tenants.add(reading(booking, gpu.slot, untouchable)));
-      long free = freeBytes(gpu.slot, tenants);
+      bookings.forEach(booking -> tenants.add(reading(booking, gpu.book, untouchable)));
+      long free = freeBytes(gpu.book, tenants);
       for (ReclaimAction action : gpu.planner.doWork(nowNs, free, tenants)) {
         perform(gpu.planner, action);
       }
@@ -159,21 +159,21 @@ public final class MemoryReclaim implements AutoCloseable {
 
   // ---- readings
 
-  private long freeBytes(GpuBook slot, List<TenantReading> tenants) {
+  private long freeBytes(GpuBook book, List<TenantReading> tenants) {
     try {
-      MemorySize told = discovery.freeMemory(slot.gpu.id()).orElse(null);
+      MemorySize told = discovery.freeMemory(book.gpu.id()).orElse(null);
       if (told != null) {
         return told.bytes();
       }
     } catch (GpuDriverException e) {
-      log.warn("a GPU's free memory cannot be read: gpu={}: {}", slot.gpu.id(), e.getMessage());
+      log.warn("a GPU's free memory cannot be read: gpu={}: {}", book.gpu.id(), e.getMessage());
     }
     long held =
         tenants.stream()
             .filter(tenant -> !tenant.suspended())
             .mapToLong(TenantReading::memoryBytes)
             .sum();
-    return Math.max(0, slot.gpu.usableMemory().bytes() - held);
+    return Math.max(0, book.gpu.usableMemory().bytes() - held);
   }
 
   /** Processes that are never ended: this one, and the owners of online tenants. */
@@ -188,15 +188,15 @@ public final class MemoryReclaim implements AutoCloseable {
     return pids;
   }
 
-  private TenantReading reading(Booking booking, GpuBook slot, Set<Long> untouchable) {
+  private TenantReading reading(Booking booking, GpuBook book, Set<Long> untouchable) {
     EnforcedLease lease = booking.enforced();
     List<Long> visible = lease == null ? List.of() : lease.visibleProcesses();
     Set<Long> mayEnd =
         visible.stream().filter(pid -> !untouchable.contains(pid)).collect(Collectors.toSet());
     boolean all = lease != null && mayEnd.size() == lease.processes().size();
     long reserved = booking.usage().memoryReserved().bytes();
-    int at = booking.slots.indexOf(slot);
-    long used = lease == null ? 0 : lease.memoryUsed(at, booking.slots.size()).bytes();
+    int at = booking.books.indexOf(book);
+    long used = lease == null ? 0 : lease.memoryUsed(at, booking.books.size()).bytes();
     return new TenantReading(
         booking.id,
         booking.request().name(),
@@ -207,12 +207,12 @@ public final class MemoryReclaim implements AutoCloseable {
         !mayEnd.isEmpty() && all && suspensions.canSuspend(booking),
         mayEnd,
         booking.suspended,
-        booking.isSuspendedByOwner() || !othersCanTakeBack(booking, slot));
+        booking.isSuspendedByOwner() || !othersCanTakeBack(booking, book));
   }
 
-  private boolean othersCanTakeBack(Booking booking, GpuBook slot) {
+  private boolean othersCanTakeBack(Booking booking, GpuBook book) {
     return watched.stream()
-        .filter(gpu -> gpu.slot != slot && booking.slots.contains(gpu.slot))
+        .filter(gpu -> gpu.book != book && booking.books.contains(gpu.book))
         .allMatch(gpu -> gpu.planner.canTakeBack(booking.id));
   }
 

@@ -222,8 +222,8 @@ final class SeatServer implements AutoCloseable {
    * Books a lease on disk of another process, which may return for it. Called before clients can
    * connect.
    */
-  void restore(LeaseRecord record, List<GpuBook> slots) {
-    restore(record, owner -> table().restore(record, slots, owner));
+  void restore(LeaseRecord record, List<GpuBook> books) {
+    restore(record, owner -> table().restore(record, books, owner));
   }
 
   private void restore(LeaseRecord record, Function<Asked.Claimant, Booking> book) {
@@ -334,11 +334,11 @@ final class SeatServer implements AutoCloseable {
     session.checkHasRoom();
     VirtualGpuRequest request = RequestValues.request(message.under(Protocol.REQUEST));
     List<GpuId> gpus = RequestValues.gpus(message::find);
-    List<GpuBook> slots =
-        table().slots(gpus).orElseThrow(() -> new IllegalStateException("no such GPU: " + gpus));
+    List<GpuBook> books =
+        table().books(gpus).orElseThrow(() -> new IllegalStateException("no such GPU: " + gpus));
     if (!LeaseRecord.isId(id)
-        || slots.size() != request.gpuCount()
-        || !slots.stream().allMatch(slot -> slot.fits(request))) {
+        || books.size() != request.gpuCount()
+        || !books.stream().allMatch(book -> book.fits(request))) {
       throw new IllegalStateException(
           "the virtual GPU's capacity was granted to other tenants: id=" + id);
     }
@@ -354,7 +354,7 @@ final class SeatServer implements AutoCloseable {
             Optional.empty(),
             session.ownerKey(),
             Optional.empty());
-    restore(record, owner -> table().claim(record, slots, owner));
+    restore(record, owner -> table().claim(record, books, owner));
   }
 
   /** A process has claimed all the leases that it still has. On any thread. */

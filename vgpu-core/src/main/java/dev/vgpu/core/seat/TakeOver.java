@@ -37,23 +37,23 @@ final class TakeOver {
     Set<String> seen = new HashSet<>();
     for (LeaseRecord record : records) {
       seen.add(record.id());
-      Optional<List<GpuBook>> slots = authority.table().slots(record.gpus());
+      Optional<List<GpuBook>> books = authority.table().books(record.gpus());
       Lease own = node.lease(record.id());
-      if (slots.isEmpty()) {
+      if (books.isEmpty()) {
         log.warn(
             "a lease is left alone, since its GPU is not here: id={} gpus={}",
             record.id(),
             record.gpus());
       } else if (own != null) {
-        restoreOwn(own, record(own, record), slots.get());
+        restoreOwn(own, record(own, record), books.get());
       } else {
-        server.restore(record, slots.get());
+        server.restore(record, books.get());
       }
     }
     for (Lease own : node.leases()) {
       if (!seen.contains(own.id)) {
-        List<GpuBook> slots = authority.table().slots(own.gpuIds()).orElseThrow();
-        restoreOwn(own, record(own, null), slots);
+        List<GpuBook> books = authority.table().books(own.gpuIds()).orElseThrow();
+        restoreOwn(own, record(own, null), books);
       }
     }
   }
@@ -73,7 +73,7 @@ final class TakeOver {
         Optional.empty());
   }
 
-  private void restoreOwn(Lease own, LeaseRecord record, List<GpuBook> slots) {
+  private void restoreOwn(Lease own, LeaseRecord record, List<GpuBook> books) {
     SeatServer.Owner owner =
         new SeatServer.Owner(record) {
           @Override
@@ -81,7 +81,7 @@ final class TakeOver {
             return own;
           }
         };
-    Booking booking = authority.table().restore(record, slots, owner);
+    Booking booking = authority.table().restore(record, books, owner);
     authority.takeOver(booking);
     if (own.isAttached()) {
       booking.gate.countProcessesOnly(own.attachedCallsNs());

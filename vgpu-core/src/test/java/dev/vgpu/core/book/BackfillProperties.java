@@ -86,21 +86,21 @@ class BackfillProperties {
       node.manage(List.copyOf(gpus), settings);
       Enforcements none = Enforcements.none("this is a test");
       table = new LeaseTable(node, node.newSlots(), none, null, null);
-      placement = new Placement(table.slots(), new BackendChoices(none, table.work()));
+      placement = new Placement(table.books(), new BackendChoices(none, table.work()));
     }
 
     VirtualGpuRequest request(Terms terms) {
-      List<GpuBook> slots = table.slots();
+      List<GpuBook> books = table.books();
       VirtualGpuRequest.Builder builder =
           VirtualGpuRequest.builder()
               .memory(MemorySize.ofMebibytes(terms.mebibytes()))
               .preemptionClass(terms.cls())
-              .gpuCount(Math.min(terms.count(), slots.size()));
+              .gpuCount(Math.min(terms.count(), books.size()));
       if (terms.percent() > 0) {
         builder.policy(SharePolicy.BURST_SHARE).computePercent(terms.percent());
       }
-      if (terms.gpu() < slots.size()) {
-        builder.gpu(slots.get(terms.gpu()).gpu.id());
+      if (terms.gpu() < books.size()) {
+        builder.gpu(books.get(terms.gpu()).gpu.id());
       }
       return builder.build();
     }
@@ -172,9 +172,9 @@ class BackfillProperties {
     }
 
     private boolean fitsWithout(List<Booking> bookings, PendingRequest request) {
-      bookings.forEach(booking -> booking.slots.forEach(s -> s.giveBack(booking.request())));
+      bookings.forEach(booking -> booking.books.forEach(s -> s.giveBack(booking.request())));
       boolean fits = placement.place(request.asked.request()) != null;
-      bookings.forEach(booking -> booking.slots.forEach(s -> s.take(booking.request())));
+      bookings.forEach(booking -> booking.books.forEach(s -> s.take(booking.request())));
       return fits;
     }
 
@@ -256,10 +256,10 @@ class BackfillProperties {
           assertThat(booking.gpus()).hasSize(request.gpuCount());
           request.gpu().ifPresent(gpu -> assertThat(booking.gpus()).contains(gpu));
         }
-        for (GpuBook slot : run.table.slots()) {
-          assertThat(percent(slot, false)).isBetween(0, 100);
-          assertThat(percent(slot, true)).isBetween(0, 100);
-          assertThat(bytes(slot)).isBetween(0L, slot.gpu.usableMemory().bytes());
+        for (GpuBook book : run.table.books()) {
+          assertThat(percent(book, false)).isBetween(0, 100);
+          assertThat(percent(book, true)).isBetween(0, 100);
+          assertThat(bytes(book)).isBetween(0L, book.gpu.usableMemory().bytes());
         }
       }
       List.copyOf(run.held).forEach(run.table.ends()::ended);
@@ -268,20 +268,20 @@ class BackfillProperties {
         run.table.bookings().forEach(run.table.ends()::ended); // those that waited were granted
       }
       assertThat(run.waiting).isEmpty();
-      run.table.slots().forEach(slot -> assertThat(bytes(slot)).isZero());
+      run.table.books().forEach(book -> assertThat(bytes(book)).isZero());
     }
   }
 
-  private static int percent(GpuBook slot, boolean offline) {
-    return slot.bookings.stream()
+  private static int percent(GpuBook book, boolean offline) {
+    return book.bookings.stream()
         .map(Booking::request)
         .filter(r -> (r.preemptionClass() == PreemptionClass.OFFLINE) == offline)
         .mapToInt(r -> r.computePercent().orElse(0))
         .sum();
   }
 
-  private static long bytes(GpuBook slot) {
-    return slot.bookings.stream().mapToLong(each -> each.request().memory().bytes()).sum();
+  private static long bytes(GpuBook book) {
+    return book.bookings.stream().mapToLong(each -> each.request().memory().bytes()).sum();
   }
 
   @Property(tries = 40)
