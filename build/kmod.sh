@@ -300,7 +300,7 @@ compile_helper() {
 }
 
 make_initramfs_of_model() {
-  begin_root init && cp "$KMOD_WORK/driver/nvidia.ko" "$KMOD_WORK/root/modules" &&
+  begin_root init && cp "$KMOD_WORK"/driver/{nvidia,other}.ko "$KMOD_WORK/root/modules" &&
     compile_tenant client && compile_tenant hostile && compile_tenant cycles || return 1
   if [ -z "${KMOD_MODULE_ONLY-}" ]; then
     cp "$KMOD_SOURCES/test/vm/backend" "$KMOD_WORK/root" && copy_backend "$KMOD_WORK/root" || return 1
@@ -339,7 +339,7 @@ prepare_machine() {
   find_kernel_compiler || return
   build_module "$KMOD_WORK/module" KCFLAGS=-Werror || return 1
   if [ "$KMOD_DRIVER" = model ]; then
-    compile_helper "$KMOD_SOURCES/test/vm/driver.c" "$KMOD_SOURCES"/test/model/* || return
+    compile_helper "$KMOD_SOURCES"/test/vm/{driver,other}.c "$KMOD_SOURCES"/test/model/* || return
     [ -n "${KMOD_MODULE_ONLY-}" ] || compile_backend || return
   else
     compile_helper "$KMOD_SOURCES/test/vm/gpu.c" && require_vendor || return
