@@ -16,7 +16,7 @@ kmod_help() {
 Usage: ./vgpu kmod build [--kernel RELEASE | --headers DIR]
        ./vgpu kmod interposer
        ./vgpu kmod test [--driver model|nvidia] [--kernel 6.1|6.12] [--module-only] [--storm SECONDS]
-                        [--cycles N] [--within SECONDS]
+                        [--cycles N] [--kills N] [--within SECONDS]
 
 build  compile vgpu_kmod.ko against a kernel's headers, into target/kmod/RELEASE
 interposer
@@ -32,7 +32,9 @@ test   start Debian's kernel in a virtual machine, with the module and a driver 
       --module-only     Without the scenarios of the Java backend.
       --storm SECONDS   How long processes allocate, free and die. Default: 5.
       --cycles N        How often the module is unloaded and loaded under load. Default: 5.
-      --within SECONDS  The virtual machine is ended after so long. Default: 240.
+      --kills N         How often a process that has the module's device open for writing is killed. Default: 20.
+                        VGPU_TEST_SEED repeats the moments that a run draws.
+      --within SECONDS  The virtual machine is ended so long after its start. Default: 240.
   -h, --help            Show this help.
 
 CC names another compiler. Exit codes: 0 done, 1 failed, 2 wrong usage, 69 this machine lacks what it needs.
@@ -355,23 +357,30 @@ prepare_machine() {
 # zones, and are poisoned when they are freed. The kernel's own limits of time are long, because the machine may be
 # slow.
 run_machine() {
-  local words='console=ttyS0 quiet loglevel=5 panic=-1 oops=panic slub_debug=FZP'
+  local words='console=ttyS0 quiet loglevel=5 panic=-1 oops=panic slub_debug=FZP' checks='red zones, poisoning'
   words+=' rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60'
+  if grep -q '^CONFIG_KFENCE=y' "$HEADERS/.config"; then
+    words+=' kfence.sample_interval=10' checks+=', KFENCE'
+  fi
+  words+=" vgpu_cycles=$KMOD_CYCLES vgpu_storm=$KMOD_STORM vgpu_kills=$KMOD_KILLS vgpu_seed=${VGPU_TEST_SEED:-0}"
+  echo "the kernel's checks of its memory: $checks"
   timeout --kill-after=10 "$KMOD_WITHIN" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 \
     -m 1024 -nodefaults -no-reboot -display none -device edu \
     -kernel "$KMOD_PLACE/vmlinuz" -initrd "$KMOD_WORK/initramfs" \
     -serial "file:$KMOD_WORK/kernel.log" -serial stdio \
-    -append "$words vgpu_cycles=$KMOD_CYCLES vgpu_storm=$KMOD_STORM"
+    -append "$words"
 }
 
 # report_machine STATUS: prints each failure, and the sum. Succeeds where the machine came to its end, and all scenarios
 # passed. With KMOD_MOST, a machine that was merely ended (124) is no failure.
 report_machine() {
-  local results=$LOG passed failed oops cut=0
+  local results=$LOG passed failed bad oops cut=0
   passed=$(grep -c '^ok   ' "$results")
   failed=$(grep -c '^FAIL ' "$results")
   grep '^FAIL ' "$results" | tr -d '\r' | sed 's/^/  /' >&2
-  oops=$(grep -E 'BUG|WARNING|Oops|panic|general protection|stall|hung' "$KMOD_WORK/kernel.log")
+  bad='BUG|WARNING|Oops|panic|general protection|stall|hung|KFENCE|KASAN'
+  bad+='|INFO: possible|suspicious RCU|unreferenced object'
+  oops=$(grep -E "$bad" "$KMOD_WORK/kernel.log")
   if [ -n "$oops" ]; then
     say "the kernel complained:"
     printf '%s\n' "$oops" | tr -d '\r' | head -n 10 | sed 's/^/  /' >&2
@@ -422,11 +431,12 @@ kmod_test() {
         shift
         ;;
       --module-only) KMOD_MODULE_ONLY=1 ;;
-      --storm | --cycles | --within)
+      --storm | --cycles | --kills | --within)
         case ${2-} in '' | *[!0-9]*) die 2 "$1 needs a number" ;; esac
         case $1 in
           --storm) KMOD_STORM=$2 ;;
           --cycles) KMOD_CYCLES=$2 ;;
+          --kills) KMOD_KILLS=$2 ;;
           --within) KMOD_WITHIN=$2 ;;
         esac
         shift
