@@ -8,6 +8,7 @@
 
 KMOD_SOURCES=$ROOT/vgpu-kmod/src
 KMOD_WORK=$ROOT/target/kmod
+KMOD_DOWNLOADS=900 # seconds that each download may take
 KMOD_CACHE=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/vgpu/kmod
 
 kmod_help() {
@@ -15,7 +16,7 @@ kmod_help() {
 Usage: ./vgpu kmod build [--kernel RELEASE | --headers DIR]
        ./vgpu kmod interposer
        ./vgpu kmod test [--driver model|nvidia] [--kernel 6.1|6.12] [--module-only] [--storm SECONDS]
-                        [--cycles N] [--within SECONDS]
+                        [--cycles N] [--kills N] [--within SECONDS]
 
 build  compile vgpu_kmod.ko against a kernel's headers, into target/kmod/RELEASE
 interposer
@@ -31,7 +32,9 @@ test   start Debian's kernel in a virtual machine, with the module and a driver 
       --module-only     Without the scenarios of the Java backend.
       --storm SECONDS   How long processes allocate, free and die. Default: 5.
       --cycles N        How often the module is unloaded and loaded under load. Default: 5.
-      --within SECONDS  The virtual machine is ended after so long. Default: 240.
+      --kills N         How often a process that has the module's device open for writing is killed. Default: 20.
+                        VGPU_TEST_SEED repeats the moments that a run draws.
+      --within SECONDS  The virtual machine is ended so long after its start. Default: 240.
   -h, --help            Show this help.
 
 CC names another compiler. Exit codes: 0 done, 1 failed, 2 wrong usage, 69 this machine lacks what it needs.
@@ -192,11 +195,11 @@ get_kernel() {
     echo "APT::Default-Release \"$DEBIAN_SUITE-backports\";" >>"$new/apt/apt.conf"
   fi
   echo '== package lists'
-  apt-get -q update || return 1
+  timeout "$KMOD_DOWNLOADS" apt-get -q update || return 1
   kernel=$(package_behind "linux-image-$flavour") && headers=$(package_behind "linux-headers-$flavour") || return 1
   echo '== downloading'
   # shellcheck disable=SC2046 # a list of words
-  (cd "$new" && apt-get -q download busybox-static "$kernel" "$headers" "${@:4}" \
+  (cd "$new" && timeout "$KMOD_DOWNLOADS" apt-get -q download busybox-static "$kernel" "$headers" "${@:4}" \
     $(apt-cache depends "$headers" | sed -n 's/^ *Depends: \(linux-\(headers\|kbuild\)-.*\)/\1/p')) || return 1
   echo '== unpacking'
   for package in "$new"/*.deb; do
@@ -300,7 +303,7 @@ compile_helper() {
 }
 
 make_initramfs_of_model() {
-  begin_root init && cp "$KMOD_WORK/driver/nvidia.ko" "$KMOD_WORK/root/modules" &&
+  begin_root init && cp "$KMOD_WORK"/driver/{nvidia,other}.ko "$KMOD_WORK/root/modules" &&
     compile_tenant client && compile_tenant hostile && compile_tenant cycles || return 1
   if [ -z "${KMOD_MODULE_ONLY-}" ]; then
     cp "$KMOD_SOURCES/test/vm/backend" "$KMOD_WORK/root" && copy_backend "$KMOD_WORK/root" || return 1
@@ -339,7 +342,7 @@ prepare_machine() {
   find_kernel_compiler || return
   build_module "$KMOD_WORK/module" KCFLAGS=-Werror || return 1
   if [ "$KMOD_DRIVER" = model ]; then
-    compile_helper "$KMOD_SOURCES/test/vm/driver.c" "$KMOD_SOURCES"/test/model/* || return
+    compile_helper "$KMOD_SOURCES"/test/vm/{driver,other}.c "$KMOD_SOURCES"/test/model/* || return
     [ -n "${KMOD_MODULE_ONLY-}" ] || compile_backend || return
   else
     compile_helper "$KMOD_SOURCES/test/vm/gpu.c" && require_vendor || return
@@ -354,30 +357,37 @@ prepare_machine() {
 # zones, and are poisoned when they are freed. The kernel's own limits of time are long, because the machine may be
 # slow.
 run_machine() {
-  local words='console=ttyS0 quiet loglevel=5 panic=-1 oops=panic slub_debug=FZP'
+  local words='console=ttyS0 quiet loglevel=5 panic=-1 oops=panic slub_debug=FZP' checks='red zones, poisoning'
   words+=' rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60'
+  if grep -q '^CONFIG_KFENCE=y' "$HEADERS/.config"; then
+    words+=' kfence.sample_interval=10' checks+=', KFENCE'
+  fi
+  words+=" vgpu_cycles=$KMOD_CYCLES vgpu_storm=$KMOD_STORM vgpu_kills=$KMOD_KILLS vgpu_seed=${VGPU_TEST_SEED:-0}"
+  echo "the kernel's checks of its memory: $checks"
   timeout --kill-after=10 "$KMOD_WITHIN" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 \
     -m 1024 -nodefaults -no-reboot -display none -device edu \
     -kernel "$KMOD_PLACE/vmlinuz" -initrd "$KMOD_WORK/initramfs" \
     -serial "file:$KMOD_WORK/kernel.log" -serial stdio \
-    -append "$words vgpu_cycles=$KMOD_CYCLES vgpu_storm=$KMOD_STORM"
+    -append "$words"
 }
 
 # report_machine STATUS: prints each failure, and the sum. Succeeds where the machine came to its end, and all scenarios
-# passed. With KMOD_UNTIL, a machine that was merely ended (124) is no failure.
+# passed. With KMOD_MOST, a machine that was merely ended (124) is no failure.
 report_machine() {
-  local results=$LOG passed failed oops cut=0
+  local results=$LOG passed failed bad oops cut=0
   passed=$(grep -c '^ok   ' "$results")
   failed=$(grep -c '^FAIL ' "$results")
   grep '^FAIL ' "$results" | tr -d '\r' | sed 's/^/  /' >&2
-  oops=$(grep -E 'BUG|WARNING|Oops|panic|general protection|stall|hung' "$KMOD_WORK/kernel.log")
+  bad='BUG|WARNING|Oops|panic|general protection|stall|hung|KFENCE|KASAN'
+  bad+='|INFO: possible|suspicious RCU|unreferenced object'
+  oops=$(grep -E "$bad" "$KMOD_WORK/kernel.log")
   if [ -n "$oops" ]; then
     say "the kernel complained:"
     printf '%s\n' "$oops" | tr -d '\r' | head -n 10 | sed 's/^/  /' >&2
   fi
   if ! tr -d '\r' <"$results" | grep -qx 'END'; then
     say "the virtual machine did not come to its end within $KMOD_WITHIN s. It was at: $(kmod_progress <"$results")"
-    if [ -n "${KMOD_UNTIL-}" ] && [ "$1" -eq 124 ]; then
+    if [ -n "${KMOD_MOST-}" ] && [ "$1" -eq 124 ]; then
       say "This machine is too slow at present: what follows was NOT tested."
       cut=1
     else
@@ -388,9 +398,11 @@ report_machine() {
   [ "$failed" -eq 0 ] && [ $((passed + cut)) -ne 0 ] && [ -z "$oops" ]
 }
 
-# The gate runs this too, with KMOD_UNTIL: the value of SECONDS at which the virtual machine is ended.
+# The gate runs this too, with KMOD_MOST: the virtual machine is ended so many seconds after its start, as the time of
+# the downloads and the compiler is not its own.
 check_kmod() {
-  KMOD_STORM=${KMOD_STORM:-5} KMOD_CYCLES=${KMOD_CYCLES:-5} KMOD_WITHIN=${KMOD_WITHIN:-240}
+  KMOD_STORM=${KMOD_STORM:-5} KMOD_CYCLES=${KMOD_CYCLES:-5} KMOD_KILLS=${KMOD_KILLS:-20}
+  KMOD_WITHIN=${KMOD_MOST:-${KMOD_WITHIN:-240}}
   KMOD_DRIVER=${KMOD_DRIVER:-model} KMOD_KERNEL=${KMOD_KERNEL:-6.1}
   local LOG=$ROOT/target/vgpu-kmod.log rc=0
   if [ "$(uname -sm)" != 'Linux x86_64' ]; then
@@ -401,9 +413,6 @@ check_kmod() {
   prepare_machine || return
   LOG=$ROOT/target/vgpu-kmod-results.log
   start_log
-  if [ -n "${KMOD_UNTIL-}" ]; then
-    KMOD_WITHIN=$((KMOD_UNTIL > SECONDS + 30 ? KMOD_UNTIL - SECONDS : 30))
-  fi
   run_logged 'running the scenarios in a virtual machine' kmod_progress run_machine || rc=$?
   report_machine "$rc"
 }
@@ -422,11 +431,12 @@ kmod_test() {
         shift
         ;;
       --module-only) KMOD_MODULE_ONLY=1 ;;
-      --storm | --cycles | --within)
+      --storm | --cycles | --kills | --within)
         case ${2-} in '' | *[!0-9]*) die 2 "$1 needs a number" ;; esac
         case $1 in
           --storm) KMOD_STORM=$2 ;;
           --cycles) KMOD_CYCLES=$2 ;;
+          --kills) KMOD_KILLS=$2 ;;
           --within) KMOD_WITHIN=$2 ;;
         esac
         shift

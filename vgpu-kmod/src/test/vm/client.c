@@ -6,6 +6,8 @@
  *                                   meanwhile `1` and `0` schedule the first one on and off, `e` enables the channels
  *                                   of all, `c` makes one more channel of the first one, and `d` frees it
  *   client watch CGROUP             reads what the module's device reports of a process that is refused memory
+ *   client seats KILLS SEED DIRECTORY GROUPS
+ *                                   schedulers that are killed, while the tenant has so many groups that run
  *   client storm DIRECTORY PROCESSES THREADS SECONDS
  *                                   processes that allocate, schedule, free, close and die; DIRECTORY: with which
  *                                   the driver is compared after each death, `-`: with none
@@ -13,6 +15,7 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include "client.h"
 #include "tenant.h"
 
 static struct bed_process by_compat = {.compat = 1};
@@ -332,6 +335,10 @@ int main(int count, char **arguments) {
   if (count == 3 && strcmp(arguments[1], "take") == 0) return take_and_wait(strtoull(arguments[2], NULL, 10));
   if (count == 3 && strcmp(arguments[1], "run") == 0) return run_and_wait((uint32_t)atoi(arguments[2]));
   if (count == 3 && strcmp(arguments[1], "watch") == 0) return watch(arguments[2]);
+  if (count == 6 && strcmp(arguments[1], "seats") == 0) {
+    directory = arguments[4];
+    return seats((unsigned)atoi(arguments[2]), (unsigned)strtoul(arguments[3], NULL, 10), (unsigned)atoi(arguments[5]));
+  }
   if (count == 6 && strcmp(arguments[1], "storm") == 0) {
     if (strcmp(arguments[2], "-") != 0) directory = arguments[2];
     return storm(atoi(arguments[3]), (size_t)atoi(arguments[4]), atoi(arguments[5]));

@@ -9,7 +9,10 @@
 #include <linux/fs.h>
 #include <linux/kdev_t.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/version.h>
 #include <linux/wait_bit.h>
@@ -24,12 +27,60 @@ static struct file_operations *driver;	/* the driver's table; its slots are chan
 static struct module *owner;		/* referenced, so that it stays loaded while its slots are replaced */
 static struct file_operations kept;	/* the slots' original content */
 static atomic_t inside = ATOMIC_INIT(0);	/* calls inside this module */
+static DEFINE_MUTEX(looking);
+static bool covered;	/* this module is referenced, because a slot has another module's function; by `looking` */
 
 static void vgpu_leave(void)
 {
 	if (atomic_dec_and_test(&inside))
 		wake_up_var(&inside);
 }
+
+static long vgpu_ioctl(struct file *file, unsigned int word, unsigned long argument);
+static long vgpu_compat_ioctl(struct file *file, unsigned int word, unsigned long argument);
+static int vgpu_release(struct inode *inode, struct file *file);
+
+/* Whether a slot has a function that is neither this module's nor the driver's. */
+static bool vgpu_has_foreign(void)
+{
+	typeof(kept.unlocked_ioctl) ioctl = READ_ONCE(driver->unlocked_ioctl);
+	typeof(kept.compat_ioctl) compat = READ_ONCE(driver->compat_ioctl);
+	typeof(kept.release) release = READ_ONCE(driver->release);
+
+	return (ioctl != vgpu_ioctl && ioctl != kept.unlocked_ioctl) ||
+	       (release != vgpu_release && release != kept.release) ||
+	       (kept.compat_ioctl && compat != vgpu_compat_ioctl && compat != kept.compat_ioctl);
+}
+
+/*
+ * A module that has put its functions over this one's calls these, and writes pointers to them back when it goes. So
+ * this module must stay until then. The caller keeps vgpu_driver_detach from ending.
+ */
+static void vgpu_look(void)
+{
+	bool foreign;
+
+	mutex_lock(&looking);
+	foreign = vgpu_has_foreign();
+	if (foreign && !covered && try_module_get(THIS_MODULE)) {
+		WRITE_ONCE(covered, true);
+		pr_warn("vgpu_kmod: stays loaded until another module has put the driver's file operations back\n");
+	} else if (!foreign && covered) {
+		WRITE_ONCE(covered, false);
+		module_put(THIS_MODULE);
+	}
+	mutex_unlock(&looking);
+}
+
+/* Modules change the slots when they begin and end, so most changes are seen here, and the others at the next call. */
+static int vgpu_modules_changed(struct notifier_block *unused, unsigned long state, void *module)
+{
+	if (state == MODULE_STATE_LIVE || state == MODULE_STATE_GOING)
+		vgpu_look();
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block modules = { .notifier_call = vgpu_modules_changed };
 
 static long vgpu_call(struct file *file, unsigned int word, unsigned long argument,
 		      long (*ioctl)(struct file *, unsigned int, unsigned long))
@@ -39,6 +90,8 @@ static long vgpu_call(struct file *file, unsigned int word, unsigned long argume
 	long result;
 
 	atomic_inc(&inside);
+	if (vgpu_has_foreign() != READ_ONCE(covered))
+		vgpu_look();
 	result = vgpu__rm_ioctl(&vgpu_book, &vgpu_host, &call, (uintptr_t)file, word, argument);
 	if (READ_ONCE(vgpu_book.restless))
 		vgpu_turns_kick();
@@ -160,22 +213,38 @@ int vgpu_driver_attach(const char *path)
 		WRITE_ONCE(driver->compat_ioctl, vgpu_compat_ioctl);
 	WRITE_ONCE(driver->release, vgpu_release);
 	WRITE_ONCE(driver->unlocked_ioctl, vgpu_ioctl);
+	register_module_notifier(&modules);
 	pr_info("vgpu_kmod: attached to driver %s\n", owner->version);
 	fput(file);
 	return 0;
 }
 
+/* Restores the slots, unless another module's function is in one. Returns whether all have the driver's own. */
+static bool vgpu_restored(void)
+{
+	if (vgpu_has_foreign())
+		return false;
+	cmpxchg(&driver->unlocked_ioctl, vgpu_ioctl, kept.unlocked_ioctl);
+	if (kept.compat_ioctl)
+		cmpxchg(&driver->compat_ioctl, vgpu_compat_ioctl, kept.compat_ioctl);
+	cmpxchg(&driver->release, vgpu_release, kept.release);
+	return !vgpu_has_foreign();
+}
+
 /*
+ * Waits for a module that has put its functions over this one's, if that could not be seen in time.
+ *
  * Open files do not pin this module. A task may have read a slot without being counted yet, or may be leaving and no
  * longer be counted. Such a task does not sleep, so the grace periods wait for it.
  */
 void vgpu_driver_detach(void)
 {
-	WARN(driver->unlocked_ioctl != vgpu_ioctl || driver->release != vgpu_release,
-	     "vgpu_kmod: another module has changed the driver's file operations since\n");
-	WRITE_ONCE(driver->unlocked_ioctl, kept.unlocked_ioctl);
-	WRITE_ONCE(driver->compat_ioctl, kept.compat_ioctl);
-	WRITE_ONCE(driver->release, kept.release);
+	unregister_module_notifier(&modules);
+	if (!vgpu_restored()) {
+		pr_warn("vgpu_kmod: unloading waits until another module has put the driver's file operations back\n");
+		while (!vgpu_restored())
+			schedule_timeout_idle(HZ / 10);
+	}
 	synchronize_rcu_tasks();
 	wait_var_event(&inside, atomic_read(&inside) == 0);
 	synchronize_rcu_tasks();

@@ -274,7 +274,7 @@ struct vgpu_watcher {
 
 static int vgpu_device_open(struct inode *inode, struct file *file)
 {
-	struct vgpu_watcher *made = kzalloc(sizeof(*made), GFP_KERNEL_ACCOUNT);
+	struct vgpu_watcher *made = vgpu_make(sizeof(*made));
 	int error = 0;
 
 	if (!made)
@@ -283,7 +283,7 @@ static int vgpu_device_open(struct inode *inode, struct file *file)
 	if (file->f_mode & FMODE_WRITE)
 		error = vgpu_become_scheduler();
 	if (error)
-		kfree(made);
+		vgpu_book.heap.drop(made);
 	else
 		file->private_data = made;
 	return error ? error : nonseekable_open(inode, file);
@@ -293,7 +293,7 @@ static int vgpu_device_release(struct inode *inode, struct file *file)
 {
 	if (file->f_mode & FMODE_WRITE)
 		vgpu_end_scheduler();
-	kfree(file->private_data);
+	vgpu_book.heap.drop(file->private_data);
 	return 0;
 }
 

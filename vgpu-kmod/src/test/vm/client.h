@@ -1,0 +1,8 @@
+/* The parts of the tenant's program: client.c. */
+#ifndef VGPU_CLIENT_H
+#define VGPU_CLIENT_H
+
+/* client_seats.c. The tenant `directory` has so many groups that run. A seed of 0 stands for another one each time. */
+int seats(unsigned kills, unsigned seed, unsigned groups);
+
+#endif
