@@ -360,7 +360,7 @@ run_machine() {
     -m 1024 -nodefaults -no-reboot -display none -device edu \
     -kernel "$KMOD_PLACE/vmlinuz" -initrd "$KMOD_WORK/initramfs" \
     -serial "file:$KMOD_WORK/kernel.log" -serial stdio \
-    -append "$words vgpu_cycles=$KMOD_CYCLES vgpu_storm=$KMOD_STORM"
+    -append "$words vgpu_cycles=$KMOD_CYCLES vgpu_storm=$KMOD_STORM vgpu_seed=${VGPU_TEST_SEED-}"
 }
 
 # report_machine STATUS: prints each failure, and the sum. Succeeds where the machine came to its end, and all scenarios
