@@ -362,7 +362,7 @@ run_machine() {
   if grep -q '^CONFIG_KFENCE=y' "$HEADERS/.config"; then
     words+=' kfence.sample_interval=10' checks+=', KFENCE'
   fi
-  words+=" vgpu_cycles=$KMOD_CYCLES vgpu_storm=$KMOD_STORM vgpu_kills=$KMOD_KILLS vgpu_seed=${VGPU_TEST_SEED:-0}"
+  words+=" vgpu_cycles=$KMOD_CYCLES vgpu_storm=$KMOD_STORM vgpu_kills=$KMOD_KILLS vgpu_seed=${VGPU_TEST_SEED-}"
   echo "the kernel's checks of its memory: $checks"
   timeout --kill-after=10 "$KMOD_WITHIN" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 \
     -m 1024 -nodefaults -no-reboot -display none -device edu \

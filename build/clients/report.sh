@@ -3,6 +3,8 @@
 # Exit status: 0 all held, 1 something did not, 69 nothing was run.
 set -u
 OUT=$1
+# What a run under vgpu may take longer than its share explains: it meets the seat, and the machine has other work.
+ALLOWED_MS=3000
 
 # What differs between two runs of one program on one GPU, or under a quota: process ids, times, sizes of memory.
 compared() {
@@ -18,6 +20,25 @@ compared() {
 # A measurement of a run, or nothing: measured STEP MODE NAME
 measured() {
   sed -n "s/^# $3=//p" "$OUT/$1.$2.out" | tail -n 1
+}
+
+# The exit status of the runs of a step, or ? if they differ or there was none, and the median of their milliseconds.
+timed() {
+  [ -s "$OUT/$1.$2.time" ] || {
+    echo '? 0'
+    return
+  }
+  local statuses median
+  statuses=$(cut -d ' ' -f 1 "$OUT/$1.$2.time" | sort -u)
+  median=$(cut -d ' ' -f 2 "$OUT/$1.$2.time" | sort -n | awk '{ ms[NR] = $1 } END { print ms[int((NR + 1) / 2)] }')
+  [ "$(wc -w <<<"$statuses")" = 1 ] || statuses=?
+  echo "$statuses $median"
+}
+
+# Whether the run under vgpu took longer than its share explains. With a share, only the GPU's part of the time grows.
+is_slower() {
+  awk -v bare="$BARE_MS" -v ms="$MS" -v gpu="${GPU_SECONDS:-0}" -v asked="${ASKED:-100}" -v allowed=$ALLOWED_MS \
+    'BEGIN { exit !(ms > bare + 1000 * gpu * (100 / asked - 1) + allowed) }'
 }
 
 # A number of the seat's account of a step, or nothing.
@@ -41,8 +62,8 @@ next_step() {
   local busy
   IFS='|' read -r NAME VERSION QUOTA ASKED || return 1
   QUOTA=$(quota_mib "$QUOTA")
-  read -r BARE_STATUS BARE_MS <"$OUT/$NAME.bare.time" || BARE_STATUS=? BARE_MS=0
-  read -r STATUS MS <"$OUT/$NAME.vgpu.time" || STATUS=? MS=0
+  read -r BARE_STATUS BARE_MS <<<"$(timed "$NAME" bare)"
+  read -r STATUS MS <<<"$(timed "$NAME" vgpu)"
   SHOWN=$(mib "$(measured "$NAME" vgpu memory_shown)")
   [ "$NAME" != nvtop ] || SHOWN=$(sed -n 's/.*MEM\[.*\/\([0-9]*\)\.000Mi\].*/\1/p' "$OUT/nvtop.vgpu.out")
   TAKEN=$(mib "$(measured "$NAME" vgpu memory_taken)")
@@ -65,6 +86,8 @@ next_step() {
   elif [ -n "$HELD" ] && awk -v held="$HELD" -v asked="$ASKED" 'BEGIN { exit !(held - asked > 1 || asked - held > 5) }'
   then
     VERDICT=share
+  elif is_slower; then
+    VERDICT=slower
   fi
   # These fail here, the same way each time: without a compiler, without NVIDIA's libraries.
   case $NAME in
@@ -93,8 +116,10 @@ text_row() {
 
 print_text() {
   local memory share
-  printf 'commit %s, %s processors, load %s, %s\n\n' "${COMMIT:-unknown}" "$(nproc)" \
+  printf 'commit %s, %s processors, load %s, %s\n' "${COMMIT:-unknown}" "$(nproc)" \
     "$(cut -d ' ' -f 1 /proc/loadavg)" "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
+  printf 'slower: vgpu, s > bare, s + GPU, s x (100 / share - 1) + %s s; times are medians of the runs\n\n' \
+    $((ALLOWED_MS / 1000))
   text_row what version exit output 'memory, MiB' 'share, %' 'bare, s' 'vgpu, s' 'GPU, s' launches verdict
   while next_step; do
     memory="quota $QUOTA${SHOWN:+, sees $SHOWN}${TAKEN:+, took $TAKEN}"

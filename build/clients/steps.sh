@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs clients over the emulator, bare and under vgpu run. Called by build/clients.sh, as a namespace's first process.
-# Usage: steps.sh WORK TREE CLIENT...   with CLASSPATH_LINE and JDK set
+# Usage: steps.sh WORK TREE CLIENT...   with CLASSPATH_LINE, JDK and RUNS set
 set -u
 WORK=$1
 TREE=$2
@@ -39,16 +39,19 @@ one_run() {
   cat "$to.out" "$to.err"
 }
 
-# step NAME VERSION QUOTA PERCENT COMMAND...: both runs of one thing that a client does. PERCENT may be empty.
+# step NAME VERSION QUOTA PERCENT COMMAND...: both runs of one thing that a client does, RUNS times. The last outputs
+# and accounts stay, and all times. PERCENT may be empty.
 step() {
-  local name=$1 version=$2 quota=$3 percent=$4
+  local name=$1 version=$2 quota=$3 percent=$4 i
   shift 4
   COMMAND=("$@")
-  one_run "$name" bare env
-  export VGPU_RUN_DIR=$WORK/run/$name
-  one_run "$name" vgpu vgpu run --memory "$quota" ${percent:+--compute "$percent"} --
-  vgpu usage --since 1h --json >"$OUT/$name.usage"
-  unset VGPU_RUN_DIR
+  for ((i = 1; i <= RUNS; i++)); do
+    one_run "$name" bare env
+    export VGPU_RUN_DIR=$WORK/run/$name.$i
+    one_run "$name" vgpu vgpu run --memory "$quota" ${percent:+--compute "$percent"} --
+    vgpu usage --since 1h --json >"$OUT/$name.usage"
+    unset VGPU_RUN_DIR
+  done
   printf '%s|%s|%s|%s\n' "$name" "$version" "$quota" "$percent" >>"$OUT/steps"
 }
 

@@ -1,6 +1,7 @@
 /* Roles that allocate and free from many threads: test_storm.c. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cuda_calls.h"
@@ -12,7 +13,7 @@ static uint64_t churn_until;
 static int keep;
 
 static void *churn(void *argument) {
-  unsigned seed = (unsigned)(uintptr_t)argument + (unsigned)getpid();
+  unsigned seed = (unsigned)(uintptr_t)argument;
   CUdeviceptr held[64] = {0};
   CUcontext context = NULL;
   cuDevicePrimaryCtxRetain(&context, 0);
@@ -33,11 +34,14 @@ static void *churn(void *argument) {
   return NULL;
 }
 
+/* "MS" or "MS,N": the N tells processes apart, which would otherwise all draw the same. */
 static void churn_for(const char *ms) {
   pthread_t threads[8];
+  const char *comma = strchr(ms, ',');
+  unsigned seed = test_seed() + 8 * (unsigned)(comma == NULL ? 0 : strtoul(comma + 1, NULL, 10));
   churn_until = seat_now() + strtoull(ms, NULL, 10) * 1000000u;
   CHECK(cuInit(0) == ABI_SUCCESS, "cuInit");
-  for (uintptr_t i = 0; i < 8; i++) pthread_create(&threads[i], NULL, churn, (void *)i);
+  for (uintptr_t i = 0; i < 8; i++) pthread_create(&threads[i], NULL, churn, (void *)(seed + i));
   for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
 }
 

@@ -293,7 +293,7 @@ void role_tenants_churn(const char *argument) {
   CUcontext context = NULL;
   cuCtxGetCurrent(&context);
   for (int i = 0; i < 6; i++) {
-    of[i] = (struct churner){context, {0, to.b, to.c}, (unsigned)i * 7919u};
+    of[i] = (struct churner){context, {0, to.b, to.c}, test_seed() + (unsigned)i * 7919u};
     CHECK(pthread_create(&threads[i], NULL, churn, &of[i]) == 0, "thread");
   }
   for (int i = 0; i < 6; i++) pthread_join(threads[i], NULL);

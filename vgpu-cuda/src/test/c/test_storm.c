@@ -17,8 +17,8 @@
 void test_garbage(void) {
   SEATED(1u << 30, 1 << 20);
   seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
-  pid_t pid = start(&seat, "churn-for", "700");
   unsigned seed = test_seed();
+  pid_t pid = start(&seat, "churn-for", "700");
   uint64_t until = seat_now() + 600000000u;
   while (seat_now() < until && waitpid(pid, NULL, WNOHANG) == 0) {
     for (int i = 0; i < 50; i++) {
@@ -37,8 +37,8 @@ void test_garbage(void) {
 /* Random bytes in the fields that the seat writes, including its heartbeat. */
 void test_garbage_grant(void) {
   SEATED(1u << 30, 1 << 20);
-  pid_t pid = start(&seat, "churn-for", "500");
   unsigned seed = test_seed();
+  pid_t pid = start(&seat, "churn-for", "500");
   uint64_t until = seat_now() + 450000000u;
   struct shm_grant kept = *seat.grant;
   while (seat_now() < until && waitpid(pid, NULL, WNOHANG) == 0) {
@@ -84,6 +84,13 @@ static void share_stub_memory(const struct fake_seat *seat) {
   setenv("STUB_SHARED", path, 1);
 }
 
+/* Starts the Nth process of a role. */
+static pid_t start_nth(struct fake_seat *seat, const char *role, unsigned nth) {
+  char argument[32];
+  snprintf(argument, sizeof argument, "100000,%u", nth);
+  return start(seat, role, argument);
+}
+
 /*
  * 8 processes with 8 threads each, killed and stopped at random; `fill` keeps its allocations. The quota is never
  * exceeded, and no memory is lost.
@@ -96,8 +103,8 @@ static void storm(const char *role, unsigned kills, unsigned stops) {
   seat.died = stub_process_died;
   seat_start(&seat);
   pid_t pids[PROCESSES];
-  unsigned seed = test_seed(), dead = 0;
-  for (int i = 0; i < PROCESSES; i++) pids[i] = start(&seat, role, "100000");
+  unsigned seed = test_seed(), dead = 0, started = 0;
+  for (int i = 0; i < PROCESSES; i++) pids[i] = start_nth(&seat, role, started++);
   for (unsigned i = 0; i < kills + stops; i++) {
     usleep((useconds_t)(rand_r(&seed) % 8000));
     int which = rand_r(&seed) % PROCESSES;
@@ -108,7 +115,7 @@ static void storm(const char *role, unsigned kills, unsigned stops) {
     } else {
       kill(pids[which], SIGKILL);
       dead += finish(pids[which]) == 1000 + SIGKILL;
-      pids[which] = start(&seat, role, "100000");
+      pids[which] = start_nth(&seat, role, started++);
     }
   }
   usleep(100000);

@@ -117,6 +117,7 @@ void test_tenants_fork(void) {
 void test_tenants_churn(void) {
   struct three seats;
   open_three(&seats);
+  test_seed();
   run_three(&seats, "tenants-churn");
   close_three(&seats);
 }
@@ -125,6 +126,7 @@ void test_tenants_churn(void) {
 void test_tenants_killed(void) {
   struct three seats;
   open_three(&seats);
+  test_seed();
   for (int i = 0; i < 10; i++) {
     int pid = start(&seats.a, "tenants-churn", seats.others);
     uint64_t until = seat_now() + PATIENCE_NS;

@@ -1,6 +1,7 @@
 /*
  * Random calls with valid and invalid handles, from several threads at once. Nothing may crash or hang, every result
- * must be an existing error code, and at the end all memory must be free. The seed is fixed; the threads' order is not.
+ * must be an existing error code, and at the end all memory must be free. The seed fixes what each thread calls, but not
+ * the threads' order.
  */
 #include "check.h"
 #include "cuda_api.h"

@@ -10,7 +10,7 @@ out=$1/$2
 kind=$2
 : "${CC:=cc}"
 kills=200
-tests="schedule text trusted driver forms green memory managed batch tensor ipc time graph nodes conditional texture random sharing suspend rm mig monitor metrics fidelity pieces processes"
+tests="schedule text trusted driver forms green memory managed batch tensor ipc time graph nodes conditional texture random sharing suspend rm mig monitor exporters metrics fidelity pieces processes"
 case $kind in
   plain) sanitize= ;;
   large-pages)

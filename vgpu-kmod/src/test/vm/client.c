@@ -6,7 +6,7 @@
  *                                   meanwhile `1` and `0` schedule the first one on and off, `e` enables the channels
  *                                   of all, `c` makes one more channel of the first one, and `d` frees it
  *   client watch CGROUP             reads what the module's device reports of a process that is refused memory
- *   client seats KILLS SEED DIRECTORY GROUPS
+ *   client seats KILLS DIRECTORY GROUPS
  *                                   schedulers that are killed, while the tenant has so many groups that run
  *   client storm DIRECTORY PROCESSES THREADS SECONDS
  *                                   processes that allocate, schedule, free, close and die; DIRECTORY: with which
@@ -292,12 +292,11 @@ static int equal_when_all_stand(const pid_t *pids, int processes, const char *he
  * is charged for exactly what the driver holds for it. */
 static int storm(int processes, size_t threads, int seconds) {
   pid_t pids[MOST_PROCESSES] = {0}, self = getpid();
-  unsigned seed = (unsigned)self ^ (unsigned)time(NULL), deaths = 0;
+  unsigned seed = test_seed() + (unsigned)processes, deaths = 0; /* tenants differ in their number */
   time_t until = time(NULL) + seconds;
   char held[64];
   int equal = 1;
   if (directory != NULL) snprintf(held, sizeof held, "cgroup %llu ", (unsigned long long)told("cgroup", NULL));
-  printf("storm seed %u\n", seed);
   if (processes > MOST_PROCESSES) processes = MOST_PROCESSES;
   if (threads > MOST_THREADS) threads = MOST_THREADS;
   while (equal && time(NULL) < until) {
@@ -335,9 +334,9 @@ int main(int count, char **arguments) {
   if (count == 3 && strcmp(arguments[1], "take") == 0) return take_and_wait(strtoull(arguments[2], NULL, 10));
   if (count == 3 && strcmp(arguments[1], "run") == 0) return run_and_wait((uint32_t)atoi(arguments[2]));
   if (count == 3 && strcmp(arguments[1], "watch") == 0) return watch(arguments[2]);
-  if (count == 6 && strcmp(arguments[1], "seats") == 0) {
-    directory = arguments[4];
-    return seats((unsigned)atoi(arguments[2]), (unsigned)strtoul(arguments[3], NULL, 10), (unsigned)atoi(arguments[5]));
+  if (count == 5 && strcmp(arguments[1], "seats") == 0) {
+    directory = arguments[3];
+    return seats((unsigned)atoi(arguments[2]), (unsigned)atoi(arguments[4]));
   }
   if (count == 6 && strcmp(arguments[1], "storm") == 0) {
     if (strcmp(arguments[2], "-") != 0) directory = arguments[2];

@@ -3,6 +3,6 @@
 #define VGPU_CLIENT_H
 
 /* client_seats.c. The tenant `directory` has so many groups that run. A seed of 0 stands for another one each time. */
-int seats(unsigned kills, unsigned seed, unsigned groups);
+int seats(unsigned kills, unsigned groups);
 
 #endif

@@ -63,15 +63,13 @@ static void take_over(const char *running, unsigned groups) {
   close(device);
 }
 
-int seats(unsigned kills, unsigned seed, unsigned groups) {
+int seats(unsigned kills, unsigned groups) {
   struct progress *seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   uint64_t most_us = 0;
-  unsigned done = 0;
+  unsigned seed = test_seed(), done = 0;
   char running[64];
   pid_t self = getpid();
   if (seen == MAP_FAILED) bed_fail("mmap");
-  if (seed == 0) seed = (unsigned)time(NULL) ^ (unsigned)self;
-  printf("seats seed %u\n", seed);
   snprintf(running, sizeof running, "running of %llu ", (unsigned long long)told("cgroup", NULL));
   CHECK(await_groups(running, groups));
   for (; failures == 0 && done < kills; done++) {

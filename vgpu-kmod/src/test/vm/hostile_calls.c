@@ -163,8 +163,7 @@ void arguments_that_change(void) {
 
 void random_requests(void) {
   static const uint32_t CLASSES[] = {0x40, 0x3e, 0x3f, 0xa06c, 0xc86f, 0x80, 0x2080, 0x41, 0, 0x82, 0x50a0};
-  unsigned seed = (unsigned)time(NULL);
-  printf("random requests from %u\n", seed);
+  unsigned seed = test_seed();
   begin_as("one");
   for (int i = 0; i < 20000; i++) {
     int form = rand_r(&seed) % FORM_COUNT;

@@ -86,7 +86,7 @@ void cgroup_of_another(void) {
 void rubbish_in_directories(void) {
   static const char *const FILES[] = {"limit", "cgroup", "weight", "class", "peak", "used", "stats"};
   static char text[8192];
-  unsigned seed = (unsigned)time(NULL);
+  unsigned seed = test_seed();
   char path[300], name[260];
   for (int i = 0; i < 7; i++) {
     snprintf(path, sizeof path, TENANTS "one/%s", FILES[i]);

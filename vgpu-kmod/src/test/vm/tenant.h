@@ -47,6 +47,14 @@ extern int failures;
     }                                                   \
   } while (0)
 
+/* The seed of random tests: VGPU_TEST_SEED, or a new number; it is printed. */
+static inline unsigned test_seed(void) {
+  const char *given = getenv("VGPU_TEST_SEED");
+  unsigned seed = given != NULL ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL) ^ (unsigned)getpid() << 12;
+  printf("VGPU_TEST_SEED=%u repeats what this draws\n", seed);
+  return seed;
+}
+
 extern const char *directory; /* the tenant's directory */
 
 /* The number at the start of a file, or after the first occurrence of `line` in it. */

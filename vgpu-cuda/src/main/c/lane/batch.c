@@ -485,7 +485,6 @@ int vgpu__batch_runs(struct vgpu_lane *lane) {
 void vgpu__batch_drop(struct vgpu_lane *lane) {
   vgpu__batch_close_later(lane);
   vgpu__batch_harvest(lane);
-  if ((lane->ticket & 1) != 0) STORE_RELEASE(lane->ticket, lane->ticket + 1), vgpu__abandon(lane);
   unsigned left = 0;
   for (; lane->count > 0; STORE(lane->count, lane->count - 1)) {
     struct vgpu_batch *batch = &lane->ring[lane->head];

@@ -58,6 +58,14 @@ typedef int nvmlValueType_t;
 typedef int nvmlSamplingType_t;
 typedef int nvmlNvLinkCapability_t;
 typedef int nvmlNvLinkErrorCounter_t;
+typedef int nvmlInforomObject_t;
+typedef unsigned int nvmlDriverModel_t;
+typedef unsigned int nvmlEnableState_t;
+typedef unsigned int nvmlVgpuTypeId_t;
+typedef unsigned int nvmlVgpuInstance_t;
+typedef struct emu_nvml_bridges nvmlBridgeChipHierarchy_t; /* no GPU has a bridge */
+typedef struct emu_nvml_vgpu_use nvmlVgpuInstanceUtilizationSample_t;
+typedef struct emu_nvml_vgpu_process_use nvmlVgpuProcessUtilizationSample_t;
 typedef struct emu_nvml_device *nvmlDevice_t;
 typedef struct emu_nvml_gpu_instance *nvmlGpuInstance_t;
 typedef struct emu_nvml_compute_instance *nvmlComputeInstance_t;
@@ -96,6 +104,57 @@ typedef struct {
     unsigned int cliqueId;
     unsigned char state;
 } nvmlGpuFabricInfo_t;
+
+/* The older form ends before healthSummary. */
+typedef struct {
+    unsigned int version;
+    unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
+    nvmlReturn_t status;
+    unsigned int cliqueId;
+    unsigned char state;
+    unsigned int healthMask;
+    unsigned char healthSummary;
+} nvmlGpuFabricInfoV_t;
+
+typedef struct {
+    unsigned int version;
+    nvmlTemperatureSensors_t sensorType;
+    int temperature;
+} nvmlTemperature_t;
+
+typedef struct {
+    unsigned int version;
+    int marginTemperature;
+} nvmlMarginTemperature_t;
+
+typedef struct {
+    unsigned int environment;
+    unsigned int ccFeature;
+    unsigned int devToolsMode;
+} nvmlConfComputeSystemState_t;
+
+typedef struct {
+    unsigned int max; /* memory banks, by the rows that remain for remapping */
+    unsigned int high;
+    unsigned int partial;
+    unsigned int low;
+    unsigned int none;
+} nvmlRowRemapperHistogramValues_t;
+
+typedef struct {
+    int isGridLicenseSupported;
+    unsigned int licensableFeaturesCount; /* the features follow */
+} nvmlGridLicensableFeatures_t;
+
+typedef struct {
+    unsigned int gpuUtilization;
+    unsigned int memoryUtilization;
+    unsigned long long maxMemoryUsage;
+    unsigned long long time;
+    unsigned long long startTime;
+    unsigned int isRunning;
+    unsigned int reserved[5];
+} nvmlAccountingStats_t;
 
 typedef struct {
     unsigned long long bar1Total;
@@ -166,6 +225,21 @@ typedef struct {
     unsigned int gpuInstanceId;
     unsigned int computeInstanceId;
 } nvmlProcessInfo_t;
+
+typedef struct {
+    unsigned int pid;
+    unsigned long long usedGpuMemory;
+    unsigned int gpuInstanceId;
+    unsigned int computeInstanceId;
+    unsigned long long usedGpuCcProtectedMemory;
+} nvmlProcessDetail_v1_t;
+
+typedef struct {
+    unsigned int version;
+    unsigned int mode; /* 0: compute, 1: graphics, 2: compute through MPS */
+    unsigned int numProcArrayEntries;
+    nvmlProcessDetail_v1_t *procArray;
+} nvmlProcessDetailList_t;
 
 typedef struct {
     unsigned int pid;

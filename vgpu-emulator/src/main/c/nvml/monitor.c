@@ -8,7 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MILLI = 1000, FIELD_UNSIGNED = 1, FIELD_UNSIGNED_LONG_LONG = 3, FIELD_LINKS = 91, FIELD_ROWS = 142 };
+enum { MILLI = 1000, FIELD_UNSIGNED = 1, FIELD_UNSIGNED_LONG_LONG = 3 };
+enum { FIELD_POLICIES = 74, FIELD_LINKS = 91, FIELD_ROWS = 142, FIELD_LINK_STATE = 165 };
 
 #define NUMBER(function, setting, value) \
     EMU_API nvmlReturn_t function(nvmlDevice_t device, unsigned int *number) { \
@@ -71,6 +72,11 @@ extern nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t 
                                            unsigned int *clock);
 extern nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type,
                                               unsigned int *clock);
+extern nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device,
+                                                      unsigned int *milliwatts);
+extern nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type,
+                                                nvmlEccCounterType_t counter,
+                                                unsigned long long *count);
 extern nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, unsigned int *current,
                                          unsigned int *pending);
 extern nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrected,
@@ -246,6 +252,55 @@ static nvmlReturn_t ecc_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
     return result;
 }
 
+/* Errors that are counted since the driver loaded (3, 4) or ever (5, 6): corrected, uncorrected. */
+static nvmlReturn_t error_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
+    return nvmlDeviceGetTotalEccErrors(device, (field->fieldId - 3) % 2, field->fieldId >= 5,
+                                       &field->value.ullVal);
+}
+
+/* A link's traffic, which nothing counts, or its state. scopeId: the link, or all of them. */
+static nvmlReturn_t of_link_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
+    unsigned int active = 0;
+    unsigned int link = field->scopeId == UINT32_MAX ? 0 : field->scopeId;
+    nvmlReturn_t result = nvmlDeviceGetNvLinkState(device, link, &active);
+    field->value.ullVal = 0;
+    if (field->fieldId == FIELD_LINK_STATE) {
+        field->valueType = FIELD_UNSIGNED;
+        field->value.uiVal = active;
+    }
+    return result;
+}
+
+/* How long a policy has held the clocks down, in ns. */
+static nvmlReturn_t policy_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
+    static const unsigned char policies[] = {0, 1, 2, 3, 4, 5, 10, 11};
+    nvmlViolationTime_t time = {0};
+    nvmlReturn_t result =
+        nvmlDeviceGetViolationStatus(device, policies[field->fieldId - FIELD_POLICIES], &time);
+    field->value.ullVal = time.violationTime;
+    return result;
+}
+
+/* 187 to 190 and 192: the least, most, default, current and requested limit; in milliwatts. */
+static nvmlReturn_t power_limit_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
+    unsigned int least = 0;
+    unsigned int most = 0;
+    field->valueType = FIELD_UNSIGNED;
+    nvmlReturn_t result = nvmlDeviceGetPowerManagementLimitConstraints(device, &least, &most);
+    switch (field->fieldId) {
+    case 187: /* NVML_FI_DEV_POWER_MIN_LIMIT */
+        field->value.uiVal = least;
+        return result;
+    case 188: /* NVML_FI_DEV_POWER_MAX_LIMIT */
+        field->value.uiVal = most;
+        return result;
+    case 189: /* NVML_FI_DEV_POWER_DEFAULT_LIMIT */
+        return nvmlDeviceGetPowerManagementDefaultLimit(device, &field->value.uiVal);
+    default: /* NVML_FI_DEV_POWER_CURRENT_LIMIT, NVML_FI_DEV_POWER_REQUESTED_LIMIT */
+        return nvmlDeviceGetPowerManagementLimit(device, &field->value.uiVal);
+    }
+}
+
 /* One field of nvmlDeviceGetFieldValues, by its number in nvml.h. */
 static nvmlReturn_t field_value(nvmlDevice_t device, nvmlFieldValue_t *field) {
     field->valueType = FIELD_UNSIGNED_LONG_LONG;
@@ -253,12 +308,39 @@ static nvmlReturn_t field_value(nvmlDevice_t device, nvmlFieldValue_t *field) {
     case 1: /* NVML_FI_DEV_ECC_CURRENT */
     case 2: /* NVML_FI_DEV_ECC_PENDING */
         return ecc_field(device, field);
+    case 3: /* NVML_FI_DEV_ECC_SBE_VOL_TOTAL */
+    case 4: /* NVML_FI_DEV_ECC_DBE_VOL_TOTAL */
+    case 5: /* NVML_FI_DEV_ECC_SBE_AGG_TOTAL */
+    case 6: /* NVML_FI_DEV_ECC_DBE_AGG_TOTAL */
+        return error_field(device, field);
+    case 29: /* NVML_FI_DEV_RETIRED_SBE */
+    case 30: /* NVML_FI_DEV_RETIRED_DBE */
+        field->valueType = FIELD_UNSIGNED;
+        return nvmlDeviceGetRetiredPages(device, field->fieldId == 30, &field->value.uiVal, NULL);
+    case 31: /* NVML_FI_DEV_RETIRED_PENDING */
+        field->valueType = FIELD_UNSIGNED;
+        return nvmlDeviceGetRetiredPagesPendingStatus(device, &field->value.uiVal);
     case 38: /* NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL */
     case 45: /* NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL */
     case 52: /* NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL */
     case 59: /* NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL */
     case FIELD_LINKS: /* NVML_FI_DEV_NVLINK_LINK_COUNT */
         return link_field(device, field);
+    case 138:              /* NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX */
+    case 139:              /* NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX */
+    case 140:              /* NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_TX */
+    case 141:              /* NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX */
+    case FIELD_LINK_STATE: /* NVML_FI_DEV_NVLINK_GET_STATE */
+        return of_link_field(device, field);
+    case FIELD_POLICIES:     /* NVML_FI_DEV_PERF_POLICY_POWER */
+    case FIELD_POLICIES + 1: /* NVML_FI_DEV_PERF_POLICY_THERMAL */
+    case FIELD_POLICIES + 2: /* NVML_FI_DEV_PERF_POLICY_SYNC_BOOST */
+    case FIELD_POLICIES + 3: /* NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT */
+    case FIELD_POLICIES + 4: /* NVML_FI_DEV_PERF_POLICY_LOW_UTILIZATION */
+    case FIELD_POLICIES + 5: /* NVML_FI_DEV_PERF_POLICY_RELIABILITY */
+    case FIELD_POLICIES + 6: /* NVML_FI_DEV_PERF_POLICY_TOTAL_APP_CLOCKS */
+    case FIELD_POLICIES + 7: /* NVML_FI_DEV_PERF_POLICY_TOTAL_BASE_CLOCKS */
+        return policy_field(device, field);
     case FIELD_ROWS:     /* NVML_FI_DEV_REMAPPED_COR */
     case FIELD_ROWS + 1: /* NVML_FI_DEV_REMAPPED_UNC */
     case FIELD_ROWS + 2: /* NVML_FI_DEV_REMAPPED_PENDING */
@@ -273,6 +355,16 @@ static nvmlReturn_t field_value(nvmlDevice_t device, nvmlFieldValue_t *field) {
     case 94: /* NVML_FI_DEV_PCIE_REPLAY_COUNTER */
         field->valueType = FIELD_UNSIGNED;
         return nvmlDeviceGetPcieReplayCounter(device, &field->value.uiVal);
+    case 185: /* NVML_FI_DEV_POWER_AVERAGE */
+    case 186: /* NVML_FI_DEV_POWER_INSTANT */
+        field->valueType = FIELD_UNSIGNED;
+        return nvmlDeviceGetPowerUsage(device, &field->value.uiVal);
+    case 187:
+    case 188:
+    case 189:
+    case 190:
+    case 192:
+        return power_limit_field(device, field);
     default:
         return NVML_ERROR_NOT_SUPPORTED;
     }

@@ -236,6 +236,52 @@ EMU_API nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, 
     return no_processes(device, count);
 }
 
+/* A program that computes through MPS is among the others. */
+EMU_API nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device,
+                                                                unsigned int *count,
+                                                                nvmlProcessInfo_t *infos) {
+    (void)infos;
+    return no_processes(device, count);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device,
+                                                                unsigned int *count,
+                                                                nvmlProcessInfo_t *infos) {
+    (void)infos;
+    return no_processes(device, count);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device,
+                                                             unsigned int *count,
+                                                             nvmlProcessInfo_v1_t *infos) {
+    (void)infos;
+    return no_processes(device, count);
+}
+
+EMU_API nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
+                                                           nvmlProcessDetailList_t *details) {
+    enum { COMPUTE = 0, MOST = 2 };
+    EMU_NVML_GPU(device, details != NULL);
+    if (details->version != (sizeof *details | 1u << 24)) {
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    }
+    if (details->mode != COMPUTE) {
+        return details->mode > MOST ? NVML_ERROR_INVALID_ARGUMENT
+                                    : no_processes(device, &details->numProcArrayEntries);
+    }
+    process_list list;
+    list_processes(gpu, &list);
+    nvmlReturn_t result =
+        check_room(gpu, &details->numProcArrayEntries, details->procArray, list.count);
+    for (uint32_t i = 0; result == NVML_SUCCESS && i < list.count; i++) {
+        details->procArray[i] = (nvmlProcessDetail_v1_t){.pid = list.items[i].pid,
+                                                         .usedGpuMemory = list.items[i].bytes,
+                                                         .gpuInstanceId = UINT32_MAX,
+                                                         .computeInstanceId = UINT32_MAX};
+    }
+    return result;
+}
+
 /* Returns one sample for each process that ran since the given time, which is in microseconds of the samples' clock. */
 EMU_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
                                                      nvmlProcessUtilizationSample_t *samples,
