@@ -34,6 +34,9 @@ final class FleetView {
   private static final List<Integer> USUAL_SHARES = List.of(10, 25, 50);
   private static final List<Integer> USUAL_WHOLES = List.of(1, 1, 2, 4, 8);
 
+  /** Bounds the memory; pods that are made alike want the same. */
+  private static final int MOST_TAKING = 64;
+
   /** No node has this name. */
   private static final Set<String> NO_NODE = Set.of("");
 
@@ -44,10 +47,18 @@ final class FleetView {
   private final PlacementPolicy policy;
   private final FleetQueue queue;
   private final Map<Asked, Set<String>> serving = new HashMap<>();
+  private final Map<Wanted, Set<String>> taking = new HashMap<>();
   private Map<String, NodeRules> rules = Map.of();
 
   /** The part of a request that decides which nodes serve it. */
-  private record Asked(Set<KubeletResource> resources, boolean isWhole, int gpus) {}
+  private record Asked(Set<KubeletResource> resources, boolean isWhole, int gpus) {
+    static Asked of(PodRequest request) {
+      return new Asked(request.resources(), request.isWhole(), request.gpus());
+    }
+  }
+
+  /** The part of a pod that decides which nodes serve it and take it. */
+  private record Wanted(Asked asked, NodeRules.Wish wish) {}
 
   FleetView(Collection<NodeGpus> all, String policyName) {
     Map<String, NodeGpus> sorted = new TreeMap<>();
@@ -86,11 +97,7 @@ final class FleetView {
   /** {@return why a request fits none of its nodes even if they are empty; empty if it does} */
   Optional<String> lack(Request request) {
     try {
-      Fit.require(
-          request.nodes().isEmpty()
-              ? fleet.nodes()
-              : fleet.nodes().stream().filter(node -> request.allows(node.name())).toList(),
-          request);
+      Fit.require(fleet.nodes(), request);
       return Optional.empty();
     } catch (IllegalArgumentException e) {
       return Optional.of(String.valueOf(e.getMessage()));
@@ -177,7 +184,7 @@ final class FleetView {
   /** {@return the nodes whose device plugins serve a pod: elsewhere, nothing would be enforced} */
   Set<String> serving(PodRequest request) {
     return serving.computeIfAbsent(
-        new Asked(request.resources(), request.isWhole(), request.gpus()),
+        Asked.of(request),
         key ->
             nodes.stream()
                 .filter(node -> node.serves(request))
@@ -188,24 +195,43 @@ final class FleetView {
   /** Sets which pods the nodes take. */
   void rules(Map<String, NodeRules> all) {
     rules = all;
+    taking.clear();
   }
 
   /** {@return whether a node takes a pod, as far as labels, taints and cordons say} */
   boolean takes(String node, Pod pod) {
+    return takes(node, NodeRules.Wish.of(pod));
+  }
+
+  private boolean takes(String node, NodeRules.Wish wish) {
     NodeRules known = rules.get(node);
-    return known == null || known.takes(pod);
+    return known == null || known.takes(wish);
+  }
+
+  /** {@return the nodes that serve a pod and take it} */
+  Set<String> taking(Pod pod, PodRequest request) {
+    if (taking.size() >= MOST_TAKING) {
+      taking.clear();
+    }
+    return taking.computeIfAbsent(
+        new Wanted(Asked.of(request), NodeRules.Wish.of(pod)),
+        key ->
+            serving(request).stream()
+                .filter(name -> takes(name, key.wish))
+                .collect(Collectors.toUnmodifiableSet()));
   }
 
   /**
    * {@return the nodes that serve a pod and take it, without those that are shut; empty for any}
    */
   Set<String> open(Pod pod, PodRequest request, Set<String> shut) {
-    Set<String> serving = serving(request);
-    Set<String> open =
-        serving.stream()
-            .filter(name -> !shut.contains(name) && takes(name, pod))
-            .collect(Collectors.toSet());
-    return narrow(open.size() == serving.size() ? serving : open);
+    Set<String> taking = taking(pod, request);
+    return narrow(
+        taking.stream().anyMatch(shut::contains)
+            ? taking.stream()
+                .filter(name -> !shut.contains(name))
+                .collect(Collectors.toUnmodifiableSet())
+            : taking);
   }
 
   private Set<String> narrow(Set<String> names) {

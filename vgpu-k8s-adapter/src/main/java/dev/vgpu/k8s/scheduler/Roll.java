@@ -239,7 +239,7 @@ final class Roll {
               + KubeletResource.SLOT.resource()
               + " as well, or start vgpu-k8s node with --resources");
     }
-    if (view.serving(request).stream().noneMatch(name -> view.takes(name, pod))) {
+    if (view.taking(pod, request).isEmpty()) {
       return Optional.of(
           "no node that serves it takes it: a node selector, a taint or a cordon keeps it away");
     }
