@@ -176,6 +176,13 @@ final class FleetView {
             });
   }
 
+  /** {@return a place without the GPUs that its node has lost} */
+  Place withoutLost(Place place) {
+    Integer node = numbers.get(place.node());
+    List<String> lost = node == null ? List.of() : nodes.get(node).lost(place.ids());
+    return new Place(place.node(), place.ids().stream().filter(id -> !lost.contains(id)).toList());
+  }
+
   /** {@return the free processors and host memory of a node; empty if there is no such node} */
   Optional<NodeState> state(String nodeName) {
     return Optional.ofNullable(numbers.get(nodeName)).map(fleet::state);

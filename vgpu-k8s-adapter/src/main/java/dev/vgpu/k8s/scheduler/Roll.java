@@ -282,7 +282,11 @@ final class Roll {
     return view.adopt(now, requests, places, sinceS);
   }
 
-  /** Counts a pod that runs on a node: on its own GPUs if they are known, otherwise on any. */
+  /**
+   * Counts a pod that runs on a node: on its own GPUs if they are known, otherwise on any. Of its
+   * own GPUs, those count that are there: what it has on one that the node has lost for a moment,
+   * it has nowhere else.
+   */
   void adoptAlone(Entry entry, double nowS) {
     try {
       count(entry, nowS);
@@ -293,9 +297,12 @@ final class Roll {
 
   private void count(Entry entry, double nowS) {
     String node = entry.pod().getSpec().getNodeName();
+    Place place = entry.place;
+    Place left = place == null ? null : view.withoutLost(place);
+    int lost = place == null || left == null ? 0 : place.ids().size() - left.ids().size();
     Request request =
         view.state(node)
-            .map(free -> entry.onNode(view, free))
+            .map(free -> entry.onNode(view, free, lost))
             .orElseGet(() -> entry.onFleet(view, Set.of()));
     Terms terms =
         Terms.of(
@@ -303,9 +310,8 @@ final class Roll {
             1,
             request.preemptionClass(),
             entry.request().map(PodRequest::runS).orElse(Double.POSITIVE_INFINITY));
-    Place place = entry.place;
     boolean isThere =
-        (place != null && view.adopt(terms, List.of(request), List.of(place), entry.since(nowS)))
+        (left != null && view.adopt(terms, List.of(request), List.of(left), entry.since(nowS)))
             || view.adoptSomewhere(terms, request, node, entry.since(nowS));
     if (!isThere) {
       if (entry.request().isPresent()) {
