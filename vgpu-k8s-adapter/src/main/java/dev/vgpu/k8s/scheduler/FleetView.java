@@ -11,7 +11,6 @@ import dev.vgpu.fleet.model.Placement;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.fleet.placement.PlacementPolicy;
 import dev.vgpu.fleet.placement.Policies;
-import dev.vgpu.fleet.placement.Workload;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.names.PodRequest;
 import io.fabric8.kubernetes.api.model.Pod;
@@ -31,9 +30,6 @@ import java.util.stream.Collectors;
  * change. Confined to its {@link PodLine}.
  */
 final class FleetView {
-  private static final List<Integer> USUAL_SHARES = List.of(10, 25, 50);
-  private static final List<Integer> USUAL_WHOLES = List.of(1, 1, 2, 4, 8);
-
   /** Bounds the memory; pods that are made alike want the same. */
   private static final int MOST_TAKING = 64;
 
@@ -60,7 +56,7 @@ final class FleetView {
   /** The part of a pod that decides which nodes serve it and take it. */
   private record Wanted(Asked asked, NodeRules.Wish wish) {}
 
-  FleetView(Collection<NodeGpus> all, String policyName) {
+  FleetView(Collection<NodeGpus> all, String policyName, RecentRequests recent) {
     Map<String, NodeGpus> sorted = new TreeMap<>();
     all.forEach(node -> sorted.put(node.spec().name(), node));
     nodes = List.copyOf(sorted.values());
@@ -70,15 +66,8 @@ final class FleetView {
       models.add(specs.get(i).gpuModel());
     }
     fleet = new Fleet(specs);
-    policy = Policies.of(policyName, fleet, usual());
+    policy = Policies.of(policyName, fleet, recent.workload(models));
     queue = new FleetQueue(fleet, policy);
-  }
-
-  private static Workload usual() {
-    List<Request> usual = new ArrayList<>();
-    USUAL_SHARES.forEach(share -> usual.add(Request.builder("share").share(share).build()));
-    USUAL_WHOLES.forEach(gpus -> usual.add(Request.builder("whole").wholeGpus(gpus).build()));
-    return Workload.of(usual);
   }
 
   FleetQueue queue() {

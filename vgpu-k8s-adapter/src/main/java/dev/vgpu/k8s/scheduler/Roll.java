@@ -44,6 +44,9 @@ final class Roll {
   /** By UID: pods that no node can host, in the order of their arrival. They are not in line. */
   final Map<String, Unserved> unserved = new LinkedHashMap<>();
 
+  /** Those that waited or ran, whether or not they are known still. */
+  final RecentRequests recent = new RecentRequests();
+
   /** By name. */
   Map<String, NodeGpus> nodes = Map.of();
 
@@ -66,7 +69,7 @@ final class Roll {
 
   Roll(String policy) {
     this.policy = policy;
-    view = new FleetView(List.of(), policy);
+    view = new FleetView(List.of(), policy, recent);
   }
 
   /** Starts from the API's state; discards all earlier state. */
@@ -74,10 +77,11 @@ final class Roll {
     entries.clear();
     crews.clear();
     unserved.clear();
-    view = new FleetView(List.of(), policy);
+    view = new FleetView(List.of(), policy, recent);
     nodes = gpus(allNodes);
     rules = rules(allNodes);
     Restart.read(pods, Roll::requestOf, entries, crews);
+    entries.values().forEach(recent::add);
     crews.values().forEach(crew -> crew.askedS = nowS);
     rebuild(nowS);
   }
@@ -141,7 +145,7 @@ final class Roll {
   void rebuild(double nowS) {
     FleetView before = view;
     List<String> line = new ArrayList<>(before.queue().waiting());
-    view = new FleetView(nodes.values(), policy);
+    view = new FleetView(nodes.values(), policy, recent);
     view.rules(rules);
     List<Crew> lost = new ArrayList<>();
     List<Crew> all = List.copyOf(crews.values());
