@@ -53,7 +53,8 @@ scenario_many() {
   time=$(((${EPOCHREALTIME/./} - began) / 1000))
   each=$(awk -v n="$(($(writes pods) - before))" 'BEGIN { printf "%.2f", n / 500 }')
   # shellcheck disable=SC2034 # report prints it
-  NOTE="500 pods bound in $time ms, $each writes a pod"
+  NOTE="500 pods bound in $time ms (goal: 10000), $each writes a pod (goal: 2)"
+  [ "$time" -le 10000 ] || fail "more than 10 s" || return 1
   awk -v each="$each" 'BEGIN { exit each > 2 }' || fail "more than 2 writes a pod"
 }
 
@@ -125,6 +126,17 @@ quantiles() {
     END { printf "%.2f ms, p99 %.2f", all[int((NR + 1) / 2)], all[int(NR * 0.99)] }'
 }
 
+# The goal for the p99 of an answer about 1,000 nodes.
+ANSWER_MS=5
+
+# in_time VERB: the second half of the answers keeps the goal.
+in_time() {
+  local p99
+  p99=$(tail -n $((ASKED / 2)) "$WORK/times-$1" | quantiles) && p99=${p99##* }
+  awk -v p99="$p99" -v most="$ANSWER_MS" 'BEGIN { exit !(p99 > 0 && p99 <= most) }' ||
+    fail "$1 has a p99 of $p99 ms, the goal is $ANSWER_MS"
+}
+
 # answered EXPRESSION: all answers match.
 answered() {
   local other
@@ -150,7 +162,8 @@ asks_about_a_thousand() {
   k get pod young -o json >"$WORK/young" || return 1
   questions filter-claims "$WORK/young"
   until_true 30 holds_a_place || fail "no GPUs are held for the older pod" || return 1
-  NOTE="$NOTE. $(ask filter-claims)" && answered '"wide-0":"its GPUs are held'
+  NOTE="$NOTE. $(ask filter-claims) (goal: p99 $ANSWER_MS)" && answered '"wide-0":"its GPUs are held' || return 1
+  in_time filter && in_time filter-claims
 }
 
 # How long the extender's answers about 1,000 nodes take: which of them a pod gets, and which nodes' devices claims may

@@ -3,7 +3,6 @@ package dev.vgpu.fleet.gang;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.model.Fit;
 import dev.vgpu.fleet.model.Fleet;
-import dev.vgpu.fleet.model.NodeSpec;
 import dev.vgpu.fleet.model.Placement;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.fleet.placement.PlacementPolicy;
@@ -74,12 +73,7 @@ public final class FleetQueue {
    *     differ
    */
   public void add(Terms terms, Request member) {
-    List<NodeSpec> nodes = fleet.nodes();
-    Fit.require(
-        member.nodes().isEmpty()
-            ? nodes
-            : nodes.stream().filter(node -> member.allows(node.name())).toList(),
-        member);
+    Fit.require(fleet.nodes(), member);
     if (member.preemptionClass() != terms.preemptionClass()) {
       throw new IllegalArgumentException(
           "a member's class must equal its gang's: gang="

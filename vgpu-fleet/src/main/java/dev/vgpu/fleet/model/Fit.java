@@ -13,22 +13,22 @@ public final class Fit {
   private Fit() {}
 
   /**
-   * Refuses a request that no node could ever host.
+   * Refuses a request that none of its nodes could ever host.
    *
    * @param nodes the fleet's nodes
    * @param request the request
-   * @throws IllegalArgumentException if no node could host it; the message says what was requested
-   *     and what would fit
+   * @throws IllegalArgumentException if no allowed node could host it; the message says what was
+   *     requested and what would fit
    */
   public static void require(List<NodeSpec> nodes, Request request) {
     Shape shape = request.shape();
     for (NodeSpec node : nodes) {
-      if (emptyState(node).fits(shape)) {
+      if (request.allows(node.name()) && emptyState(node).fits(shape)) {
         return;
       }
     }
-    throw new IllegalArgumentException(
-        "fits no node: " + asked(request) + "; " + fits(nodes, shape));
+    List<NodeSpec> own = nodes.stream().filter(node -> request.allows(node.name())).toList();
+    throw new IllegalArgumentException("fits no node: " + asked(request) + "; " + fits(own, shape));
   }
 
   private static NodeState emptyState(NodeSpec node) {

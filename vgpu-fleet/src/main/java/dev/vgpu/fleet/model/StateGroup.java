@@ -1,6 +1,7 @@
 package dev.vgpu.fleet.model;
 
 import java.util.Arrays;
+import java.util.function.IntPredicate;
 
 /** The nodes that have the same state, in order. Changed only by its {@link StateTable}. */
 public final class StateGroup {
@@ -32,9 +33,18 @@ public final class StateGroup {
     return size;
   }
 
-  /** {@return the first node in this state} */
-  public int firstNode() {
-    return nodes[0];
+  /**
+   * {@return the first allowed node in this state; -1 if there is none}
+   *
+   * @param allowed whether the node with a number may be used
+   */
+  public int firstNode(IntPredicate allowed) {
+    for (int i = 0; i < size; i++) {
+      if (allowed.test(nodes[i])) {
+        return nodes[i];
+      }
+    }
+    return -1;
   }
 
   void renumber(int newId) {

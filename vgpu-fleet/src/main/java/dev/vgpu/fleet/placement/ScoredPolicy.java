@@ -26,6 +26,7 @@ final class ScoredPolicy implements PlacementPolicy {
   /** With at most this many distinct states, a decision computes all unknown costs. */
   private static final int FEW_STATES = 850;
 
+  private static final int NONE = -1;
   private static final float NOWHERE = Float.POSITIVE_INFINITY;
 
   private final Scoring scoring;
@@ -45,12 +46,18 @@ final class ScoredPolicy implements PlacementPolicy {
 
   @Override
   public Optional<Spot> choose(Fleet fleet, Request request) {
+    return choose(fleet, request, node -> true);
+  }
+
+  @Override
+  public Optional<Spot> choose(Fleet fleet, Request request, IntPredicate allowed) {
     Shape shape = request.shape();
     Memory memory = memory(fleet, shape);
     prices = scoring.prices(fleet);
     List<StateGroup> groups = fleet.groups();
     int[] ids = fleet.groupIds();
-    StateGroup best = null;
+    int best = NONE;
+    int slot = 0;
     float least = NOWHERE;
     int fresh = 0;
     int count = groups.size();
@@ -60,50 +67,25 @@ final class ScoredPolicy implements PlacementPolicy {
       int at = i + turn < count ? i + turn : i + turn - count;
       int id = ids[at];
       if (!memory.isKnown(id)) {
-        if (best != null && fresh >= mostFresh) {
+        StateGroup group = groups.get(at);
+        if ((best != NONE && fresh >= mostFresh)
+            || (group.state().fits(shape) && group.firstNode(allowed) == NONE)) {
           continue;
         }
-        fresh += remember(groups.get(at), shape, memory);
+        fresh += remember(group, shape, memory);
       }
       float cost = memory.cost(id) == NOWHERE ? NOWHERE : priced(id, memory);
-      if (cost < least) {
+      if (cost == NOWHERE || cost > least) {
+        continue;
+      }
+      int node = groups.get(at).firstNode(allowed);
+      if (node != NONE && (cost < least || node < best)) {
         least = cost;
-        best = groups.get(at);
-      } else if (best != null && cost == least && groups.get(at).firstNode() < best.firstNode()) {
-        best = groups.get(at);
+        best = node;
+        slot = memory.slot(id);
       }
     }
-    return best == null
-        ? Optional.empty()
-        : Optional.of(new Spot(best.firstNode(), memory.slot(best.id())));
-  }
-
-  @Override
-  public Optional<Spot> choose(Fleet fleet, Request request, IntPredicate allowed) {
-    Shape shape = request.shape();
-    Memory memory = memory(fleet, shape);
-    prices = scoring.prices(fleet);
-    int best = -1;
-    float least = NOWHERE;
-    for (int node = 0; node < fleet.nodes().size(); node++) {
-      if (allowed.test(node) && fleet.state(node).fits(shape)) {
-        float cost = cost(fleet.group(node), shape, memory);
-        if (cost < least) {
-          least = cost;
-          best = node;
-        }
-      }
-    }
-    return best < 0
-        ? Optional.empty()
-        : Optional.of(new Spot(best, memory.slot(fleet.group(best).id())));
-  }
-
-  private float cost(StateGroup group, Shape shape, Memory memory) {
-    if (!memory.isKnown(group.id())) {
-      int ignored = remember(group, shape, memory);
-    }
-    return priced(group.id(), memory);
+    return best == NONE ? Optional.empty() : Optional.of(new Spot(best, slot));
   }
 
   private float priced(int id, Memory memory) {

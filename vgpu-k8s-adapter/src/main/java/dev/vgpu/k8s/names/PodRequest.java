@@ -92,6 +92,30 @@ public record PodRequest(
     return request.build();
   }
 
+  /**
+   * {@return the same request for another number of GPUs}
+   *
+   * @param count how many
+   */
+  public PodRequest on(int count) {
+    return new PodRequest(
+        system,
+        container,
+        count,
+        sharePercent,
+        isWhole,
+        memory,
+        memoryPercent,
+        policy,
+        preemptionClass,
+        models,
+        spread,
+        sameNodeAs,
+        runS,
+        gang,
+        resources);
+  }
+
   /** {@return the acceptable models, by their full names if there are such GPUs} */
   private Set<String> named(Set<String> present) {
     Set<String> all = new HashSet<>();

@@ -89,6 +89,7 @@ final class Entrance {
     Entry entry = new Entry(pod, request);
     join(entry, size);
     roll.entries.put(entry.uid(), entry);
+    roll.recent.add(entry);
     return entry;
   }
 

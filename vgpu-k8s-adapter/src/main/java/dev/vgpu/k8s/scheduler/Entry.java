@@ -89,7 +89,7 @@ final class Entry {
   }
 
   Request onFleet(FleetView view, Set<String> allowed) {
-    return onFleet(view, allowed, HostDemand.of(pod));
+    return onFleet(request, view, allowed, HostDemand.of(pod));
   }
 
   /** The cluster's scheduler has asked about it, and listed the nodes that it may take. */
@@ -111,13 +111,18 @@ final class Entry {
   /**
    * {@return the request of a pod that runs on a node} It counts there whatever its processors and
    * host memory are, with the part of them that is free.
+   *
+   * @param lost how many of its GPUs the node has lost
    */
-  Request onNode(FleetView view, NodeState free) {
-    return onFleet(view, Set.of(), HostDemand.of(pod).atMost(free));
+  Request onNode(FleetView view, NodeState free, int lost) {
+    Optional<PodRequest> left =
+        request.filter(one -> one.gpus() > lost).map(one -> one.on(one.gpus() - lost));
+    return onFleet(left, view, Set.of(), HostDemand.of(pod).atMost(free));
   }
 
-  private Request onFleet(FleetView view, Set<String> allowed, HostDemand host) {
-    return request
+  private Request onFleet(
+      Optional<PodRequest> asked, FleetView view, Set<String> allowed, HostDemand host) {
+    return asked
         .map(
             one ->
                 one.onFleet(

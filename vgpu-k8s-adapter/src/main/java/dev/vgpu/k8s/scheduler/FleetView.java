@@ -11,7 +11,6 @@ import dev.vgpu.fleet.model.Placement;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.fleet.placement.PlacementPolicy;
 import dev.vgpu.fleet.placement.Policies;
-import dev.vgpu.fleet.placement.Workload;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.names.PodRequest;
 import io.fabric8.kubernetes.api.model.Pod;
@@ -31,8 +30,8 @@ import java.util.stream.Collectors;
  * change. Confined to its {@link PodLine}.
  */
 final class FleetView {
-  private static final List<Integer> USUAL_SHARES = List.of(10, 25, 50);
-  private static final List<Integer> USUAL_WHOLES = List.of(1, 1, 2, 4, 8);
+  /** Bounds the memory; pods that are made alike want the same. */
+  private static final int MOST_TAKING = 64;
 
   /** No node has this name. */
   private static final Set<String> NO_NODE = Set.of("");
@@ -44,12 +43,20 @@ final class FleetView {
   private final PlacementPolicy policy;
   private final FleetQueue queue;
   private final Map<Asked, Set<String>> serving = new HashMap<>();
+  private final Map<Wanted, Set<String>> taking = new HashMap<>();
   private Map<String, NodeRules> rules = Map.of();
 
   /** The part of a request that decides which nodes serve it. */
-  private record Asked(Set<KubeletResource> resources, boolean isWhole, int gpus) {}
+  private record Asked(Set<KubeletResource> resources, boolean isWhole, int gpus) {
+    static Asked of(PodRequest request) {
+      return new Asked(request.resources(), request.isWhole(), request.gpus());
+    }
+  }
 
-  FleetView(Collection<NodeGpus> all, String policyName) {
+  /** The part of a pod that decides which nodes serve it and take it. */
+  private record Wanted(Asked asked, NodeRules.Wish wish) {}
+
+  FleetView(Collection<NodeGpus> all, String policyName, RecentRequests recent) {
     Map<String, NodeGpus> sorted = new TreeMap<>();
     all.forEach(node -> sorted.put(node.spec().name(), node));
     nodes = List.copyOf(sorted.values());
@@ -59,15 +66,8 @@ final class FleetView {
       models.add(specs.get(i).gpuModel());
     }
     fleet = new Fleet(specs);
-    policy = Policies.of(policyName, fleet, usual());
+    policy = Policies.of(policyName, fleet, recent.workload(models));
     queue = new FleetQueue(fleet, policy);
-  }
-
-  private static Workload usual() {
-    List<Request> usual = new ArrayList<>();
-    USUAL_SHARES.forEach(share -> usual.add(Request.builder("share").share(share).build()));
-    USUAL_WHOLES.forEach(gpus -> usual.add(Request.builder("whole").wholeGpus(gpus).build()));
-    return Workload.of(usual);
   }
 
   FleetQueue queue() {
@@ -86,11 +86,7 @@ final class FleetView {
   /** {@return why a request fits none of its nodes even if they are empty; empty if it does} */
   Optional<String> lack(Request request) {
     try {
-      Fit.require(
-          request.nodes().isEmpty()
-              ? fleet.nodes()
-              : fleet.nodes().stream().filter(node -> request.allows(node.name())).toList(),
-          request);
+      Fit.require(fleet.nodes(), request);
       return Optional.empty();
     } catch (IllegalArgumentException e) {
       return Optional.of(String.valueOf(e.getMessage()));
@@ -169,6 +165,13 @@ final class FleetView {
             });
   }
 
+  /** {@return a place without the GPUs that its node has lost} */
+  Place withoutLost(Place place) {
+    Integer node = numbers.get(place.node());
+    List<String> lost = node == null ? List.of() : nodes.get(node).lost(place.ids());
+    return new Place(place.node(), place.ids().stream().filter(id -> !lost.contains(id)).toList());
+  }
+
   /** {@return the free processors and host memory of a node; empty if there is no such node} */
   Optional<NodeState> state(String nodeName) {
     return Optional.ofNullable(numbers.get(nodeName)).map(fleet::state);
@@ -177,7 +180,7 @@ final class FleetView {
   /** {@return the nodes whose device plugins serve a pod: elsewhere, nothing would be enforced} */
   Set<String> serving(PodRequest request) {
     return serving.computeIfAbsent(
-        new Asked(request.resources(), request.isWhole(), request.gpus()),
+        Asked.of(request),
         key ->
             nodes.stream()
                 .filter(node -> node.serves(request))
@@ -188,24 +191,43 @@ final class FleetView {
   /** Sets which pods the nodes take. */
   void rules(Map<String, NodeRules> all) {
     rules = all;
+    taking.clear();
   }
 
   /** {@return whether a node takes a pod, as far as labels, taints and cordons say} */
   boolean takes(String node, Pod pod) {
+    return takes(node, NodeRules.Wish.of(pod));
+  }
+
+  private boolean takes(String node, NodeRules.Wish wish) {
     NodeRules known = rules.get(node);
-    return known == null || known.takes(pod);
+    return known == null || known.takes(wish);
+  }
+
+  /** {@return the nodes that serve a pod and take it} */
+  Set<String> taking(Pod pod, PodRequest request) {
+    if (taking.size() >= MOST_TAKING) {
+      taking.clear();
+    }
+    return taking.computeIfAbsent(
+        new Wanted(Asked.of(request), NodeRules.Wish.of(pod)),
+        key ->
+            serving(request).stream()
+                .filter(name -> takes(name, key.wish))
+                .collect(Collectors.toUnmodifiableSet()));
   }
 
   /**
    * {@return the nodes that serve a pod and take it, without those that are shut; empty for any}
    */
   Set<String> open(Pod pod, PodRequest request, Set<String> shut) {
-    Set<String> serving = serving(request);
-    Set<String> open =
-        serving.stream()
-            .filter(name -> !shut.contains(name) && takes(name, pod))
-            .collect(Collectors.toSet());
-    return narrow(open.size() == serving.size() ? serving : open);
+    Set<String> taking = taking(pod, request);
+    return narrow(
+        taking.stream().anyMatch(shut::contains)
+            ? taking.stream()
+                .filter(name -> !shut.contains(name))
+                .collect(Collectors.toUnmodifiableSet())
+            : taking);
   }
 
   private Set<String> narrow(Set<String> names) {

@@ -94,6 +94,15 @@ record NodeGpus(NodeSpec spec, List<String> ids, Set<KubeletResource> offered, b
         && !Collections.disjoint(offered, request.resources());
   }
 
+  /** {@return those of a pod's GPUs that the node has lost} A GPU's number tells nothing. */
+  List<String> lost(List<String> all) {
+    return all.stream().filter(id -> isShared && !isNumber(id) && !ids.contains(id)).toList();
+  }
+
+  private static boolean isNumber(String id) {
+    return id.chars().allMatch(Character::isDigit);
+  }
+
   private static Optional<NodeGpus> labelled(Node node) {
     Map<String, String> labels = node.getMetadata().getLabels();
     if (labels == null || !labels.containsKey(FEATURE + "count")) {

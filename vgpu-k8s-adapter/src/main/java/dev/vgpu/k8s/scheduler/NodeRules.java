@@ -45,24 +45,34 @@ record NodeRules(String name, Map<String, String> labels, List<Taint> taints) {
     return new NodeRules(node.getMetadata().getName(), labels == null ? Map.of() : labels, taints);
   }
 
-  /** {@return whether the node takes a pod} */
-  boolean takes(Pod pod) {
-    return taints.stream()
-            .allMatch(
-                taint ->
-                    list(pod.getSpec().getTolerations()).stream()
-                        .anyMatch(one -> tolerates(one, taint)))
-        && Optional.ofNullable(pod.getSpec().getNodeSelector()).orElse(Map.of()).entrySet().stream()
-            .allMatch(one -> one.getValue().equals(labels.get(one.getKey())))
-        && required(pod).stream()
-            .allMatch(
-                one -> list(one.getNodeSelectorTerms()).stream().anyMatch(term -> fulfils(term)));
+  /**
+   * What of a pod decides which nodes take it. Immutable.
+   *
+   * @param tolerations the taints that it tolerates
+   * @param labels the labels that its node must have
+   * @param required the terms of which its node must fulfil one; empty for any node
+   */
+  record Wish(
+      List<Toleration> tolerations, Map<String, String> labels, Optional<NodeSelector> required) {
+    static Wish of(Pod pod) {
+      return new Wish(
+          list(pod.getSpec().getTolerations()),
+          Optional.ofNullable(pod.getSpec().getNodeSelector()).orElse(Map.of()),
+          Optional.ofNullable(pod.getSpec().getAffinity())
+              .map(one -> one.getNodeAffinity())
+              .map(one -> one.getRequiredDuringSchedulingIgnoredDuringExecution()));
+    }
   }
 
-  private static Optional<NodeSelector> required(Pod pod) {
-    return Optional.ofNullable(pod.getSpec().getAffinity())
-        .map(one -> one.getNodeAffinity())
-        .map(one -> one.getRequiredDuringSchedulingIgnoredDuringExecution());
+  /** {@return whether the node takes a pod} */
+  boolean takes(Wish wish) {
+    return taints.stream()
+            .allMatch(taint -> wish.tolerations.stream().anyMatch(one -> tolerates(one, taint)))
+        && wish.labels.entrySet().stream()
+            .allMatch(one -> one.getValue().equals(labels.get(one.getKey())))
+        && wish.required.stream()
+            .allMatch(
+                one -> list(one.getNodeSelectorTerms()).stream().anyMatch(term -> fulfils(term)));
   }
 
   private boolean fulfils(NodeSelectorTerm term) {

@@ -298,6 +298,7 @@ final class PodLine {
     seen.isBound = true;
     seen.place = Restart.place(pod, node);
     roll.entries.put(seen.uid(), seen);
+    roll.recent.add(seen);
     roll.adoptAlone(seen, nowS);
     shared.waitingFor(seen).forEach(this::tryGo);
   }

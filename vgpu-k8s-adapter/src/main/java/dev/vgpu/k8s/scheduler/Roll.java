@@ -44,6 +44,9 @@ final class Roll {
   /** By UID: pods that no node can host, in the order of their arrival. They are not in line. */
   final Map<String, Unserved> unserved = new LinkedHashMap<>();
 
+  /** Those that waited or ran, whether or not they are known still. */
+  final RecentRequests recent = new RecentRequests();
+
   /** By name. */
   Map<String, NodeGpus> nodes = Map.of();
 
@@ -66,7 +69,7 @@ final class Roll {
 
   Roll(String policy) {
     this.policy = policy;
-    view = new FleetView(List.of(), policy);
+    view = new FleetView(List.of(), policy, recent);
   }
 
   /** Starts from the API's state; discards all earlier state. */
@@ -74,10 +77,11 @@ final class Roll {
     entries.clear();
     crews.clear();
     unserved.clear();
-    view = new FleetView(List.of(), policy);
+    view = new FleetView(List.of(), policy, recent);
     nodes = gpus(allNodes);
     rules = rules(allNodes);
     Restart.read(pods, Roll::requestOf, entries, crews);
+    entries.values().forEach(recent::add);
     crews.values().forEach(crew -> crew.askedS = nowS);
     rebuild(nowS);
   }
@@ -141,7 +145,7 @@ final class Roll {
   void rebuild(double nowS) {
     FleetView before = view;
     List<String> line = new ArrayList<>(before.queue().waiting());
-    view = new FleetView(nodes.values(), policy);
+    view = new FleetView(nodes.values(), policy, recent);
     view.rules(rules);
     List<Crew> lost = new ArrayList<>();
     List<Crew> all = List.copyOf(crews.values());
@@ -239,7 +243,7 @@ final class Roll {
               + KubeletResource.SLOT.resource()
               + " as well, or start vgpu-k8s node with --resources");
     }
-    if (view.serving(request).stream().noneMatch(name -> view.takes(name, pod))) {
+    if (view.taking(pod, request).isEmpty()) {
       return Optional.of(
           "no node that serves it takes it: a node selector, a taint or a cordon keeps it away");
     }
@@ -282,7 +286,11 @@ final class Roll {
     return view.adopt(now, requests, places, sinceS);
   }
 
-  /** Counts a pod that runs on a node: on its own GPUs if they are known, otherwise on any. */
+  /**
+   * Counts a pod that runs on a node: on its own GPUs if they are known, otherwise on any. Of its
+   * own GPUs, those count that are there: what it has on one that the node has lost for a moment,
+   * it has nowhere else.
+   */
   void adoptAlone(Entry entry, double nowS) {
     try {
       count(entry, nowS);
@@ -293,9 +301,12 @@ final class Roll {
 
   private void count(Entry entry, double nowS) {
     String node = entry.pod().getSpec().getNodeName();
+    Place place = entry.place;
+    Place left = place == null ? null : view.withoutLost(place);
+    int lost = place == null || left == null ? 0 : place.ids().size() - left.ids().size();
     Request request =
         view.state(node)
-            .map(free -> entry.onNode(view, free))
+            .map(free -> entry.onNode(view, free, lost))
             .orElseGet(() -> entry.onFleet(view, Set.of()));
     Terms terms =
         Terms.of(
@@ -303,9 +314,8 @@ final class Roll {
             1,
             request.preemptionClass(),
             entry.request().map(PodRequest::runS).orElse(Double.POSITIVE_INFINITY));
-    Place place = entry.place;
     boolean isThere =
-        (place != null && view.adopt(terms, List.of(request), List.of(place), entry.since(nowS)))
+        (left != null && view.adopt(terms, List.of(request), List.of(left), entry.since(nowS)))
             || view.adoptSomewhere(terms, request, node, entry.since(nowS));
     if (!isThere) {
       if (entry.request().isPresent()) {

@@ -12,6 +12,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
 /** How pods that run are counted. */
@@ -24,15 +26,62 @@ class RunningPodsTest {
     cluster.create(Pods.share("a", 60, Map.of()));
     cluster.settle();
     String gpu = cluster.gpus("uid-a").get(0);
-    Map<String, String> notes = new HashMap<>(all.getMetadata().getAnnotations());
     String other = gpu.equals("GPU-node-0") ? "GPU-node-1" : "GPU-node-0";
-    notes.put(Driver.GPUS, "[{\"uuid\":\"" + other + "\",\"model\":\"A100\",\"memory\":\"40Gi\"}]");
-    cluster.nodes(
-        List.of(new NodeBuilder(all).editMetadata().withAnnotations(notes).endMetadata().build()));
+    cluster.nodes(List.of(with(all, other)));
     cluster.nodes(List.of(all));
     cluster.create(Pods.share("b", 60, Map.of()));
     cluster.settle();
     assertThat(cluster.gpus("uid-b")).containsExactly(other);
+  }
+
+  /** A node that has lost all its GPUs but these. */
+  private static Node with(Node node, String... gpus) {
+    Map<String, String> notes = new HashMap<>(node.getMetadata().getAnnotations());
+    notes.put(
+        Driver.GPUS,
+        Stream.of(gpus)
+            .map(gpu -> "{\"uuid\":\"" + gpu + "\",\"model\":\"A100\",\"memory\":\"40Gi\"}")
+            .collect(Collectors.joining(",", "[", "]")));
+    return new NodeBuilder(node).editMetadata().withAnnotations(notes).endMetadata().build();
+  }
+
+  @Test
+  void aPodOnALostGpuTakesNoOthersRoom() {
+    Node all = Pods.node("node", 2);
+    SmallCluster cluster = new SmallCluster(List.of(all));
+    cluster.create(Pods.share("a", 60, Map.of()));
+    cluster.settle();
+    String lost = cluster.gpus("uid-a").get(0);
+    String other = lost.equals("GPU-node-0") ? "GPU-node-1" : "GPU-node-0";
+    cluster.nodes(List.of(with(all, other)));
+    cluster.create(Pods.share("b", 100, Map.of()));
+    cluster.settle();
+    assertThat(cluster.gpus("uid-b")).containsExactly(other);
+    cluster.nodes(List.of(all));
+    cluster.create(Pods.share("c", 40, Map.of()));
+    cluster.settle();
+    assertThat(cluster.gpus("uid-c")).as("beside a").containsExactly(lost);
+    cluster.create(Pods.share("d", 10, Map.of()));
+    cluster.settle();
+    assertThat(cluster.isBound("uid-d")).isFalse();
+  }
+
+  @Test
+  void aPodThatHasLostOneOfItsGpusKeepsTheOther() {
+    Node all = Pods.node("node", 2);
+    SmallCluster cluster = new SmallCluster(List.of(all));
+    cluster.create(Pods.whole("a", 2, Map.of()));
+    cluster.settle();
+    cluster.nodes(List.of(with(all, "GPU-node-1")));
+    cluster.create(Pods.share("b", 10, Map.of()));
+    cluster.settle();
+    assertThat(cluster.isBound("uid-b")).isFalse();
+    cluster.nodes(List.of(all));
+    cluster.settle();
+    assertThat(cluster.isBound("uid-b")).isFalse();
+    cluster.delete("uid-a");
+    cluster.settle();
+    assertThat(cluster.isBound("uid-b")).isTrue();
   }
 
   private static Pod runs(String name, String resource, String amount) {
