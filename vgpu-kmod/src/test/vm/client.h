@@ -2,7 +2,7 @@
 #ifndef VGPU_CLIENT_H
 #define VGPU_CLIENT_H
 
-/* client_seats.c. The tenant `directory` has so many groups that run. A seed of 0 stands for another one each time. */
+/* client_seats.c. The tenant `directory` has so many groups that run. */
 int seats(unsigned kills, unsigned groups);
 
 #endif

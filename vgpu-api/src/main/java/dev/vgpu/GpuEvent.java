@@ -110,7 +110,8 @@ public sealed interface GpuEvent
    * A service that the processes of a virtual GPU depend on failed and was restarted, for example
    * an MPS server that several virtual GPUs share. The processes may have failed with it. Also
    * reported when {@link GpuPool#makeRoom} moved the MIG instance of a virtual GPU without
-   * processes; programs then need its new environment.
+   * processes; programs then need its new environment. Also reported when the virtual GPU's GPU was
+   * stalled for a moment although it had work.
    *
    * @param at when it was noticed
    * @param virtualGpu the virtual GPU affected

@@ -383,8 +383,10 @@ public final class VirtualGate implements TurnGate {
 
   @Override
   public boolean shut() {
-    open = false;
-    launchAhead();
+    if (open) {
+      open = false;
+      launchAhead();
+    }
     if (!isRunning() && onLane) {
       laneClearAtNs = nowNs();
     }

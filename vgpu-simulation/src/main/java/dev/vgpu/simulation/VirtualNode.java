@@ -7,6 +7,8 @@ import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.SchedulerSettings;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.Tenant;
+import dev.vgpu.core.schedule.TurnObserver;
+import dev.vgpu.core.schedule.TurnStepper;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -37,6 +39,7 @@ public final class VirtualNode {
   private final List<Tenant> tenants = new ArrayList<>();
   private final List<VirtualGpuRequest> requests = new ArrayList<>();
   private final List<String> decisions = new ArrayList<>();
+  private final List<String> stalls = new ArrayList<>();
   private final Set<Integer> removed = new HashSet<>();
   private final SchedulerSettings settings;
   private final NodeObserver observer;
@@ -46,6 +49,8 @@ public final class VirtualNode {
   private final TreeMap<Long, List<Runnable>> agenda = new TreeMap<>();
   private long nowNs;
   private long stoppedUntilNs;
+  private long lostUntilNs;
+  private long aheadNs;
   private int steps;
 
   /** Creates a node without an offline floor. */
@@ -92,7 +97,24 @@ public final class VirtualNode {
   }
 
   private ShareScheduler seat() {
-    return new ShareScheduler(settings, (victim, by, asked) -> preempted(victim, by), nowNs);
+    TurnObserver observes =
+        new TurnObserver() {
+          @Override
+          public void preempted(Tenant victim, Tenant by, int askedToEnd) {
+            VirtualNode.this.preempted(victim, by);
+          }
+
+          @Override
+          public void stoodStill(Tenant tenant, String what) {
+            stalls.add(nowNs + " " + tenant.id() + " " + what);
+          }
+        };
+    return new ShareScheduler(settings, observes, seatNs());
+  }
+
+  /** The present by the seat's clock. */
+  private long seatNs() {
+    return nowNs + aheadNs;
   }
 
   private void preempted(Tenant victim, Tenant by) {
@@ -222,6 +244,7 @@ public final class VirtualNode {
     requests.add(request);
     tenants.add(new Tenant(gate.id(), gate, request));
     gate.attach(device, number, request.preemptionClass() != PreemptionClass.OFFLINE);
+    scheduler.paid(tenants.get(number), 0);
     return number;
   }
 
@@ -233,7 +256,7 @@ public final class VirtualNode {
   public void remove(int tenant) {
     gates.get(tenant).end();
     removed.add(tenant);
-    scheduler.remove(tenants.get(tenant), nowNs);
+    scheduler.remove(tenants.get(tenant), seatNs());
   }
 
   /**
@@ -310,37 +333,64 @@ public final class VirtualNode {
     at(untilNs, this::takeOver);
   }
 
+  /**
+   * Loses what the tenants report.
+   *
+   * @param untilNs when their reports arrive again
+   */
+  public void loseNews(long untilNs) {
+    lostUntilNs = untilNs;
+  }
+
+  /**
+   * Sets the seat's clock forward. The tenants' use must not be measured by it: they must report it
+   * when a kernel has ended.
+   *
+   * @param byNs by how much
+   */
+  public void stepClock(long byNs) {
+    aheadNs += byNs;
+  }
+
+  /** {@return whether the seat is stopped or dead} */
+  public boolean isSeatStopped() {
+    return nowNs < stoppedUntilNs;
+  }
+
   private void takeOver() {
     scheduler = seat();
     for (int i = 0; i < tenants.size(); i++) {
       if (!removed.contains(i)) {
         tenants.set(i, new Tenant(gates.get(i).id(), gates.get(i), requests.get(i)));
-        scheduler.adopt(tenants.get(i), nowNs);
+        scheduler.adopt(tenants.get(i), seatNs());
       }
     }
   }
 
   /** When the scheduler or the agenda is due. */
   private long nextNs() {
-    long nextNs = Math.max(scheduler.nextWakeNs(), stoppedUntilNs);
+    long wakeNs = scheduler.nextWakeNs();
+    long dueNs = wakeNs == TurnStepper.NEVER ? wakeNs : wakeNs - aheadNs;
+    long nextNs = Math.max(dueNs, stoppedUntilNs);
     return agenda.isEmpty() ? nextNs : Math.min(nextNs, agenda.firstKey());
   }
 
   private void tell() {
     for (int i = 0; i < gates.size(); i++) {
       VirtualGate gate = gates.get(i);
-      if (gate.takeWanted()) {
-        scheduler.wanted(tenants.get(i), nowNs);
+      boolean arrives = nowNs >= lostUntilNs;
+      if (gate.takeWanted() && arrives) {
+        scheduler.wanted(tenants.get(i), seatNs());
       }
-      if (gate.takeDrained()) {
-        scheduler.drained(tenants.get(i), nowNs);
+      if (gate.takeDrained() && arrives) {
+        scheduler.drained(tenants.get(i), seatNs());
       }
     }
   }
 
   private void step() {
     steps++;
-    if (scheduler.doWork(nowNs) > 0) {
+    if (scheduler.doWork(seatNs()) > 0) {
       if (recordsDecisions) {
         decisions.add(nowNs + " " + openGates());
       }
@@ -400,6 +450,11 @@ public final class VirtualNode {
   /** {@return the decisions and their times, one line each} */
   public List<String> decisions() {
     return decisions;
+  }
+
+  /** {@return when the GPU was stalled, and why, one line each} */
+  public List<String> stalls() {
+    return stalls;
   }
 
   /** {@return the present} */

@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 public final class Chaos {
   private static final String USAGE =
       """
-      usage: vgpu chaos [--minutes N] [--seed S] [--steps N] [--runs N] [--json]
+      usage: vgpu chaos [--minutes N] [--seed S] [--steps N] [--least-steps N] [--runs N] [--json]
       """;
   private static final int BOOKS_EVERY = 4;
   private static final int SHARES_EVERY = 20;
@@ -48,7 +48,8 @@ public final class Chaos {
    * Runs the suite.
    *
    * @param arguments the arguments of {@code vgpu chaos}
-   * @return the exit code: 0 all invariants held, 1 one did not, 2 wrong usage
+   * @return the exit code: 0 all invariants held, 1 one did not or a run made too few steps, 2
+   *     wrong usage
    * @throws InterruptedException if this thread is interrupted
    * @throws IOException if the logs cannot be kept
    */
@@ -91,8 +92,12 @@ public final class Chaos {
         result.put("logs", keepLogs(world, failure).toString());
         result.put("replay", "./vgpu chaos --seed " + options.seed() + " --steps " + step);
       }
+      boolean tooShort = failure == null && options.isTooShort(step);
+      if (tooShort) {
+        result.put("too_few_steps", step);
+      }
       print(result);
-      return failure == null ? 0 : 1;
+      return failure == null && !tooShort ? 0 : 1;
     }
   }
 
@@ -144,6 +149,7 @@ public final class Chaos {
     result.put("full_disk", world.disk.isPossible());
     result.put("counts", steps.counts());
     result.put("programs_did", checks.did());
+    result.put("stalls_of_late_seats", checks.excusedStalls());
     Map<String, Double> worst = new LinkedHashMap<>();
     world.waits.worstMs().forEach((what, ms) -> worst.put(what, rounded(ms)));
     worst.put("books_settled", rounded(checks.worstSettleMs()));
@@ -197,7 +203,9 @@ public final class Chaos {
       System.out.println(writer.writeValueAsString(result));
       return;
     }
-    String outcome = result.containsKey("failure") ? "FAILED" : "all held";
+    String held = "too few steps: " + step + " of at least " + options.leastSteps();
+    held = result.containsKey("too_few_steps") ? held : "all held";
+    String outcome = result.containsKey("failure") ? "FAILED" : held;
     if (!isOnly && !result.containsKey("failure")) {
       System.out.printf(
           Locale.ROOT,

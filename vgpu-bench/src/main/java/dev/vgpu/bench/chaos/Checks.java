@@ -35,6 +35,9 @@ final class Checks {
   private static final double MOST_OF_FIXED = 1.25;
 
   private final World world;
+  private final Stalls stalls = new Stalls();
+  private long stallsLookedNs = NanoClock.nanoTime();
+  private double seatGoneMs;
   private final Map<String, Map<Long, Long>> did = new TreeMap<>();
   private double worstSettleMs;
 
@@ -44,6 +47,11 @@ final class Checks {
 
   double worstSettleMs() {
     return worstSettleMs;
+  }
+
+  /** How many stalls of a GPU were put down to a seat that was late, and the last one. */
+  String excusedStalls() {
+    return stalls.excused();
   }
 
   /** How often the programs have done each of the things that a run may lack by chance. */
@@ -69,6 +77,16 @@ final class Checks {
       }
     }
     checkQuotas(world.auditor.read());
+    checkStalls(extraMs);
+  }
+
+  /** What was done to a seat in a step may also show in the next. */
+  private void checkStalls(double extraMs) throws InterruptedException {
+    long nowNs = NanoClock.nanoTime();
+    double lateMs = extraMs + seatGoneMs + world.waits.seatLateMs(stallsLookedNs);
+    stalls.look(world.node.errors(), lateMs);
+    stallsLookedNs = nowNs;
+    seatGoneMs = extraMs;
   }
 
   private static Answer ask(Program program, String what) throws InterruptedException {

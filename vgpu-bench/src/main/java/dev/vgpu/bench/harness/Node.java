@@ -242,7 +242,7 @@ public final class Node implements AutoCloseable {
   /** {@return what all children wrote on standard error} */
   public String errors() {
     try {
-      return Files.readString(file("stderr"));
+      return Files.readString(file("stderr"), StandardCharsets.ISO_8859_1);
     } catch (IOException e) {
       return "";
     }

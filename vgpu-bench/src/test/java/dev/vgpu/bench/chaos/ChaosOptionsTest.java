@@ -23,4 +23,14 @@ class ChaosOptionsTest {
     assertThatThrownBy(() -> ChaosOptions.parse(List.of("--runs")))
         .hasMessageContaining("--runs needs a value");
   }
+
+  @Test
+  void aRunOfHardlyAnyStepsShowsNothing() {
+    ChaosOptions options = ChaosOptions.parse(List.of());
+    assertThat(options.isTooShort(0)).isTrue();
+    assertThat(options.isTooShort(9)).isTrue();
+    assertThat(options.isTooShort(10)).isFalse();
+    assertThat(ChaosOptions.parse(List.of("--steps", "3")).isTooShort(3)).isFalse();
+    assertThat(ChaosOptions.parse(List.of("--least-steps", "0")).isTooShort(0)).isFalse();
+  }
 }

@@ -45,7 +45,7 @@ public final class Preemptions {
   }
 
   /**
-   * {@return an observer of a GPU's scheduler, which publishes preemptions and logs stalls}
+   * {@return an observer of a GPU's scheduler, which publishes preemptions and stalls}
    *
    * @param gpu the GPU
    * @param seat the owner of the scheduler
@@ -58,8 +58,11 @@ public final class Preemptions {
       }
 
       @Override
-      public void stoodStill(String what) {
-        log.warn("a GPU was stalled and has recovered: gpu={} {}", gpu, what);
+      public void stoodStill(Tenant tenant, String what) {
+        log.warn("a GPU was stalled and has recovered: gpu={} id={} {}", gpu, tenant.id(), what);
+        String reason = "its GPU was stalled and has recovered: gpu=" + gpu + " " + what;
+        seat.doAfterwards(
+            () -> listeners.publish(at -> new GpuEvent.Disturbed(at, tenant.id(), reason)));
       }
     };
   }

@@ -116,6 +116,7 @@ public final class ShareScheduler implements TurnStepper {
   public void remove(Tenant tenant, long nowNs) {
     account(nowNs);
     gates.forget(tenant);
+    gates.standStill.forget(tenant);
     gates.early(tenant.isOffline()).forget(tenant);
     besideOffline.forget(tenant);
     lengths.forget(tenant);
@@ -151,6 +152,7 @@ public final class ShareScheduler implements TurnStepper {
    */
   public void paid(Tenant tenant, long usedNs) {
     tenant.readNs += usedNs;
+    gates.standStill.watch(tenant);
   }
 
   /**
@@ -165,6 +167,7 @@ public final class ShareScheduler implements TurnStepper {
     tenant.readNs = tenant.gate.gpuTimeNs(lastNs);
     tenant.readBoundNs = tenant.gate.work().launchBoundNs();
     tenant.readStoppedNs = tenant.gate.work().stoppedNs();
+    gates.standStill.watch(tenant);
     boolean runs = !tenant.gate.shut();
     if (runs || tenant.gate.hasWork()) {
       join(tenant);
@@ -255,11 +258,23 @@ public final class ShareScheduler implements TurnStepper {
     return work;
   }
 
-  /** If no tenant has had the turn for too long, gives a turn to the next one. */
+  /**
+   * If no tenant has had the turn for too long, gives a turn to the next one. If nobody may run,
+   * looks for work that was not reported.
+   */
   private void watch() {
-    boolean isIdle = gates.size() == 0;
-    Tenant next = isIdle ? upper.pick() : null;
-    next = isIdle && next == null ? offline.pick() : next;
+    if (gates.isOpen(false) || gates.isOpen(true)) {
+      boolean ignored = gates.standStill.isTooLong(null, gates);
+      return;
+    }
+    Tenant next = upper.pick();
+    next = next == null ? offline.pick() : next;
+    Tenant unheard = next == null || next.isActive() ? gates.standStill.unheard(gates) : null;
+    next = gates.size() == 0 ? next : null;
+    if (unheard != null) {
+      join(unheard);
+      gates.wakeAt(gates.nowNs()); // its turn follows with the next step
+    }
     if (gates.standStill.isTooLong(next, gates) && next != null) {
       gates.standStill.tell(next, state());
       floorCreditNs = 0;
@@ -354,6 +369,7 @@ public final class ShareScheduler implements TurnStepper {
 
   private void join(Tenant tenant) {
     gates.now(lastNs);
+    gates.standStill.watch(tenant);
     gates.join(tenant);
   }
 

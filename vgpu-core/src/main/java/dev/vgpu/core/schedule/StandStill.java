@@ -1,5 +1,7 @@
 package dev.vgpu.core.schedule;
 
+import java.util.ArrayList;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -11,13 +13,15 @@ final class StandStill {
   static final long MOST_NS = 100_000_000;
 
   /**
-   * After this time, running work that has not ended is checked again. The backend usually reports
-   * earlier.
+   * How often gates are asked for what should have been reported. An answer counts if the next one
+   * says the same and no report has come in between. A report that is on its way is not lost.
    */
-  private static final long ASK_AGAIN_NS = 300_000_000;
+  private static final long LOOK_NS = MOST_NS / 2;
 
   private final TurnObserver observer;
+  private final List<Tenant> watched = new ArrayList<>();
   private long sinceNs = TurnStepper.NEVER;
+  private long lookedNs = TurnStepper.NEVER;
 
   StandStill(TurnObserver observer) {
     this.observer = observer;
@@ -48,28 +52,87 @@ final class StandStill {
 
   /** Tells the observer that the GPU stood still, and the scheduler's state. */
   void tell(Tenant next, SchedulerState state) {
-    observer.stoodStill("no tenant had the turn although " + next.id() + " has work: " + state);
+    observer.stoodStill(next, "no tenant had the turn although it has work: " + state);
   }
+
+  // ---- the end of work that nobody reports
 
   /** Records that a gate was shut and its work is awaited. */
   void shut(Tenant tenant, ActiveGates gates) {
-    tenant.askAgainNs = gates.nowNs() + ASK_AGAIN_NS;
+    tenant.askAgainNs = gates.nowNs() + LOOK_NS;
+    tenant.endSeen = false;
     awaited(tenant, gates);
   }
 
-  /** Asks a gate again if its work is awaited for long: for processes, the report may be lost. */
+  /** Asks a gate again if its work is awaited for long. */
   void awaited(Tenant tenant, ActiveGates gates) {
-    if (tenant.drained || tenant.gate.leastTurnNs() == 0) {
+    if (tenant.drained) {
       return;
     }
     if (gates.nowNs() >= tenant.askAgainNs) {
-      tenant.drained = tenant.gate.shut();
-      tenant.askAgainNs = gates.nowNs() + ASK_AGAIN_NS;
+      boolean ended = tenant.gate.shut();
+      tenant.drained = ended && tenant.endSeen;
+      tenant.endSeen = ended;
+      tenant.askAgainNs = gates.nowNs() + LOOK_NS;
       if (tenant.drained) {
-        observer.stoodStill("the end of " + tenant.id() + "'s work was not reported");
+        observer.stoodStill(tenant, "the end of its work was not reported");
         return;
       }
     }
     gates.wakeAt(tenant.askAgainNs);
+  }
+
+  // ---- the beginning of work that nobody reports
+
+  /** Records that a tenant may have work from now on. A gang asks for its turns itself. */
+  void watch(Tenant tenant) {
+    tenant.unheardNs = TurnStepper.NEVER;
+    if (!tenant.watched && !tenant.gate.spansGpus()) {
+      tenant.watched = true;
+      watched.add(tenant);
+    }
+  }
+
+  /** Records that a tenant has left. */
+  void forget(Tenant tenant) {
+    if (tenant.watched) {
+      tenant.watched = false;
+      boolean ignored = watched.remove(tenant);
+    }
+  }
+
+  /**
+   * Call this while no gate is open, no work is ending and nobody may run. Only processes are
+   * asked: a call joins the line itself.
+   *
+   * @return a tenant that has had work without reporting it; null if there is none
+   */
+  @Nullable Tenant unheard(ActiveGates gates) {
+    long nowNs = gates.nowNs();
+    if (lookedNs != TurnStepper.NEVER && nowNs - lookedNs < LOOK_NS) {
+      gates.wakeAt(lookedNs + LOOK_NS);
+      return null;
+    }
+    boolean isAny = false;
+    for (int i = 0; i < watched.size(); i++) {
+      Tenant tenant = watched.get(i);
+      if (tenant.gate.leastTurnNs() == 0) {
+        continue;
+      }
+      isAny = true;
+      if (tenant.isRunnable() || !tenant.gate.hasWork()) {
+        tenant.unheardNs = TurnStepper.NEVER;
+      } else if (tenant.unheardNs == TurnStepper.NEVER || nowNs - tenant.unheardNs > MOST_NS) {
+        tenant.unheardNs = nowNs;
+      } else {
+        observer.stoodStill(tenant, "its work was not reported");
+        return tenant;
+      }
+    }
+    lookedNs = isAny ? nowNs : TurnStepper.NEVER;
+    if (isAny) {
+      gates.wakeAt(nowNs + LOOK_NS);
+    }
+    return null;
   }
 }

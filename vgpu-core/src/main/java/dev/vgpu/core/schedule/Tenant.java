@@ -159,7 +159,16 @@ public final class Tenant {
 
   long deadlineNs;
   long abandonedCheckNs;
+
+  /** When its gate is asked again for its running work, and whether it said that there is none. */
   long askAgainNs;
+
+  boolean endSeen;
+
+  /** Whether its gate is asked for work, and when it first had some that was not reported. */
+  boolean watched;
+
+  long unheardNs = NEVER;
 
   // ---- its hand-overs and its pauses
 

@@ -16,7 +16,8 @@ public interface TurnObserver {
    * The GPU stood still although a tenant could have used it, and the scheduler has corrected that.
    * This only happens if an event was lost, or if the scheduler has an error.
    *
-   * @param what the finding and the correction, in words
+   * @param tenant the tenant that could have used it, or whose work was awaited
+   * @param what the finding, in words
    */
-  default void stoodStill(String what) {}
+  default void stoodStill(Tenant tenant, String what) {}
 }

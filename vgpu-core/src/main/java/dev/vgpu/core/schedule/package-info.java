@@ -84,9 +84,28 @@
  * tenants use the GPU. So in the turns of a tenant that pauses without reporting it, and uses a
  * part <i>d</i> of them, a turn takes 1 / <i>d</i> as long to become due.
  *
- * <p><b>Standing still.</b> If no gate is open, no work is ending and some tenant may run, then
- * after 100 ms the next tenant gets a turn whatever the accounts say, and the log says so ({@code
- * StandStill}).
+ * <p><b>Standing still.</b> If no gate is open, nothing runs and some tenant may run, a turn is
+ * given within 100 ms, whatever was lost or went wrong, and the log says so ({@code StandStill}).
+ * There are three such states:
+ *
+ * <ul>
+ *   <li><b>No work is ending, and a tenant waits.</b> After 100 ms it gets a turn, whatever the
+ *       accounts say.
+ *   <li><b>Work has ended, and nobody reported it.</b> The gate is asked every 50 ms. If it says
+ *       twice in a row that nothing runs, the turn is over: at most 100 ms after the end. A report
+ *       that is on its way when the gate is first asked is not taken for lost.
+ *   <li><b>A tenant has work, and nobody reported it.</b> While nobody waits who may run, the gates
+ *       of processes are asked in the same way, also while work is ending. So losing both reports
+ *       takes no longer than losing one.
+ * </ul>
+ *
+ * <p>Three states are not such states, and end in other ways. Work that is still on the GPU after
+ * its gate was shut is no standstill; the backend believes that for 200 ms. A call that is inside
+ * its gate runs, and its own thread reports its end with the seat held; if it is in another
+ * process, that process is checked every 5 ms. A gang keeps its turn until it has those on the
+ * other GPUs, or its patience ends. While the seat is stopped, nothing is decided: the bound counts
+ * from when it continues. The clock is {@link System#nanoTime()}, which may run ahead and is never
+ * set back.
  *
  * <p><b>Classes.</b> There are two levels, and each is divided as described. The lower level gets
  * the time in which no tenant of the upper level may run, and its floor. The floor is a token

@@ -181,6 +181,8 @@ final class GangMember implements TurnGate {
               }
               if (gang.phase() == Gang.Phase.GATHERING && !gang.isNeeded(this)) {
                 held = false;
+                toDrain |= ending; // it was asked before, and its end is awaited
+                ending = false;
                 return true;
               }
               ending = true;

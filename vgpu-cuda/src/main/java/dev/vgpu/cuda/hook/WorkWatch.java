@@ -40,9 +40,15 @@ final class WorkWatch {
     armed = true;
   }
 
-  /** The gate was shut. If work is on the GPU, its end is an event. */
+  /**
+   * The gate was shut. If work is on the GPU, its end is an event. While that is awaited, another
+   * call changes nothing: it neither allows the work more time, nor takes the event's place.
+   */
   void shut(boolean busy, long nowNs) {
     open = false;
+    if (draining) {
+      return;
+    }
     draining = busy;
     drainingSinceNs = nowNs;
     distrusted &= busy;

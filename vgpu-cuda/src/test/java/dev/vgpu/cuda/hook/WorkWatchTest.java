@@ -147,4 +147,22 @@ class WorkWatchTest {
     nowNs += 6 * MS;
     assertThat(busy()).isZero();
   }
+
+  @Test
+  void whoAsksAgainGivesTheWorkNoMoreTimeAndTakesNoEventAway() {
+    inATurn();
+    watch.shut(true, nowNs);
+    for (int i = 0; i < 4; i++) {
+      nowNs += 50 * MS;
+      assertThat(busy()).isZero();
+      watch.shut(true, nowNs);
+    }
+    nowNs += MS;
+    assertThat(busy()).isEqualTo(DRAINED);
+    watch.opened();
+    watch.shut(true, nowNs);
+    nowNs += MS;
+    watch.shut(false, nowNs);
+    assertThat(waiting()).isEqualTo(DRAINED);
+  }
 }

@@ -44,6 +44,12 @@ class StandStillProperties {
           100 * US, 100 * US, 2 * MS, 10 * MS, 400 * US, 10 * MS, 5 * MS, true, 50 * US, true, true,
           -1);
 
+  /** The same under a seat that rests, or is busy, and hears of them late. */
+  private static final GateModel RESTING =
+      new GateModel(
+          30 * MS, 100 * US, 2 * MS, 10 * MS, 400 * US, 10 * MS, 5 * MS, true, 50 * US, true, true,
+          -1);
+
   /** A tenant that has work again some time after its last work ended. */
   record Spec(
       SharePolicy policy, int percent, PreemptionClass preemptionClass, long kernelNs, long gapNs) {
@@ -85,6 +91,11 @@ class StandStillProperties {
         .as(Stop::new)
         .list()
         .ofMaxSize(6);
+  }
+
+  @Provide
+  Arbitrary<GateModel> models() {
+    return Arbitraries.of(LATE, RESTING, LATE.strict(), RESTING.strict());
   }
 
   private static List<Spec> admitted(List<Spec> specs) {
@@ -154,17 +165,7 @@ class StandStillProperties {
           specs.get(i).percent(),
           specs.get(i).preemptionClass());
     }
-    for (Stop stop : stops) {
-      node.at(
-          stop.atNs(),
-          () -> {
-            if (stop.kills()) {
-              node.killSeat(stop.untilNs());
-            } else {
-              node.stopSeat(stop.untilNs());
-            }
-          });
-    }
+    disturb(node, stops);
     long[] waitedNs = new long[specs.size()];
     double[] boundNs = new double[specs.size()];
     for (int i = 0; i < specs.size(); i++) {
@@ -184,6 +185,65 @@ class StandStillProperties {
         waitedNs[i] = waits ? waitedNs[i] + LOOK : stopped && !takenOver ? waitedNs[i] : 0;
         assertThat(waitedNs[i]).as("%s of %s at %s", i, specs, nowNs).isLessThan((long) boundNs[i]);
       }
+    }
+    assertThat(node.stalls()).as("%s with %s", specs, stops).isEmpty();
+  }
+
+  /**
+   * While all gates are shut, nothing runs and somebody who may run has work, the seat gives a turn
+   * within 100 ms by itself: whatever it missed, and whatever it did not hear.
+   */
+  @Property(tries = 60)
+  void allGatesShutIsLeftWithin100Ms(
+      @ForAll("specs") List<Spec> specs,
+      @ForAll("stops") List<Stop> stops,
+      @ForAll("stops") List<Stop> losses,
+      @ForAll("stops") List<Stop> clockSteps,
+      @ForAll("models") GateModel model,
+      @ForAll @IntRange(min = 1, max = 20) int longerGaps,
+      @ForAll @IntRange(max = 20) int floorPercent) {
+    VirtualNode node = new VirtualNode(floorPercent);
+    for (int i = 0; i < specs.size(); i++) {
+      Spec spec = specs.get(i);
+      Pausing work = new Pausing(spec.kernelNs(), longerGaps * spec.gapNs());
+      VirtualGate gate = new VirtualGate("t" + i, model, work);
+      node.add(gate, spec.policy(), spec.percent(), spec.preemptionClass());
+    }
+    disturb(node, stops);
+    losses.forEach(loss -> node.at(loss.atNs(), () -> node.loseNews(loss.untilNs())));
+    clockSteps.forEach(step -> node.at(step.atNs(), () -> node.stepClock(step.forNs())));
+    long sinceNs = 0;
+    for (long nowNs = LOOK; nowNs <= RUN; nowNs += LOOK) {
+      node.runUntil(nowNs);
+      sinceNs = standsStill(node) ? sinceNs : nowNs;
+      assertThat(nowNs - sinceNs)
+          .as("%s with %s %s %s at %s", specs, stops, losses, clockSteps, nowNs)
+          .isLessThanOrEqualTo(100 * MS + LOOK);
+    }
+  }
+
+  private static boolean standsStill(VirtualNode node) {
+    return !node.isSeatStopped()
+        && node.gates().stream().noneMatch(gate -> gate.isOpen() || gate.isRunning())
+        && node.tenants().stream().anyMatch(tenant -> mayRun(node, tenant));
+  }
+
+  /** A fixed share may be used up; surplus may always be taken. */
+  private static boolean mayRun(VirtualNode node, Tenant tenant) {
+    return tenant.gate.hasWork() && (tenant.takesSurplus() || node.scheduler().lagNs(tenant) >= 0);
+  }
+
+  private static void disturb(VirtualNode node, List<Stop> stops) {
+    for (Stop stop : stops) {
+      node.at(
+          stop.atNs(),
+          () -> {
+            if (stop.kills()) {
+              node.killSeat(stop.untilNs());
+            } else {
+              node.stopSeat(stop.untilNs());
+            }
+          });
     }
   }
 

@@ -13,9 +13,16 @@ import org.junit.jupiter.api.Test;
 class StandStillTest {
   private static final long MS = 1_000_000;
 
-  /** The gate of processes that always have work. */
+  /** The gate of processes, or of calls. */
   private static final class ProcessGate extends BusyGate {
     boolean runs;
+    boolean works = true;
+    boolean processes = true;
+
+    @Override
+    public boolean hasWork() {
+      return works;
+    }
 
     @Override
     public boolean shut() {
@@ -25,7 +32,7 @@ class StandStillTest {
 
     @Override
     public long leastTurnNs() {
-      return 10 * MS;
+      return processes ? 10 * MS : 0;
     }
   }
 
@@ -37,8 +44,8 @@ class StandStillTest {
     public void preempted(Tenant victim, Tenant by, int askedToEnd) {}
 
     @Override
-    public void stoodStill(String what) {
-      stoodStill.add(what);
+    public void stoodStill(Tenant tenant, String what) {
+      stoodStill.add(tenant.id() + ": " + what);
     }
   }
 
@@ -74,8 +81,70 @@ class StandStillTest {
       scheduler.doWork(nowNs);
     }
     assertThat(two.open).isTrue();
-    assertThat(nowNs - shutNs).isLessThan(400 * MS);
+    assertThat(nowNs - shutNs).isLessThanOrEqualTo(100 * MS);
     assertThat(told.stoodStill).hasSize(1).first().asString().contains("first");
+  }
+
+  @Test
+  void aReportOfTheEndThatIsOnItsWayIsNotLost() {
+    ShareScheduler scheduler = new ShareScheduler(settings, told, 0);
+    scheduler.wanted(first, 0);
+    scheduler.wanted(second, 0);
+    scheduler.doWork(0);
+    one.runs = true;
+    long nowNs = 0;
+    while (one.open) {
+      nowNs = scheduler.nextWakeNs();
+      scheduler.doWork(nowNs);
+    }
+    long asksAtNs = scheduler.nextWakeNs();
+    one.runs = false;
+    scheduler.doWork(asksAtNs);
+    assertThat(two.open).isFalse();
+    scheduler.drained(first, asksAtNs + MS);
+    scheduler.doWork(asksAtNs + MS);
+    assertThat(two.open).isTrue();
+    assertThat(told.stoodStill).isEmpty();
+  }
+
+  @Test
+  void workWhoseBeginningNobodyTellsIsFound() {
+    ShareScheduler scheduler = new ShareScheduler(settings, told, 0);
+    one.works = false;
+    scheduler.paid(first, 0);
+    scheduler.doWork(0);
+    one.works = true;
+    long nowNs = 0;
+    while (!one.open && nowNs < 1_000 * MS) {
+      nowNs = scheduler.nextWakeNs();
+      scheduler.doWork(nowNs);
+    }
+    assertThat(nowNs).isLessThanOrEqualTo(100 * MS);
+    assertThat(told.stoodStill).hasSize(1).first().asString().contains("first");
+  }
+
+  @Test
+  void workThatIsToldInTimeIsNotFound() {
+    ShareScheduler scheduler = new ShareScheduler(settings, told, 0);
+    one.works = false;
+    scheduler.paid(first, 0);
+    scheduler.doWork(0);
+    one.works = true;
+    long nowNs = scheduler.nextWakeNs();
+    scheduler.doWork(nowNs);
+    scheduler.wanted(first, nowNs + MS);
+    scheduler.doWork(nowNs + MS);
+    assertThat(one.open).isTrue();
+    assertThat(told.stoodStill).isEmpty();
+  }
+
+  @Test
+  void nobodyWithProcessesIsNotAsked() {
+    ShareScheduler scheduler = new ShareScheduler(settings, told, 0);
+    one.processes = false;
+    scheduler.paid(first, 0);
+    scheduler.doWork(0);
+    assertThat(scheduler.nextWakeNs()).isEqualTo(TurnStepper.NEVER);
   }
 
   @Test
