@@ -64,9 +64,9 @@ final class StandStill {
     awaited(tenant, gates);
   }
 
-  /** Asks a gate again if its work is awaited for long. */
+  /** Asks a gate again if its work is awaited for long: for processes, the report may be lost. */
   void awaited(Tenant tenant, ActiveGates gates) {
-    if (tenant.drained) {
+    if (tenant.drained || tenant.gate.leastTurnNs() == 0) {
       return;
     }
     if (gates.nowNs() >= tenant.askAgainNs) {

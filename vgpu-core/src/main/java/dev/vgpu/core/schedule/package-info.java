@@ -91,9 +91,9 @@
  * <ul>
  *   <li><b>No work is ending, and a tenant waits.</b> After 100 ms it gets a turn, whatever the
  *       accounts say.
- *   <li><b>Work has ended, and nobody reported it.</b> The gate is asked every 50 ms. If it says
- *       twice in a row that nothing runs, the turn is over: at most 100 ms after the end. A report
- *       that is on its way when the gate is first asked is not taken for lost.
+ *   <li><b>Work has ended, and nobody reported it.</b> A gate of processes is asked every 50 ms. If
+ *       it says twice in a row that nothing runs, the turn is over: at most 100 ms after the end. A
+ *       report that is on its way when the gate is first asked is not taken for lost.
  *   <li><b>A tenant has work, and nobody reported it.</b> While nobody waits who may run, the gates
  *       of processes are asked in the same way, also while work is ending. So losing both reports
  *       takes no longer than losing one.
