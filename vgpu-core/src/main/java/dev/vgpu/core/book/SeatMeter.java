@@ -20,6 +20,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -155,6 +156,12 @@ public final class SeatMeter implements AutoCloseable {
   public List<UsageRecord> since(Instant since) {
     List<Meter.Reading> readings = readings(bookings.get());
     return upToDate().since(since, readings);
+  }
+
+  /** A part of the use of some virtual GPUs since a given moment. Reads files. */
+  public Meter.Part part(Instant since, String from, Predicate<String> isWanted) {
+    List<Meter.Reading> readings = readings(bookings.get());
+    return upToDate().part(since, from, isWanted, readings);
   }
 
   private static List<Meter.Reading> readings(List<Booking> of) {

@@ -2,6 +2,8 @@ package dev.vgpu.core.metering;
 
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
+import java.io.IOException;
+import java.io.InputStream;
 import java.net.URLDecoder;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
@@ -29,6 +31,8 @@ final class EntryLines {
   private static final int FIRST_COUNTERS = 6;
   private static final int COUNTERS = 7;
   private static final int MOST_SHOWN = 60;
+  private static final int BLOCK_BYTES = 64 << 10;
+  private static final int MOST_LINE_BYTES = 256 << 10;
   private static final int FIRST_COUNTER = 7;
   private static final HexFormat HEX = HexFormat.of();
 
@@ -73,20 +77,43 @@ final class EntryLines {
   }
 
   /**
-   * Reads all records of a file's bytes.
+   * Reads all records of a file, of which it holds one line at a time. Of a line that is longer
+   * than any record, only the beginning is looked at.
    *
+   * @param most the file's size: a device in its place may have no end
    * @return how many bytes belong to complete lines; what follows was not written completely
    */
-  static int read(byte[] bytes, Consumer<UsageEntry> to, Damage damage) {
-    String all = new String(bytes, ISO_8859_1);
-    int begin = 0;
+  static long read(InputStream in, long most, Consumer<UsageEntry> to, Damage damage)
+      throws IOException {
+    byte[] block = new byte[BLOCK_BYTES];
+    StringBuilder line = new StringBuilder();
+    long whole = 0;
+    long before = 0;
     int number = 0;
-    for (int end = all.indexOf('\n'); end >= 0; end = all.indexOf('\n', begin)) {
-      number++;
-      readLine(all.substring(begin, end), number, to, damage);
-      begin = end + 1;
+    while (before < most) {
+      int length = in.read(block, 0, (int) Math.min(block.length, most - before));
+      if (length < 0) {
+        break;
+      }
+      int begin = 0;
+      for (int i = 0; i < length; i++) {
+        if (block[i] == '\n') {
+          append(line, block, begin, i);
+          readLine(line.toString(), ++number, to, damage);
+          line.setLength(0);
+          begin = i + 1;
+          whole = before + begin;
+        }
+      }
+      append(line, block, begin, length);
+      before += length;
     }
-    return begin;
+    return whole;
+  }
+
+  private static void append(StringBuilder line, byte[] block, int begin, int end) {
+    int room = Math.min(end - begin, MOST_LINE_BYTES - line.length());
+    line.append(new String(block, begin, room, ISO_8859_1));
   }
 
   /** Reads a line, or the remains of one or several. */

@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -29,6 +30,7 @@ import org.jspecify.annotations.Nullable;
 public final class Meter implements AutoCloseable {
   private static final int MOST_KEPT = 20_000;
   private static final int MOST_CLOSED = 1_000;
+  private static final int MOST_IN_PART = 1_000;
   private static final long AGAIN_NS = 5_000_000_000L;
 
   /**
@@ -52,8 +54,11 @@ public final class Meter implements AutoCloseable {
   private final Deque<UsageEntry> lastClosed = new ArrayDeque<>();
   private List<UsageEntry> unwritten = new ArrayList<>();
 
-  /** Prevents concurrent writes to the journal; taken before the other lock. */
-  private final ReentrantLock writing = new ReentrantLock();
+  /**
+   * Prevents concurrent writes to the journal; taken before the other lock. Fair, because those who
+   * read the journal in a loop would otherwise keep the writer out.
+   */
+  private final ReentrantLock writing = new ReentrantLock(true);
 
   // The write lock guards writes to the fields below.
   private volatile boolean fails;
@@ -352,7 +357,42 @@ public final class Meter implements AutoCloseable {
    * @param readings of the living virtual GPUs
    */
   public List<UsageRecord> since(Instant since, Collection<Reading> readings) {
-    UsageSum sum = new UsageSum(since);
+    UsageSum sum = new UsageSum(since, Integer.MAX_VALUE, key -> true);
+    sumUp(sum, readings);
+    return sum.records();
+  }
+
+  /**
+   * A part of the list of what was used.
+   *
+   * @param records the records of this part, at most {@value #MOST_IN_PART}
+   * @param next where the next part begins; empty if there is none
+   */
+  public record Part(List<UsageRecord> records, String next) {}
+
+  /**
+   * {@return a part of the use of some virtual GPUs since a given moment} Holds no more than that
+   * part, however many virtual GPUs there were.
+   *
+   * @param since the moment
+   * @param from where the part begins, as the part before says; empty for the first part
+   * @param isWanted which virtual GPUs, by their id
+   * @param readings of the living virtual GPUs
+   * @throws IllegalArgumentException if no part says {@code from}
+   */
+  public Part part(
+      Instant since, String from, Predicate<String> isWanted, Collection<Reading> readings) {
+    UsageEntry.Key last = from.isEmpty() ? null : UsageEntry.Key.of(from);
+    UsageSum sum =
+        new UsageSum(
+            since,
+            MOST_IN_PART,
+            key -> (last == null || key.compareTo(last) > 0) && isWanted.test(key.id()));
+    sumUp(sum, readings);
+    return new Part(sum.records(), sum.last().map(UsageEntry.Key::text).orElse(""));
+  }
+
+  private void sumUp(UsageSum sum, Collection<Reading> readings) {
     if (journal != null) {
       writing.lock();
       try {
@@ -373,7 +413,6 @@ public final class Meter implements AutoCloseable {
     } finally {
       lock.unlock();
     }
-    return sum.records();
   }
 
   /** Leaves the files to the next holder of the seat: nothing more is written. Does not wait. */

@@ -1,5 +1,7 @@
 package dev.vgpu.core.metering;
 
+import java.util.Comparator;
+
 /**
  * One record of the journal. Immutable.
  *
@@ -31,7 +33,33 @@ record UsageEntry(
   static final String COMMA = ",";
 
   /** Identifies one virtual GPU. An id may recur after the run directory was emptied. */
-  record Key(String id, String gpus, long startMs) {}
+  record Key(String id, String gpus, long startMs) implements Comparable<Key> {
+    private static final Comparator<Key> BY_ACQUISITION =
+        Comparator.comparingLong(Key::startMs).thenComparing(Key::id).thenComparing(Key::gpus);
+
+    /** The key whose {@link #text} this is. */
+    static Key of(String text) {
+      int first = text.indexOf(' ');
+      int last = text.lastIndexOf(' ');
+      if (first >= last) {
+        throw new IllegalArgumentException("not a place in the list of what was used: " + text);
+      }
+      return new Key(
+          text.substring(first + 1, last),
+          text.substring(last + 1),
+          Long.parseLong(text.substring(0, first)));
+    }
+
+    /** An id may contain blanks, the GPUs' names do not. */
+    String text() {
+      return startMs + " " + id + " " + gpus;
+    }
+
+    @Override
+    public int compareTo(Key other) {
+      return BY_ACQUISITION.compare(this, other);
+    }
+  }
 
   Key key() {
     return new Key(id, gpus, startMs);

@@ -116,15 +116,16 @@ final class UsageJournal implements AutoCloseable {
       number++;
     }
     try (RandomAccessFile last = new RandomAccessFile(path(number).toFile(), "rw")) {
-      byte[] bytes = new byte[Math.toIntExact(last.length())];
-      last.readFully(bytes);
+      long bytes = last.length();
       living.clear();
-      wholeBytes = EntryLines.read(bytes, this::note, damage(path(number)));
-      if (bytes.length > wholeBytes) {
+      wholeBytes =
+          EntryLines.read(
+              new FileInputStream(last.getFD()), bytes, this::note, damage(path(number)));
+      if (bytes > wholeBytes) {
         log.warn(
             "the last usage record is incomplete and was dropped: path={} bytes={}",
             path(number),
-            bytes.length - wholeBytes);
+            bytes - wholeBytes);
         last.setLength(wholeBytes);
       }
     }
@@ -221,7 +222,7 @@ final class UsageJournal implements AutoCloseable {
     }
     // A stream, not a channel: interrupting the calling thread would close a channel.
     try (FileInputStream in = new FileInputStream(path.toFile())) {
-      int ignored = EntryLines.read(in.readAllBytes(), to, damage(path));
+      long ignored = EntryLines.read(in, Files.size(path), to, damage(path));
     }
   }
 

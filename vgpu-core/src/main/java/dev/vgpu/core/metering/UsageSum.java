@@ -5,20 +5,25 @@ import dev.vgpu.GpuId;
 import dev.vgpu.UsageRecord;
 import java.time.Duration;
 import java.time.Instant;
-import java.util.ArrayList;
-import java.util.Comparator;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
+import java.util.NavigableMap;
+import java.util.Optional;
+import java.util.TreeMap;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Sums journal entries to records of a span of time. Entries are added in the order in which they
- * were written; an entry may be added twice. Confined to one thread.
+ * Sums journal entries to records of a span of time, in the order of acquisition. Holds only the
+ * first {@code most} virtual GPUs that are wanted, however many there are entries of. Entries are
+ * added in the order in which they were written; an entry may be added twice. Confined to one
+ * thread.
  */
 final class UsageSum {
   private final long sinceMs;
-  private final Map<UsageEntry.Key, Span> spans = new LinkedHashMap<>();
+  private final int most;
+  private final Predicate<UsageEntry.Key> isWanted;
+  private final NavigableMap<UsageEntry.Key, Span> spans = new TreeMap<>();
+  private boolean isMore;
 
   private static final class Span {
     private final long sinceMs;
@@ -29,9 +34,6 @@ final class UsageSum {
 
     private UsageEntry last;
 
-    /** Whether a record lies in the span, whatever the wall clock was set to later. */
-    private boolean isTouched;
-
     Span(long sinceMs, UsageEntry first) {
       this.sinceMs = sinceMs;
       this.last = first;
@@ -41,7 +43,6 @@ final class UsageSum {
       boolean isInside = entry.atMs() > sinceMs;
       if (isInside && base == null) {
         base = entry.before();
-        isTouched = true;
       } else if (!isInside && base != null) { // the wall clock was set back
         used = used();
         base = null;
@@ -54,8 +55,10 @@ final class UsageSum {
     }
   }
 
-  UsageSum(Instant since) {
+  UsageSum(Instant since, int most, Predicate<UsageEntry.Key> isWanted) {
     this.sinceMs = clamped(since);
+    this.most = most;
+    this.isWanted = isWanted;
   }
 
   private static long clamped(Instant since) {
@@ -67,19 +70,34 @@ final class UsageSum {
   }
 
   void add(UsageEntry entry) {
-    spans.computeIfAbsent(entry.key(), key -> new Span(sinceMs, entry)).add(entry);
-  }
-
-  /** The use of each virtual GPU that has records in the span. */
-  List<UsageRecord> records() {
-    List<UsageTotal> totals = new ArrayList<>();
-    for (Span span : spans.values()) {
-      if (span.isTouched) {
-        totals.add(total(span));
+    UsageEntry.Key key = entry.key();
+    Span known = spans.get(key);
+    if (known != null) {
+      known.add(entry);
+    } else if (entry.atMs() > sinceMs && isWanted.test(key)) {
+      // One that was dropped never comes back: those before it only become more.
+      if (spans.size() < most || key.compareTo(spans.lastKey()) < 0) {
+        Span span = new Span(sinceMs, entry);
+        span.add(entry);
+        spans.put(key, span);
+      } else {
+        isMore = true;
+      }
+      if (spans.size() > most) {
+        spans.pollLastEntry();
+        isMore = true;
       }
     }
-    totals.sort(Comparator.comparing(UsageTotal::from).thenComparing(UsageTotal::virtualGpu));
-    return List.copyOf(totals);
+  }
+
+  /** The use of each held virtual GPU. Each has records in the span. */
+  List<UsageRecord> records() {
+    return spans.values().stream().<UsageRecord>map(this::total).toList();
+  }
+
+  /** {@return the last held virtual GPU, if there are more behind it} */
+  Optional<UsageEntry.Key> last() {
+    return isMore ? Optional.of(spans.lastKey()) : Optional.empty();
   }
 
   private static List<GpuId> gpus(String names) {

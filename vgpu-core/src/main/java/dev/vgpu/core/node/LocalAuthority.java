@@ -23,6 +23,7 @@ import dev.vgpu.core.discovery.ProgramTerms;
 import dev.vgpu.core.disk.Member;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.disk.SeatLostException;
+import dev.vgpu.core.metering.Meter;
 import dev.vgpu.core.reclaim.Suspensions;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.MemoryMover;
@@ -35,6 +36,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -202,6 +204,11 @@ public final class LocalAuthority implements Authority {
   @Override
   public List<UsageRecord> usageSince(Instant since) {
     return books().meter().since(since);
+  }
+
+  /** {@return a part of the use of some virtual GPUs; see {@link Meter#part}} */
+  public Meter.Part usagePart(Instant since, String from, Predicate<String> isWanted) {
+    return books().meter().part(since, from, isWanted);
   }
 
   @Override

@@ -36,6 +36,7 @@ final class ClientLines {
   private final Desk.Line preparations;
   private final Desk.Line changes;
   private final Desk.Line readings;
+  private final Desk.Line records;
 
   /** Queued claims and messages about turns; while there are any, later ones must queue as well. */
   private final AtomicInteger claims = new AtomicInteger();
@@ -48,6 +49,7 @@ final class ClientLines {
     preparations = desks.preparations.new Line(MOST_LONG_AT_A_TIME);
     changes = desks.changes.new Line(MOST_LONG_AT_A_TIME);
     readings = desks.readings.new Line(1);
+    records = desks.records.new Line(1);
   }
 
   /** A client names a lease that is not its own, or that has ended. */
@@ -69,7 +71,7 @@ final class ClientLines {
 
   /** The requests that count towards {@link #MOST_IN_ORDER}. */
   private int waiting() {
-    return inOrder.size() + readings.size();
+    return inOrder.size() + readings.size() + records.size();
   }
 
   private int longRequests() {
@@ -122,6 +124,15 @@ final class ClientLines {
 
   /** Queues a read-only request behind the earlier requests. Later requests do not wait for it. */
   void read(Link from, Message message, Runnable task) {
+    read(readings, from, message, task);
+  }
+
+  /** As {@link #read}, for a request that other read-only ones should not wait for. */
+  void readFiles(Link from, Message message, Runnable task) {
+    read(records, from, message, task);
+  }
+
+  private void read(Desk.Line line, Link from, Message message, Runnable task) {
     Runnable last =
         () -> {
           try {
@@ -130,7 +141,7 @@ final class ClientLines {
             goOn(from);
           }
         };
-    inOrder(from, message, () -> add(readings, from, message, last));
+    inOrder(from, message, () -> add(line, from, message, last));
   }
 
   void prepare(Link from, Message message, Runnable task) {
@@ -147,7 +158,7 @@ final class ClientLines {
    */
   void end(Runnable... last) {
     ended = true;
-    for (Desk.Line line : List.of(preparations, changes, readings)) {
+    for (Desk.Line line : List.of(preparations, changes, readings, records)) {
       line.clear().forEach(each -> ((Task) each).giveUp());
     }
     for (Runnable each : last) {

@@ -231,6 +231,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     switch (operation.line()) {
       case IN_ORDER -> lines.inOrder(from, message, task);
       case READ -> lines.read(from, message, task);
+      case READ_FILES -> lines.readFiles(from, message, task);
       case PREPARE -> lines.prepare(from, message, task);
       case CHANGE -> lines.change(from, message, task);
     }

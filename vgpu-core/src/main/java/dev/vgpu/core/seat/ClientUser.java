@@ -11,8 +11,8 @@ import dev.vgpu.core.disk.ProcessIdentity;
 import java.nio.file.attribute.UserPrincipal;
 import java.util.List;
 import java.util.Optional;
-import java.util.Set;
 import java.util.function.Function;
+import java.util.function.Predicate;
 
 /**
  * The user of a client, and what that user may do. The seat's own user and root may do everything.
@@ -58,8 +58,13 @@ record ClientUser(SeatUsers users, Optional<UserPrincipal> account, Optional<Mem
     if (member.isEmpty()) {
       return all;
     }
-    Set<String> ids = users.idsOf(member.get());
-    return all.stream().filter(each -> ids.contains(id.apply(each))).toList();
+    Predicate<String> seen = seen();
+    return all.stream().filter(each -> seen.test(id.apply(each))).toList();
+  }
+
+  /** {@return whether this user may see a virtual GPU, by its id} */
+  Predicate<String> seen() {
+    return member.<Predicate<String>>map(of -> users.idsOf(of)::contains).orElse(id -> true);
   }
 
   /** {@return whether this user may see an event: it is about its own virtual GPU, or a GPU} */

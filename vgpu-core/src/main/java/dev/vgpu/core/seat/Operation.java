@@ -8,7 +8,6 @@ import dev.vgpu.GpuId;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuState;
 import dev.vgpu.GpuUsage;
-import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.discovery.ProgramTerms;
@@ -52,6 +51,8 @@ record Operation<Q, A>(
     IN_ORDER,
     /** Reads what may be long; runs beside operations that change something. */
     READ,
+    /** As {@link #READ}, for seconds. */
+    READ_FILES,
     /** May take long, because a backend prepares, or because it waits for one that does. */
     PREPARE,
     /** May take long, because programs are moved or suspended. */
@@ -150,16 +151,16 @@ record Operation<Q, A>(
   static final Operation<UsageValues.Question, UsageValues.Part> METERED =
       new Operation<>(
           "metered",
-          Line.READ,
+          Line.READ_FILES,
           new Codec<>(UsageValues::put, UsageValues::question),
           new Codec<>(UsageValues::put, UsageValues::part),
-          (client, question) ->
-              question.of(
-                  client
-                      .user()
-                      .visible(
-                          client.authority().usageSince(question.since()),
-                          UsageRecord::virtualGpu)));
+          (client, question) -> {
+            question.check();
+            return question.answer(
+                client
+                    .authority()
+                    .usagePart(question.since(), question.next(), client.user().seen()));
+          });
 
   static final Operation<VirtualGpuRequest, List<BackendChoice>> EXPLAIN =
       new Operation<>(

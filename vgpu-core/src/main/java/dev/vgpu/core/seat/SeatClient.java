@@ -282,10 +282,12 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   @Override
   public List<UsageRecord> usageSince(Instant since) {
     List<UsageRecord> records = new ArrayList<>();
+    String next = "";
     for (; ; ) {
       UsageValues.Part part =
-          ask(Operation.METERED, new UsageValues.Question(since, records.size()));
+          ask(Operation.METERED, new UsageValues.Question(since, records.size(), next));
       records.addAll(part.records());
+      next = part.next();
       if (part.records().isEmpty() || records.size() >= part.total()) {
         return List.copyOf(records);
       }

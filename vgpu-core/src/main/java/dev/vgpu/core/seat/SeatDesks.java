@@ -12,6 +12,9 @@ final class SeatDesks implements AutoCloseable {
   /** One thread: clients that list everything in a loop occupy one processor at most. */
   private static final int READING_THREADS = 1;
 
+  /** One thread: what one such request holds in the heap is held once. */
+  private static final int RECORD_THREADS = 1;
+
   private final List<Desk> open = new ArrayList<>();
 
   /** For quick requests, which run in the order of their client. */
@@ -23,8 +26,11 @@ final class SeatDesks implements AutoCloseable {
   /** For requests that suspend, resume or move, and may wait for tenants. */
   final Desk changes = desk("changes", CHANGE_THREADS);
 
-  /** For read-only requests, whose cost grows with the number of leases, events or records. */
+  /** For read-only requests, whose cost grows with the number of leases or events. */
   final Desk readings = desk("readings", READING_THREADS);
+
+  /** For requests that read what was used from disk, which takes up to seconds. */
+  final Desk records = desk("records", RECORD_THREADS);
 
   /** Opens a desk. If no thread can be started for it, closes the desks opened before. */
   private Desk desk(String name, int mostThreads) {

@@ -1,5 +1,7 @@
 package dev.vgpu.core.seat;
 
+import static java.nio.charset.StandardCharsets.US_ASCII;
+
 import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.disk.Member;
@@ -9,6 +11,7 @@ import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.UserPrincipal;
+import java.nio.file.attribute.UserPrincipalLookupService;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -28,6 +31,9 @@ import org.jspecify.annotations.Nullable;
 final class SeatUsers {
   private static final String ROOT = "0";
 
+  /** The kernel names every user so whom the seat's user namespace does not map. */
+  private static final Path UNMAPPED = Path.of("/proc/sys/kernel/overflowuid");
+
   /** Of the virtual GPUs that have ended, the owners of this many are remembered. */
   private static final int MOST_REMEMBERED = 4_096;
 
@@ -45,6 +51,7 @@ final class SeatUsers {
 
   private volatile Set<UserPrincipal> trusted = Set.of();
   private volatile @Nullable UserPrincipal root;
+  private volatile @Nullable UserPrincipal unmapped;
   private volatile boolean servesGroup;
 
   SeatUsers(LeaseTable table) {
@@ -53,9 +60,12 @@ final class SeatUsers {
 
   /** Lets the users connect to a socket of this process. */
   void letIn(Path socket) throws IOException {
-    UserPrincipal mightiest =
-        socket.getFileSystem().getUserPrincipalLookupService().lookupPrincipalByName(ROOT);
+    UserPrincipalLookupService names = socket.getFileSystem().getUserPrincipalLookupService();
+    UserPrincipal mightiest = names.lookupPrincipalByName(ROOT);
     root = mightiest;
+    if (Files.exists(UNMAPPED)) {
+      unmapped = names.lookupPrincipalByName(Files.readString(UNMAPPED, US_ASCII).strip());
+    }
     trusted = Set.copyOf(List.of(Files.getOwner(socket), mightiest));
     Path directory = Objects.requireNonNull(socket.toAbsolutePath().getParent(), "a directory");
     servesGroup = FileAccess.isForGroup(directory);
@@ -79,6 +89,11 @@ final class SeatUsers {
       Optional<UserPrincipal> account = Optional.of(peer.user());
       if (trusted.contains(peer.user())) {
         return new ClientUser(this, account, Optional.empty());
+      }
+      if (peer.user().equals(unmapped)) {
+        throw new IllegalStateException(
+            "the seat serves no user whom the kernel does not tell apart from others: "
+                + peer.user());
       }
       if (!servesGroup) {
         throw new IllegalStateException("the seat serves " + trusted + ", not " + peer.user());

@@ -5,6 +5,7 @@ import static java.util.stream.Collectors.joining;
 import com.google.common.base.Splitter;
 import dev.vgpu.GpuId;
 import dev.vgpu.UsageRecord;
+import dev.vgpu.core.metering.Meter;
 import dev.vgpu.core.metering.UsageTotal;
 import java.time.DateTimeException;
 import java.time.Duration;
@@ -18,6 +19,7 @@ public final class UsageValues {
   private static final String FROM = "from";
   private static final String COUNT = "count";
   private static final String TOTAL = "total";
+  private static final String NEXT = "next";
   private static final int MOST_RECORDS = 1_000;
 
   private UsageValues() {}
@@ -27,13 +29,26 @@ public final class UsageValues {
    *
    * @param since the start of the period
    * @param from the number of records that the client already has
+   * @param next what the part before says; empty for the first part
    */
-  public record Question(Instant since, long from) {
-    /** {@return the requested part of all records since {@code since}} */
-    public Part of(List<UsageRecord> all) {
-      int first = (int) Math.max(0, Math.min(from, all.size()));
-      int last = Math.min(all.size(), first + MOST_RECORDS);
-      return new Part(all.subList(first, last), all.size());
+  public record Question(Instant since, long from, String next) {
+    /**
+     * Throws if an earlier version asks for more than the first part. It counts records; the seat
+     * would have to sum up all of them to know which one that is.
+     */
+    public void check() {
+      if (from > 0 && next.isEmpty()) {
+        throw new IllegalStateException(
+            "this version reads at most " + MOST_RECORDS + " records; use the seat's version");
+      }
+    }
+
+    /** {@return the answer to this question} */
+    public Part answer(Meter.Part part) {
+      return new Part(
+          part.records(),
+          part.next().isEmpty() ? from + part.records().size() : Long.MAX_VALUE,
+          part.next());
     }
   }
 
@@ -41,23 +56,25 @@ public final class UsageValues {
    * A part of the list.
    *
    * @param records the records of this part
-   * @param total the number of records in the whole list
+   * @param total the number of records in the whole list; more, if that is not known yet
+   * @param next where the next part begins; empty if there is none, or in an earlier version
    */
-  public record Part(List<UsageRecord> records, long total) {}
+  public record Part(List<UsageRecord> records, long total, String next) {}
 
   /** Adds a question to a message. */
   public static void put(Message message, Question question) {
-    message.with(SINCE, question.since).with(FROM, question.from);
+    message.with(SINCE, question.since).with(FROM, question.from).with(NEXT, question.next);
   }
 
   /** {@return the question in a message} */
   public static Question question(Message message) {
-    return new Question(instant(message.text(SINCE)), message.number(FROM));
+    return new Question(
+        instant(message.text(SINCE)), message.number(FROM), message.find(NEXT).orElse(""));
   }
 
   /** Adds a part of the list to a message. */
   public static void put(Message reply, Part part) {
-    reply.with(TOTAL, part.total).with(COUNT, part.records.size());
+    reply.with(TOTAL, part.total).with(COUNT, part.records.size()).with(NEXT, part.next);
     for (int i = 0; i < part.records.size(); i++) {
       put(reply, i + ".", part.records.get(i));
     }
@@ -91,7 +108,7 @@ public final class UsageValues {
     } catch (IllegalArgumentException e) {
       throw new MalformedMessageException("not a record of what was used: " + e.getMessage(), e);
     }
-    return new Part(List.copyOf(records), reply.number(TOTAL));
+    return new Part(List.copyOf(records), reply.number(TOTAL), reply.find(NEXT).orElse(""));
   }
 
   private static UsageRecord record(Message message, String at) {

@@ -2,7 +2,10 @@ package dev.vgpu.core.metering;
 
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -75,7 +78,17 @@ final class Entries {
 
   static List<UsageEntry> read(byte[] bytes) {
     List<UsageEntry> entries = new ArrayList<>();
-    int ignored = EntryLines.read(bytes, entries::add, (line, text) -> {});
+    long ignored = read(bytes, entries);
     return entries;
+  }
+
+  /** Returns how many bytes belong to whole lines. */
+  static long read(byte[] bytes, List<UsageEntry> to) {
+    try {
+      return EntryLines.read(
+          new ByteArrayInputStream(bytes), bytes.length, to::add, (line, text) -> {});
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 }
