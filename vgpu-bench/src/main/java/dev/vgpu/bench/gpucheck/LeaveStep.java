@@ -26,10 +26,14 @@ final class LeaveStep implements Step {
   /** A program that has not ended by then hangs. */
   private static final double HANGS_SECONDS = 10;
 
-  /** No more programs are started after that. */
+  /** After that, only the first program of a row is started. */
   private static final double BEGIN_SECONDS = 32;
 
-  private final long beginNs = NanoClock.nanoTime();
+  private final long endNs = NanoClock.nanoTime() + (long) (BEGIN_SECONDS * 1e9);
+
+  /** Rows of the table that are still to come; each has its part of the time that is left. */
+  private int rows = 3 * KINDS.size();
+
   private int runs;
   private int bad;
 
@@ -76,7 +80,8 @@ final class LeaveStep implements Step {
       CheckNode node, Findings findings, String where, Map<String, String> environment, int count)
       throws InterruptedException {
     for (String kind : KINDS) {
-      List<Done> ended = together(node, environment, kind, count);
+      long untilNs = until(NanoClock.nanoTime(), endNs, rows--);
+      List<Done> ended = together(node, environment, kind, count, untilNs);
       ObjectNode into = findings.at(where, kind);
       double slowest = ended.stream().mapToDouble(Done::seconds).max().orElse(0);
       List<Done> wrong = ended.stream().filter(done -> !done.isOk()).toList();
@@ -103,6 +108,11 @@ final class LeaveStep implements Step {
     }
   }
 
+  /** {@return until when a row may start programs, with so many rows to come, itself included} */
+  static long until(long nowNs, long endNs, int rows) {
+    return nowNs + (endNs - nowNs) / rows;
+  }
+
   private static String why(Done done) {
     return done.exitCode() > 128
         ? "ended by signal " + (done.exitCode() - 128)
@@ -110,14 +120,20 @@ final class LeaveStep implements Step {
   }
 
   private List<Done> together(
-      CheckNode node, Map<String, String> environment, String kind, int count)
+      CheckNode node, Map<String, String> environment, String kind, int count, long untilNs)
       throws InterruptedException {
     int atOnce = Math.min(MOST_AT_ONCE, 2 * Runtime.getRuntime().availableProcessors());
     ExecutorService threads = Executors.newFixedThreadPool(atOnce);
     try {
       List<Future<List<Done>>> futures = new ArrayList<>();
       for (int i = 0; i < count; i++) {
-        futures.add(threads.submit(() -> one(node, environment, kind)));
+        boolean isFirst = i == 0;
+        futures.add(
+            threads.submit(
+                () ->
+                    isFirst || NanoClock.nanoTime() - untilNs < 0
+                        ? List.of(node.program(environment, HANGS_SECONDS, "leave", kind))
+                        : List.of()));
       }
       List<Done> all = new ArrayList<>();
       for (Future<List<Done>> future : futures) {
@@ -129,13 +145,5 @@ final class LeaveStep implements Step {
     } finally {
       threads.shutdownNow();
     }
-  }
-
-  /** Empty if there is no time left. */
-  private List<Done> one(CheckNode node, Map<String, String> environment, String kind)
-      throws InterruptedException {
-    return (NanoClock.nanoTime() - beginNs) / 1e9 > BEGIN_SECONDS
-        ? List.of()
-        : List.of(node.program(environment, HANGS_SECONDS, "leave", kind));
   }
 }

@@ -385,6 +385,8 @@ class GpuCheckIT {
         .hasSize(5)
         .allMatch(name -> name.getValue().asText().endsWith("libvgpu_cuda.so"));
     assertThat(steps.at("/leave/summary").asText()).isEqualTo("9 of 9 ended well under vgpu");
+    JsonNode stopped = steps.at("/leave/figures/vgpu, stopped by an online program");
+    assertThat(stopped).hasSize(3).allMatch(kind -> kind.path("runs").asInt() > 0);
   }
 
   private boolean isWatchingFaults() {
