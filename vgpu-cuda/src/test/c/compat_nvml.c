@@ -252,7 +252,7 @@ static void role_nvml_denied(void) {
   void *found = dlsym(RTLD_DEFAULT, "nvmlDeviceSetComputeMode");
   memcpy(&set, &found, sizeof set);
   CHECK(found != NULL && set(device, 3) == NVML_NO_PERMISSION, "a setting");
-  found = dlsym(RTLD_DEFAULT, "nvmlDeviceGetInforomConfigurationChecksum");
+  found = dlsym(RTLD_DEFAULT, "nvmlDeviceGetIrqNum");
   memcpy(&query, &found, sizeof query);
   CHECK(found != NULL && query(device, &(unsigned){0}) == NVML_FUNCTION_NOT_FOUND, "what the real library lacks");
   CHECK(nvmlDeviceGetMemoryInfo(device, NULL) == NVML_INVALID_ARGUMENT, "NULL");
