@@ -276,7 +276,7 @@ public final class ShareScheduler implements TurnStepper {
       gates.wakeAt(gates.nowNs()); // its turn follows with the next step
     }
     if (gates.standStill.isTooLong(next, gates) && next != null) {
-      gates.standStill.tell(next, state());
+      gates.standStill.tell(next, state(), gates);
       floorCreditNs = 0;
       upperTurns.forceTurn();
       offlineTurns.forceTurn();

@@ -18,6 +18,12 @@ final class StandStill {
    */
   private static final long LOOK_NS = MOST_NS / 2;
 
+  /**
+   * A tenant's stalls within this time are one message: a program that reports nothing causes one
+   * in each turn.
+   */
+  private static final long TOGETHER_NS = 10_000_000_000L;
+
   private final TurnObserver observer;
   private final List<Tenant> watched = new ArrayList<>();
   private long sinceNs = TurnStepper.NEVER;
@@ -51,8 +57,20 @@ final class StandStill {
   }
 
   /** Tells the observer that the GPU stood still, and the scheduler's state. */
-  void tell(Tenant next, SchedulerState state) {
-    observer.stoodStill(next, "no tenant had the turn although it has work: " + state);
+  void tell(Tenant next, SchedulerState state, ActiveGates gates) {
+    tell(next, "no tenant had the turn although it has work: " + state, gates);
+  }
+
+  private void tell(Tenant tenant, String what, ActiveGates gates) {
+    long nowNs = gates.nowNs();
+    if (tenant.stallToldNs != TurnStepper.NEVER && nowNs - tenant.stallToldNs < TOGETHER_NS) {
+      tenant.stallsUntold++;
+      return;
+    }
+    String others = tenant.stallsUntold == 0 ? "" : "; earlier stalls: " + tenant.stallsUntold;
+    tenant.stallToldNs = nowNs;
+    tenant.stallsUntold = 0;
+    observer.stoodStill(tenant, what + others);
   }
 
   // ---- the end of work that nobody reports
@@ -75,7 +93,7 @@ final class StandStill {
       tenant.endSeen = ended;
       tenant.askAgainNs = gates.nowNs() + LOOK_NS;
       if (tenant.drained) {
-        observer.stoodStill(tenant, "the end of its work was not reported");
+        tell(tenant, "the end of its work was not reported", gates);
         return;
       }
     }
@@ -125,7 +143,7 @@ final class StandStill {
       } else if (tenant.unheardNs == TurnStepper.NEVER || nowNs - tenant.unheardNs > MOST_NS) {
         tenant.unheardNs = nowNs;
       } else {
-        observer.stoodStill(tenant, "its work was not reported");
+        tell(tenant, "its work was not reported", gates);
         return tenant;
       }
     }

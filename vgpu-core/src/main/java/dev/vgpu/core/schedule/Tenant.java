@@ -170,6 +170,11 @@ public final class Tenant {
 
   long unheardNs = NEVER;
 
+  /** When the observer was last told that it stood still, and how often it was not told since. */
+  long stallToldNs = NEVER;
+
+  int stallsUntold;
+
   // ---- its hand-overs and its pauses
 
   /** The GPU time that opening its gate costs; negative if not known. */

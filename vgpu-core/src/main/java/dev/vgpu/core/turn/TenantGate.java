@@ -317,6 +317,9 @@ public final class TenantGate implements TurnGate, GateListener {
     try {
       processes = lease;
       othersNs = lease.othersNs();
+      if (removed) {
+        return; // given back while its backend prepared
+      }
       line.paid(lease.gpuTimeNs(seat.clock().nanoTime()));
       lease.contended(contended);
       lease.finishing(suspended);

@@ -124,6 +124,22 @@ class StandStillTest {
   }
 
   @Test
+  void aProgramThatNeverReportsItsEndIsNotTheEventOfEachTurn() {
+    ShareScheduler scheduler = new ShareScheduler(settings, told, 0);
+    scheduler.wanted(first, 0);
+    scheduler.wanted(second, 0);
+    int turns = 0;
+    for (long nowNs = 0; nowNs < 25_000 * MS; nowNs = scheduler.nextWakeNs()) {
+      scheduler.doWork(nowNs);
+      turns += one.open && !one.runs ? 1 : 0;
+      one.runs = one.open; // it ends after its gate was shut, without a report
+    }
+    assertThat(turns).isGreaterThan(100);
+    assertThat(told.stoodStill).hasSize(3);
+    assertThat(told.stoodStill.get(1)).contains("earlier stalls: ");
+  }
+
+  @Test
   void workThatIsToldInTimeIsNotFound() {
     ShareScheduler scheduler = new ShareScheduler(settings, told, 0);
     one.works = false;
