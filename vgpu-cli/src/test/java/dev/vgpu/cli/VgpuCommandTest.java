@@ -19,6 +19,8 @@ import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.console.Lines;
 import dev.vgpu.cli.time.NanoClock;
 import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -175,6 +177,22 @@ class VgpuCommandTest {
     assertThat(run("simulate", directory.resolve("no.yaml").toString())).isEqualTo(1);
     assertThat(run("simulate", file.toString(), "--duration=1ms")).isEqualTo(2);
     assertThat(run("simulate")).isEqualTo(2);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"ls", "devices", "doctor --json", "man run", "usage --json", "run --help"})
+  void outputThatIsLostFailsTheCommand(String command) {
+    OutputStream full =
+        new OutputStream() {
+          @Override
+          public void write(int b) throws IOException {
+            throw new IOException("No space left on device");
+          }
+        };
+    CliContext context =
+        context(new Console(new PrintStream(full, true, UTF_8), new PrintStream(err, true, UTF_8)));
+    assertThat(VgpuCommand.run(context, command.split(" ", -1))).isEqualTo(1);
+    assertThat(err.toString(UTF_8)).startsWith("vgpu: cannot write the output: ").hasLineCount(1);
   }
 
   @Test
