@@ -138,6 +138,14 @@ class VgpuCommandTest {
   }
 
   @Test
+  void tokenThatIsInNoFileIsSaid() {
+    assertThat(run("serve", "--web", "--web-token", directory.toString())).isEqualTo(1);
+    assertThat(err.toString(UTF_8)).contains(directory + " is a directory").doesNotContain("chmod");
+    assertThat(run("serve", "--web", "--web-token", directory + "/none")).isEqualTo(1);
+    assertThat(err.toString(UTF_8)).contains("there is no file " + directory + "/none");
+  }
+
+  @Test
   void simulatesAFileAndWritesItsReport() throws Exception {
     Path file = directory.resolve("mix.yaml");
     Files.writeString(

@@ -59,7 +59,8 @@ public final class Words {
 
   /** {@return the policy given on a command line} */
   public static SharePolicy policy(String text) {
-    return parse(text, "policy", List.of(SharePolicy.values()), Words::of);
+    String shared = text.strip().replaceFirst("(?i)[-_]share$", ""); // as the library names it
+    return parse(shared, "policy", List.of(SharePolicy.values()), Words::of);
   }
 
   /** {@return the class given on a command line} */
