@@ -125,8 +125,13 @@ class VgpuCommandTest {
     "--memory-low=20 --memory-high=10, low watermark is above the high one",
     "--memory-low=5, --memory-low and --memory-high belong together",
     "--shortest-turn=60ms, shortest turn is above the longest",
-    "--offline-floor=101, offlineFloorPercent=101",
-    "--oversubscribe=90, memoryOversubscriptionPercent=90",
+    "--shortest-turn=0s, turn length must be above 0: --shortest-turn=0s",
+    "--longest-turn=1ms, --shortest-turn=2ms --longest-turn=1ms",
+    "--idle-linger=11s, a duration is not within 0 to 10s: --idle-linger=11s",
+    "--reclaim-ask=999h, --reclaim-ask=999h",
+    "--memory-low=9 --memory-high=101, --memory-high=101",
+    "--offline-floor=101, --offline-floor=101",
+    "--oversubscribe=90, --oversubscribe=90",
     "--idle-linger=1d, not a duration: '1d'",
     "--sharing=some, --sharing",
     "--web=http://host, not an address: 'http://host'",
@@ -143,6 +148,32 @@ class VgpuCommandTest {
     assertThat(err.toString(UTF_8)).contains(directory + " is a directory").doesNotContain("chmod");
     assertThat(run("serve", "--web", "--web-token", directory + "/none")).isEqualTo(1);
     assertThat(err.toString(UTF_8)).contains("there is no file " + directory + "/none");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "cdi --check DIR/none, cannot read DIR/none: there is no such file",
+    "cdi --check DIR/text, DIR/text is not JSON",
+    "man --directory DIR/text run, cannot write the pages to DIR/text: a file of that name",
+    "fleet simulate DIR, cannot read DIR: ",
+    "fleet simulate DIR/none, cannot read DIR/none: there is no such file",
+    "doctor --bundle DIR/text, cannot write DIR/text: a file of that name is in the way",
+    "demo --part=1 --trace DIR, DIR is a directory; give a file",
+  })
+  void filesThatCannotBeUsedAreNamedInPlainWords(String command, String message) throws Exception {
+    Files.writeString(directory.resolve("text"), "some text");
+    String there = directory.toString();
+    assertThat(run(command.replace("DIR", there).split(" ", -1))).isEqualTo(1);
+    assertThat(err.toString(UTF_8))
+        .contains(message.replace("DIR", there))
+        .doesNotContain("Exception", "--verbose");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"suspend", "resume"})
+  void defaultsInTheHelpAreWrittenAsOptionsAre(String command) {
+    assertThat(run(command, "--help")).isZero();
+    assertThat(out.toString(UTF_8)).contains("Default: 1m.").doesNotContain("PT");
   }
 
   @Test
@@ -188,7 +219,7 @@ class VgpuCommandTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"ls", "devices", "doctor --json", "man run", "usage --json", "run --help"})
+  @ValueSource(strings = {"ls", "devices", "doctor --json", "man run", "usage", "run --help"})
   void outputThatIsLostFailsTheCommand(String command) {
     OutputStream full =
         new OutputStream() {

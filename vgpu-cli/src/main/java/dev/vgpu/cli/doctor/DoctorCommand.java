@@ -17,7 +17,6 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.command.JsonOption;
-import dev.vgpu.cli.console.ExitCodes;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.machine.RunDirectory;
 import dev.vgpu.cli.text.DeviceTexts;
@@ -101,7 +100,8 @@ public final class DoctorCommand implements Callable<Integer> {
     try {
       made.write(file);
     } catch (IOException e) {
-      throw new UserException("the bundle cannot be written: " + e, e, ExitCodes.FAILED);
+      throw new UserException(
+          "cannot write " + file + ": " + UserException.reason(e) + "; name a new file", e);
     }
     context.console().err().println("wrote " + file + ": " + String.join(", ", made.names()));
   }
