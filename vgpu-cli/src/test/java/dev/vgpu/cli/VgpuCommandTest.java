@@ -155,8 +155,8 @@ class VgpuCommandTest {
     "cdi --check DIR/none, cannot read DIR/none: there is no such file",
     "cdi --check DIR/text, DIR/text is not JSON",
     "man --directory DIR/text run, cannot write the pages to DIR/text: a file of that name",
-    "fleet simulate DIR, cannot read DIR: ",
-    "fleet simulate DIR/none, cannot read DIR/none: there is no such file",
+    "fleet simulate DIR, cannot read the trace DIR: ",
+    "fleet simulate DIR/none, cannot read the trace DIR/none: there is no such file",
     "doctor --bundle DIR/text, cannot write DIR/text: a file of that name is in the way",
     "demo --part=1 --trace DIR, DIR is a directory; give a file",
   })

@@ -15,7 +15,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.IntSupplier;
 import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Help.Ansi;
 
 /**
@@ -36,7 +35,7 @@ public final class Console {
   private final Ansi outAnsi;
   private final Ansi errAnsi;
   private final IntSupplier columns;
-  private final Supplier<@Nullable String> outFailure;
+  private final Supplier<Optional<String>> outFailure;
 
   /**
    * Creates a console over any streams, without colour.
@@ -45,7 +44,7 @@ public final class Console {
    * @param err for progress and errors
    */
   public Console(PrintStream out, PrintStream err) {
-    this(out, err, false, false, false, () -> TerminalWidth.LEAST, () -> NO_REASON);
+    this(out, err, false, false, false, () -> TerminalWidth.LEAST, () -> Optional.of(NO_REASON));
   }
 
   /**
@@ -67,7 +66,13 @@ public final class Console {
    */
   public static Console ofTerminal(PrintStream out, PrintStream err, int columns) {
     return new Console(
-        out, err, true, true, true, () -> TerminalWidth.within(columns), () -> NO_REASON);
+        out,
+        err,
+        true,
+        true,
+        true,
+        () -> TerminalWidth.within(columns),
+        () -> Optional.of(NO_REASON));
   }
 
   private Console(
@@ -77,7 +82,7 @@ public final class Console {
       boolean errTerminal,
       boolean colour,
       IntSupplier columns,
-      Supplier<@Nullable String> outFailure) {
+      Supplier<Optional<String>> outFailure) {
     this.outDrawn = requireNonNull(out, "out");
     this.errDrawn = requireNonNull(err, "err");
     this.out = HarmlessText.stream(outDrawn);
@@ -108,7 +113,7 @@ public final class Console {
         isTerminal(2),
         colour,
         () -> TerminalWidth.of(environment),
-        () -> isPipe(1) ? null : out.failure);
+        () -> isPipe(1) ? Optional.empty() : Optional.of(out.failure));
   }
 
   /** {@return the stream for data} */
@@ -143,7 +148,7 @@ public final class Console {
    * whoever closes a pipe wants no more of it}
    */
   public Optional<String> lostOutput() {
-    return out.checkError() ? Optional.ofNullable(outFailure.get()) : Optional.empty();
+    return out.checkError() ? outFailure.get() : Optional.empty();
   }
 
   /** {@return standard error for colours and cursor movement, with the same rule} */

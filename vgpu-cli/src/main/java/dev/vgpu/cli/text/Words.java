@@ -60,7 +60,7 @@ public final class Words {
   /** {@return a duration as it is written on a command line} */
   public static String of(Duration duration) {
     long seconds = duration.toSeconds();
-    int us = duration.getNano() / 1_000;
+    int us = duration.toNanosPart() / 1_000;
     if (us == 0) {
       if (seconds > 0 && seconds % 3600 == 0) {
         return seconds / 3600 + "h";
