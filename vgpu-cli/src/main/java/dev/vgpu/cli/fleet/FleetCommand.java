@@ -146,7 +146,8 @@ public final class FleetCommand implements Runnable {
         return OpenbTrace.read(data, list);
       } catch (IOException e) {
         String file = what.equals(OPENB) ? "openb's files in " + data : what;
-        throw new UserException("cannot read the trace " + file + ": " + UserException.reason(e), e);
+        throw new UserException(
+            "cannot read the trace " + file + ": " + UserException.reason(e), e);
       } catch (IllegalArgumentException e) {
         throw new UserException(String.valueOf(e.getMessage()), e);
       }

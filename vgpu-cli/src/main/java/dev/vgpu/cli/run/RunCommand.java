@@ -299,10 +299,10 @@ public final class RunCommand implements Callable<Integer> {
     if (gpu != null) {
       request.gpu(gpuId(pool, gpu));
     }
-    if (backend != null) {
-      checkBackend(pool.explain(request.build()));
-    }
     try {
+      if (backend != null) {
+        checkBackend(pool.explain(request.build()));
+      }
       if (wait.isZero()) {
         return pool.acquire(request.build());
       }
