@@ -39,6 +39,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
@@ -151,8 +152,19 @@ public final class VgpuCommand implements Runnable {
     }
   }
 
-  /** Runs the command line, without a parser where it needs none: the parser takes a while. */
+  /** Runs the command line. A command whose output is lost has failed. */
   static int run(CliContext context, String... args) {
+    int exitCode = execute(context, args);
+    Optional<String> lost = context.console().lostOutput();
+    if (lost.isEmpty()) {
+      return exitCode;
+    }
+    context.console().err().println("vgpu: cannot write the output: " + lost.get());
+    return exitCode == CommandLine.ExitCode.OK ? CommandLine.ExitCode.SOFTWARE : exitCode;
+  }
+
+  /** Runs it without a parser where it needs none: the parser takes a while. */
+  private static int execute(CliContext context, String... args) {
     Callable<Integer> complete = args.length == 1 ? complete(args[0], context) : null;
     if (complete == null) {
       return commandLine(context, args).execute(args);

@@ -19,6 +19,8 @@ import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.console.Lines;
 import dev.vgpu.cli.time.NanoClock;
 import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -123,8 +125,13 @@ class VgpuCommandTest {
     "--memory-low=20 --memory-high=10, low watermark is above the high one",
     "--memory-low=5, --memory-low and --memory-high belong together",
     "--shortest-turn=60ms, shortest turn is above the longest",
-    "--offline-floor=101, offlineFloorPercent=101",
-    "--oversubscribe=90, memoryOversubscriptionPercent=90",
+    "--shortest-turn=0s, turn length must be above 0: --shortest-turn=0s",
+    "--longest-turn=1ms, --shortest-turn=2ms --longest-turn=1ms",
+    "--idle-linger=11s, a duration is not within 0 to 10s: --idle-linger=11s",
+    "--reclaim-ask=999h, --reclaim-ask=999h",
+    "--memory-low=9 --memory-high=101, --memory-high=101",
+    "--offline-floor=101, --offline-floor=101",
+    "--oversubscribe=90, --oversubscribe=90",
     "--idle-linger=1d, not a duration: '1d'",
     "--sharing=some, --sharing",
     "--web=http://host, not an address: 'http://host'",
@@ -133,6 +140,40 @@ class VgpuCommandTest {
   void serveRefusesSettingsThatMakeNoSense(String options, String message) {
     assertThat(run(("serve " + options).split(" ", -1))).isEqualTo(2);
     assertThat(err.toString(UTF_8)).contains(message);
+  }
+
+  @Test
+  void tokenThatIsInNoFileIsSaid() {
+    assertThat(run("serve", "--web", "--web-token", directory.toString())).isEqualTo(1);
+    assertThat(err.toString(UTF_8)).contains(directory + " is a directory").doesNotContain("chmod");
+    assertThat(run("serve", "--web", "--web-token", directory + "/none")).isEqualTo(1);
+    assertThat(err.toString(UTF_8)).contains("there is no file " + directory + "/none");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "cdi --check DIR/none, cannot read DIR/none: there is no such file",
+    "cdi --check DIR/text, DIR/text is not JSON",
+    "man --directory DIR/text run, cannot write the pages to DIR/text: a file of that name",
+    "fleet simulate DIR, cannot read the trace DIR: ",
+    "fleet simulate DIR/none, cannot read the trace DIR/none: there is no such file",
+    "doctor --bundle DIR/text, cannot write DIR/text: a file of that name is in the way",
+    "demo --part=1 --trace DIR, DIR is a directory; give a file",
+  })
+  void filesThatCannotBeUsedAreNamedInPlainWords(String command, String message) throws Exception {
+    Files.writeString(directory.resolve("text"), "some text");
+    String there = directory.toString();
+    assertThat(run(command.replace("DIR", there).split(" ", -1))).isEqualTo(1);
+    assertThat(err.toString(UTF_8))
+        .contains(message.replace("DIR", there))
+        .doesNotContain("Exception", "--verbose");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"suspend", "resume"})
+  void defaultsInTheHelpAreWrittenAsOptionsAre(String command) {
+    assertThat(run(command, "--help")).isZero();
+    assertThat(out.toString(UTF_8)).contains("Default: 1m.").doesNotContain("PT");
   }
 
   @Test
@@ -175,6 +216,22 @@ class VgpuCommandTest {
     assertThat(run("simulate", directory.resolve("no.yaml").toString())).isEqualTo(1);
     assertThat(run("simulate", file.toString(), "--duration=1ms")).isEqualTo(2);
     assertThat(run("simulate")).isEqualTo(2);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"ls", "devices", "doctor --json", "man run", "usage", "run --help"})
+  void outputThatIsLostFailsTheCommand(String command) {
+    OutputStream full =
+        new OutputStream() {
+          @Override
+          public void write(int b) throws IOException {
+            throw new IOException("No space left on device");
+          }
+        };
+    CliContext context =
+        context(new Console(new PrintStream(full, true, UTF_8), new PrintStream(err, true, UTF_8)));
+    assertThat(VgpuCommand.run(context, command.split(" ", -1))).isEqualTo(1);
+    assertThat(err.toString(UTF_8)).startsWith("vgpu: cannot write the output: ").hasLineCount(1);
   }
 
   @Test

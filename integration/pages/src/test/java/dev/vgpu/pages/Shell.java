@@ -37,7 +37,7 @@ final class Shell implements AutoCloseable {
   private static final Map<String, List<Integer>> EXITS =
       Map.of(
           "(\\./)?vgpu doctor", List.of(0, 1),
-          "\\./vgpu run --explain .*faults:isolated", List.of(75));
+          "\\./vgpu run --explain .*faults:isolated", List.of(69));
 
   private final Path directory;
   private final Map<String, String> variables = new LinkedHashMap<>();

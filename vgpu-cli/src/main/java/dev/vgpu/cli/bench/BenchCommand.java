@@ -2,6 +2,7 @@ package dev.vgpu.cli.bench;
 
 import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.command.JsonOption;
+import dev.vgpu.cli.console.ExitCodes;
 import dev.vgpu.cli.console.UserException;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -53,6 +54,7 @@ public final class BenchCommand implements Callable<Integer> {
     if (json.isGiven()) {
       command.add("--json");
     }
-    return BenchProcess.run(command, "bench", ENDING_SECONDS) == 0 ? 0 : 1;
+    int exitCode = BenchProcess.run(command, "bench", ENDING_SECONDS);
+    return exitCode == ExitCodes.DONE || exitCode == ExitCodes.USAGE ? exitCode : ExitCodes.FAILED;
   }
 }

@@ -26,9 +26,16 @@ public final class ShareOptions {
       description = "Who yields to whom. Default: nearline.")
   private PreemptionClass preemptionClass = PreemptionClass.NEARLINE;
 
-  /** {@return the request, with the given options added} */
+  /**
+   * {@return the request, with the given options added}
+   *
+   * @throws IllegalArgumentException if the share is not within 1 to 100
+   */
   public VirtualGpuRequest.Builder addTo(VirtualGpuRequest.Builder request) {
     SharePolicy usual = compute == null ? SharePolicy.BEST_EFFORT : SharePolicy.FIXED_SHARE;
+    if (compute != null && (compute < 1 || compute > 100)) {
+      throw new IllegalArgumentException("--compute is not within 1 to 100: " + compute);
+    }
     if (compute != null) {
       request.computePercent(compute);
     }

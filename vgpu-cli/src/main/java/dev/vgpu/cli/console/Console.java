@@ -5,12 +5,16 @@ import static java.util.Objects.requireNonNull;
 
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
+import java.io.FilterOutputStream;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.IntSupplier;
+import java.util.function.Supplier;
 import picocli.CommandLine.Help.Ansi;
 
 /**
@@ -20,6 +24,8 @@ import picocli.CommandLine.Help.Ansi;
  * #outDrawn} and {@link #errDrawn}. Immutable; the streams are safe for use by several threads.
  */
 public final class Console {
+  private static final String NO_REASON = "it takes no more text";
+
   private final PrintStream out;
   private final PrintStream err;
   private final PrintStream outDrawn;
@@ -29,6 +35,7 @@ public final class Console {
   private final Ansi outAnsi;
   private final Ansi errAnsi;
   private final IntSupplier columns;
+  private final Supplier<Optional<String>> outFailure;
 
   /**
    * Creates a console over any streams, without colour.
@@ -37,7 +44,7 @@ public final class Console {
    * @param err for progress and errors
    */
   public Console(PrintStream out, PrintStream err) {
-    this(out, err, false, false, false, () -> TerminalWidth.LEAST);
+    this(out, err, false, false, false, () -> TerminalWidth.LEAST, () -> Optional.of(NO_REASON));
   }
 
   /**
@@ -58,7 +65,14 @@ public final class Console {
    * @param columns the width of the terminal
    */
   public static Console ofTerminal(PrintStream out, PrintStream err, int columns) {
-    return new Console(out, err, true, true, true, () -> TerminalWidth.within(columns));
+    return new Console(
+        out,
+        err,
+        true,
+        true,
+        true,
+        () -> TerminalWidth.within(columns),
+        () -> Optional.of(NO_REASON));
   }
 
   private Console(
@@ -67,7 +81,8 @@ public final class Console {
       boolean outTerminal,
       boolean errTerminal,
       boolean colour,
-      IntSupplier columns) {
+      IntSupplier columns,
+      Supplier<Optional<String>> outFailure) {
     this.outDrawn = requireNonNull(out, "out");
     this.errDrawn = requireNonNull(err, "err");
     this.out = HarmlessText.stream(outDrawn);
@@ -77,6 +92,7 @@ public final class Console {
     this.outAnsi = outTerminal && colour ? Ansi.ON : Ansi.OFF;
     this.errAnsi = errTerminal && colour ? Ansi.ON : Ansi.OFF;
     this.columns = columns;
+    this.outFailure = outFailure;
   }
 
   /**
@@ -89,13 +105,15 @@ public final class Console {
     boolean colour =
         environment.getOrDefault("NO_COLOR", "").isEmpty()
             && !environment.getOrDefault("TERM", "").equals("dumb");
+    KeptFailure out = new KeptFailure(new FileOutputStream(FileDescriptor.out));
     return new Console(
-        new PrintStream(new FileOutputStream(FileDescriptor.out), true, UTF_8),
+        new PrintStream(out, true, UTF_8),
         new PrintStream(new FileOutputStream(FileDescriptor.err), true, UTF_8),
         isTerminal(1),
         isTerminal(2),
         colour,
-        () -> TerminalWidth.of(environment));
+        () -> TerminalWidth.of(environment),
+        () -> isPipe(1) ? Optional.empty() : Optional.of(out.failure));
   }
 
   /** {@return the stream for data} */
@@ -123,6 +141,14 @@ public final class Console {
    */
   public void printStyled(String line) {
     outDrawn.println(outAnsi.string(HarmlessText.oneLine(line)));
+  }
+
+  /**
+   * {@return why text for standard output was lost; empty if none was, and if its reader has gone:
+   * whoever closes a pipe wants no more of it}
+   */
+  public Optional<String> lostOutput() {
+    return out.checkError() ? outFailure.get() : Optional.empty();
   }
 
   /** {@return standard error for colours and cursor movement, with the same rule} */
@@ -165,14 +191,41 @@ public final class Console {
 
   /** Java has no isatty. On Linux the descriptor's link in /proc tells; elsewhere it is no. */
   private static boolean isTerminal(int descriptor) {
-    Path link = Path.of("/proc/self/fd/" + descriptor);
+    String target = target(descriptor);
+    return target.startsWith("/dev/pts/")
+        || target.startsWith("/dev/tty")
+        || target.equals("/dev/console");
+  }
+
+  private static boolean isPipe(int descriptor) {
+    String target = target(descriptor);
+    return target.startsWith("pipe:") || target.startsWith("socket:");
+  }
+
+  private static String target(int descriptor) {
     try {
-      String target = Files.readSymbolicLink(link).toString();
-      return target.startsWith("/dev/pts/")
-          || target.startsWith("/dev/tty")
-          || target.equals("/dev/console");
+      return Files.readSymbolicLink(Path.of("/proc/self/fd/" + descriptor)).toString();
     } catch (IOException | UnsupportedOperationException e) {
-      return false;
+      return "";
+    }
+  }
+
+  /** Keeps why writing failed: a PrintStream only says that it did. */
+  private static final class KeptFailure extends FilterOutputStream {
+    private volatile String failure = NO_REASON;
+
+    KeptFailure(OutputStream to) {
+      super(to);
+    }
+
+    @Override
+    public void write(byte[] bytes, int from, int length) throws IOException {
+      try {
+        out.write(bytes, from, length);
+      } catch (IOException e) {
+        failure = String.valueOf(e.getMessage());
+        throw e;
+      }
     }
   }
 }

@@ -1,5 +1,7 @@
 package dev.vgpu.cli.console;
 
+import java.io.IOException;
+import java.nio.file.FileSystemException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -40,6 +42,25 @@ public final class UserException extends Exception {
   public UserException(String message, @Nullable Throwable cause, int exitCode) {
     super(message, cause);
     this.exitCode = exitCode;
+  }
+
+  /**
+   * {@return why a file cannot be read or written, for the end of a message}
+   *
+   * @param e the failure; its message may be only the file's name
+   */
+  public static String reason(IOException e) {
+    if (e instanceof FileSystemException failed && failed.getReason() != null) {
+      return failed.getReason();
+    }
+    return switch (e.getClass().getSimpleName()) {
+      case "AccessDeniedException" -> "permission denied";
+      case "FileAlreadyExistsException" -> "a file of that name is in the way";
+      case "NoSuchFileException" -> "there is no such file or directory";
+      case "NotDirectoryException" -> "it is not a directory";
+      case "MalformedInputException" -> "it is not text";
+      default -> String.valueOf(e.getMessage());
+    };
   }
 
   /** {@return the exit code of the command} */

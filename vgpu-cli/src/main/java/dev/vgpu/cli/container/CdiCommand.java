@@ -2,6 +2,7 @@ package dev.vgpu.cli.container;
 
 import static java.util.Objects.requireNonNull;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuCapacityException;
@@ -18,6 +19,7 @@ import dev.vgpu.cli.process.EndSignal;
 import dev.vgpu.cli.process.SignalForwarder;
 import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -53,6 +55,7 @@ import picocli.CommandLine.Spec;
     })
 public final class CdiCommand implements Callable<Integer> {
   private static final String DEVICE_VARIABLE = "VGPU_CDI_DEVICE";
+  private static final String EXAMPLE = "vgpu.json";
   private static final int MOST_BYTES = 1 << 20;
 
   private final CliContext context;
@@ -133,8 +136,10 @@ public final class CdiCommand implements Callable<Integer> {
     try {
       problems =
           CdiRules.problems(new ObjectMapper().readTree(TrustedFiles.readAtMost(file, MOST_BYTES)));
+    } catch (JsonProcessingException e) {
+      throw new UserException(file + " is not JSON: " + e.getOriginalMessage(), e);
     } catch (IOException e) {
-      throw new UserException("cannot read " + file + ": " + e.getMessage(), e, 1);
+      throw new UserException("cannot read " + file + ": " + UserException.reason(e), e);
     }
     problems.forEach(problem -> context.console().err().println("vgpu: " + problem));
     return problems.isEmpty() ? 0 : 1;
@@ -168,9 +173,22 @@ public final class CdiCommand implements Callable<Integer> {
       context.console().out().flush();
       return await(file);
     }
-    PublishedFile published = PublishedFile.write(target, file.text());
+    PublishedFile published = publish(target, file);
     try (published) {
       return await(file);
+    }
+  }
+
+  private static PublishedFile publish(Path target, CdiFile file) throws UserException {
+    if (Files.isDirectory(target)) {
+      throw new UserException(
+          target + " is a directory: name a file in it, for example " + target.resolve(EXAMPLE));
+    }
+    try {
+      return PublishedFile.write(target, file.text());
+    } catch (IOException e) {
+      throw new UserException(
+          "cannot write " + target + ": " + UserException.reason(e) + "; name another --output", e);
     }
   }
 

@@ -16,6 +16,7 @@ import dev.vgpu.cli.report.ReportFile;
 import dev.vgpu.simulation.trace.Trace;
 import dev.vgpu.simulation.trace.TraceFormatException;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.temporal.ChronoUnit;
 import java.util.List;
@@ -273,6 +274,9 @@ public final class DemoCommand implements Callable<Integer> {
   }
 
   private static Trace traceInFile(Path file) throws UserException {
+    if (Files.isDirectory(file)) {
+      throw new UserException(file + " is a directory; give a file, or --trace conv or code");
+    }
     try {
       return Trace.fromFile(file);
     } catch (TraceFormatException e) {

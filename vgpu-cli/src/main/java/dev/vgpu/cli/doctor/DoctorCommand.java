@@ -12,11 +12,11 @@ import dev.vgpu.GpuReading;
 import dev.vgpu.GpuState;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.command.JsonOption;
-import dev.vgpu.cli.console.ExitCodes;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.machine.RunDirectory;
 import dev.vgpu.cli.text.DeviceTexts;
@@ -26,6 +26,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -45,9 +46,13 @@ import picocli.CommandLine.Option;
       "Exit codes: 0 everything needed is there, 1 something is missing, 2 wrong usage."
     })
 public final class DoctorCommand implements Callable<Integer> {
-  /** The request if the user names none: the least that any backend can serve. */
-  private static final VirtualGpuRequest ANYTHING =
-      VirtualGpuRequest.builder().name("doctor").memory(MemorySize.ofMebibytes(1)).build();
+  /** A quota that programs take: some backends serve none that is less than a CUDA context. */
+  private static final MemorySize USUAL_QUOTA = MemorySize.ofGibibytes(1);
+
+  /** They serve fixed shares only. */
+  private static final String GREEN_CONTEXTS = "green-contexts";
+
+  private static final int SOME_PERCENT = 50;
 
   private final CliContext context;
 
@@ -95,7 +100,8 @@ public final class DoctorCommand implements Callable<Integer> {
     try {
       made.write(file);
     } catch (IOException e) {
-      throw new UserException("the bundle cannot be written: " + e, e, ExitCodes.FAILED);
+      throw new UserException(
+          "cannot write " + file + ": " + UserException.reason(e) + "; name a new file", e);
     }
     context.console().err().println("wrote " + file + ": " + String.join(", ", made.names()));
   }
@@ -129,7 +135,7 @@ public final class DoctorCommand implements Callable<Integer> {
         problems.add("no backend can enforce a share; see above why not");
       }
       problems.addAll(DriverFaults.of(backends));
-      List<BackendChoice> choices = pool.explain(ANYTHING);
+      List<BackendChoice> choices = choices(pool);
       if (!choices.isEmpty() && choices.stream().allMatch(DoctorCommand::isImpossible)) {
         problems.add("no backend can share a GPU that is here; see above why not");
       }
@@ -153,6 +159,33 @@ public final class DoctorCommand implements Callable<Integer> {
           checks, List.of(), Map.of(), Map.of(), List.of(), List.of(), false, List.of(), List.of(),
           0, problems);
     }
+  }
+
+  /** The verdict on each backend, for a request of the kind that it can serve. */
+  private static List<BackendChoice> choices(GpuPool pool) {
+    VirtualGpuRequest.Builder request =
+        VirtualGpuRequest.builder().name("doctor").memory(quota(pool.gpus()));
+    List<BackendChoice> choices = new ArrayList<>(pool.explain(request.build()));
+    request.policy(SharePolicy.FIXED_SHARE).computePercent(SOME_PERCENT);
+    for (BackendChoice fixed : pool.explain(request.build())) {
+      if (fixed.backend().equals(GREEN_CONTEXTS)) {
+        choices.replaceAll(
+            choice ->
+                choice.backend().equals(GREEN_CONTEXTS) && choice.gpu().equals(fixed.gpu())
+                    ? fixed
+                    : choice);
+      }
+    }
+    return choices;
+  }
+
+  /** The usual quota, or what the smallest GPU has, if that is less. */
+  private static MemorySize quota(List<PhysicalGpu> gpus) {
+    return gpus.stream()
+        .map(PhysicalGpu::usableMemory)
+        .filter(usable -> usable.bytes() > 0 && usable.compareTo(USUAL_QUOTA) < 0)
+        .min(Comparator.naturalOrder())
+        .orElse(USUAL_QUOTA);
   }
 
   private static boolean isImpossible(BackendChoice choice) {

@@ -76,10 +76,16 @@ final class DoctorReport {
     lines.add("");
     lines.add(
         findings.problems().isEmpty()
-            ? "@|bold,green Everything needed is there.|@"
+            ? "@|bold,green " + whatIsThere() + "|@"
             : "@|bold,red Missing:|@ " + String.join("; ", findings.problems()));
     int width = console.textWidth();
     lines.stream().flatMap(line -> Lines.whole(line, width).stream()).forEach(console::printStyled);
+  }
+
+  private String whatIsThere() {
+    return findings.onlyHost()
+        ? "Everything is there for calls in a JVM; programs need a GPU, and there is none."
+        : "Everything needed is there.";
   }
 
   private void addDevices(List<String> lines) {

@@ -14,6 +14,7 @@ import java.util.regex.Pattern;
 public final class DriverFaults {
   private static final String LEFT_OUT = "a GPU is left out";
   private static final String ALL_LEFT_OUT = "none of the driver's GPUs can be used";
+  private static final String NO_GPU = "the driver has no GPU";
   private static final Pattern CODE = Pattern.compile("\\(NVML error (\\d+)\\)");
   private static final String NOT_ANSWERING =
       "the kernel's log says why: dmesg | grep Xid; as root: nvidia-smi --gpu-reset, or reboot";
@@ -36,7 +37,9 @@ public final class DriverFaults {
 
   /** A machine without a driver has no fault: it may have no GPU. */
   private static boolean isFault(String reason) {
-    return reason.contains(ALL_LEFT_OUT) || code(reason).equals(Optional.of("18"));
+    return reason.contains(ALL_LEFT_OUT)
+        || reason.contains(NO_GPU)
+        || code(reason).equals(Optional.of("18"));
   }
 
   /**

@@ -145,7 +145,9 @@ public final class FleetCommand implements Runnable {
         }
         return OpenbTrace.read(data, list);
       } catch (IOException e) {
-        throw new UserException("cannot read the trace: " + e, e);
+        String file = what.equals(OPENB) ? "openb's files in " + data : what;
+        throw new UserException(
+            "cannot read the trace " + file + ": " + UserException.reason(e), e);
       } catch (IllegalArgumentException e) {
         throw new UserException(String.valueOf(e.getMessage()), e);
       }

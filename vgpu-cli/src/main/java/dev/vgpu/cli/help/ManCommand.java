@@ -3,6 +3,7 @@ package dev.vgpu.cli.help;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.vgpu.cli.command.CliContext;
+import dev.vgpu.cli.console.UserException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -52,7 +53,7 @@ public final class ManCommand implements Callable<Integer> {
   }
 
   @Override
-  public Integer call() throws IOException {
+  public Integer call() throws UserException {
     CommandSpec found = spec.root();
     for (String word : words) {
       CommandLine next = found.subcommands().get(word);
@@ -66,8 +67,18 @@ public final class ManCommand implements Callable<Integer> {
       context.console().out().print(ManPage.of(found));
       context.console().out().flush();
     } else {
-      Files.createDirectories(directory);
-      write(found, directory);
+      try {
+        Files.createDirectories(directory);
+        write(found, directory);
+      } catch (IOException e) {
+        throw new UserException(
+            "cannot write the pages to "
+                + directory
+                + ": "
+                + UserException.reason(e)
+                + "; name a directory that you may write to",
+            e);
+      }
     }
     return 0;
   }

@@ -24,7 +24,9 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -137,10 +139,13 @@ public final class RunCommand implements Callable<Integer> {
       names = "--explain",
       description =
           "Do not run it: say for each GPU and each way to share it whether it would be chosen, or"
-              + " why not. Exit code 0 if something would serve it now, 75 if nothing would.")
+              + " why not. Exit code 0 if something would serve it now, else as without.")
   private boolean explain;
 
-  @Mixin private final JsonOption json = new JsonOption();
+  @Option(
+      names = "--json",
+      description = "With --explain: print one JSON object on standard output.")
+  private boolean json;
 
   @Option(
       names = "--wait",
@@ -160,6 +165,10 @@ public final class RunCommand implements Callable<Integer> {
   public Integer call() throws UserException, IOException, InterruptedException {
     if (explain) {
       return explain();
+    }
+    if (json) {
+      throw new ParameterException(
+          spec.commandLine(), "--json belongs to --explain: the program writes the output here");
     }
     if (command == null || command.isEmpty()) {
       throw new ParameterException(spec.commandLine(), "Missing required parameter: 'COMMAND'");
@@ -193,16 +202,55 @@ public final class RunCommand implements Callable<Integer> {
         request.gpu(gpuId(pool, gpu));
       }
       List<BackendChoice> choices = pool.explain(request.build());
-      if (json.isGiven()) {
+      checkBackend(choices);
+      if (choices.isEmpty()) {
+        throw new UserException("no such GPU: vgpu devices lists them", null, ExitCodes.USAGE);
+      }
+      if (json) {
         JsonOption.print(context.console(), Explanation.json(choices));
       } else {
         Explanation.print(choices, context.console());
       }
-      return Explanation.isServed(choices) ? 0 : ExitCodes.NO_CAPACITY;
+      return exitCode(choices, pool.gpus(), request.build());
+    }
+  }
+
+  /** The exit code of running it. */
+  private static int exitCode(
+      List<BackendChoice> choices, List<PhysicalGpu> gpus, VirtualGpuRequest request) {
+    if (Explanation.isServed(choices)) {
+      return ExitCodes.DONE;
+    }
+    Set<GpuId> asked = choices.stream().map(BackendChoice::gpu).collect(Collectors.toSet());
+    long largeEnough =
+        gpus.stream()
+            .filter(each -> asked.contains(each.id()))
+            .filter(each -> each.usableMemory().compareTo(request.memory()) >= 0)
+            .count();
+    if (largeEnough < request.gpuCount()) {
+      return ExitCodes.USAGE;
+    }
+    return choices.stream().allMatch(each -> each.verdict() == BackendChoice.Verdict.IMPOSSIBLE)
+        ? ExitCodes.UNAVAILABLE
+        : ExitCodes.NO_CAPACITY;
+  }
+
+  /** A name that no backend has is a mistake, not a lack of this machine. */
+  private void checkBackend(List<BackendChoice> choices) {
+    List<String> names = choices.stream().map(BackendChoice::backend).distinct().toList();
+    if (backend != null && !names.isEmpty() && !names.contains(backend)) {
+      throw new ParameterException(
+          spec.commandLine(),
+          "no such backend: " + backend + " (one of " + String.join(", ", names) + ")");
     }
   }
 
   private VirtualGpuRequest.Builder request(Path program) {
+    if (gpus < 1 || gpus > VirtualGpuRequest.MAX_GPU_COUNT) {
+      throw new ParameterException(
+          spec.commandLine(),
+          "--gpus is not within 1 to " + VirtualGpuRequest.MAX_GPU_COUNT + ": " + gpus);
+    }
     try {
       VirtualGpuRequest.Builder builder =
           VirtualGpuRequest.builder()
@@ -252,6 +300,9 @@ public final class RunCommand implements Callable<Integer> {
       request.gpu(gpuId(pool, gpu));
     }
     try {
+      if (backend != null) {
+        checkBackend(pool.explain(request.build()));
+      }
       if (wait.isZero()) {
         return pool.acquire(request.build());
       }

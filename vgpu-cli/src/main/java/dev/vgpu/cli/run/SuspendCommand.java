@@ -33,7 +33,7 @@ public abstract class SuspendCommand implements Callable<Integer> {
   @Option(
       names = "--timeout",
       paramLabel = "TIME",
-      description = "How long it may take. Default: ${DEFAULT-VALUE}.")
+      description = "How long it may take. Default: 1m.")
   private Duration timeout = Duration.ofMinutes(1);
 
   private SuspendCommand(CliContext context) {

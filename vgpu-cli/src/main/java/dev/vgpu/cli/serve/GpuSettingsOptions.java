@@ -1,8 +1,11 @@
 package dev.vgpu.cli.serve;
 
 import dev.vgpu.GpuSettings;
+import dev.vgpu.cli.text.Words;
 import java.time.Duration;
+import java.util.Map;
 import java.util.function.Consumer;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -11,6 +14,25 @@ import picocli.CommandLine.Spec;
 
 /** The options that say how GPUs are shared. Mutable; picocli sets them. */
 final class GpuSettingsOptions {
+  private static final Pattern SETTING = Pattern.compile("(\\w+)=");
+  private static final Pattern ISO_TIME = Pattern.compile("PT[0-9.HMS]*[HMS]");
+
+  /** The options of the settings, by the names that the library's messages have for them. */
+  private static final Map<String, String> OPTIONS =
+      Map.ofEntries(
+          Map.entry("shortestTurn", "--shortest-turn"),
+          Map.entry("longestTurn", "--longest-turn"),
+          Map.entry("idleLinger", "--idle-linger"),
+          Map.entry("offlineFloorPercent", "--offline-floor"),
+          Map.entry("memoryOversubscriptionPercent", "--oversubscribe"),
+          Map.entry("lowPercent", "--memory-low"),
+          Map.entry("highPercent", "--memory-high"),
+          Map.entry("memoryForecast", "--memory-forecast"),
+          Map.entry("reclaimAskTimeout", "--reclaim-ask"),
+          Map.entry("reclaimSuspendTimeout", "--reclaim-suspend"),
+          Map.entry("reclaimEndTimeout", "--reclaim-end"),
+          Map.entry("reclaimHoldBack", "--reclaim-hold-back"));
+
   @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;
@@ -129,8 +151,17 @@ final class GpuSettingsOptions {
       }
       return builder.build();
     } catch (IllegalArgumentException e) {
-      throw new ParameterException(spec.commandLine(), e.getMessage(), e);
+      throw new ParameterException(spec.commandLine(), inOptions(e), e);
     }
+  }
+
+  /** {@return a message of the library, with options for its settings, and times as options'} */
+  private static String inOptions(IllegalArgumentException e) {
+    String named =
+        SETTING
+            .matcher(String.valueOf(e.getMessage()))
+            .replaceAll(found -> OPTIONS.getOrDefault(found.group(1), found.group(1)) + "=");
+    return ISO_TIME.matcher(named).replaceAll(found -> Words.of(Duration.parse(found.group())));
   }
 
   private static <T> void set(@Nullable T given, Consumer<T> setter) {

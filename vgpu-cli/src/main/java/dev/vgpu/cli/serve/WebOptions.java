@@ -115,6 +115,12 @@ final class WebOptions {
     if (tokenFile == null) {
       return where.isLoopback() ? Optional.empty() : Optional.of(Token.random());
     }
+    if (!Files.exists(tokenFile)) {
+      throw new UserException("there is no file " + tokenFile + ": write the token into it");
+    }
+    if (Files.isDirectory(tokenFile)) {
+      throw new UserException(tokenFile + " is a directory: name the file that has the token");
+    }
     try {
       if (Files.getPosixFilePermissions(tokenFile).stream().anyMatch(OF_OTHERS::contains)) {
         throw new UserException(

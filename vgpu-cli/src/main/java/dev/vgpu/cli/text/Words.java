@@ -57,9 +57,26 @@ public final class Words {
         "not a duration: '" + text + "' (write for example 500ms, 10s or 2m)");
   }
 
+  /** {@return a duration as it is written on a command line} */
+  public static String of(Duration duration) {
+    long seconds = duration.toSeconds();
+    int us = duration.toNanosPart() / 1_000;
+    if (us == 0) {
+      if (seconds > 0 && seconds % 3600 == 0) {
+        return seconds / 3600 + "h";
+      }
+      return seconds > 0 && seconds % 60 == 0 ? seconds / 60 + "m" : seconds + "s";
+    }
+    if (seconds > 0) {
+      return duration.toString();
+    }
+    return us % 1_000 == 0 ? us / 1_000 + "ms" : us + "us";
+  }
+
   /** {@return the policy given on a command line} */
   public static SharePolicy policy(String text) {
-    return parse(text, "policy", List.of(SharePolicy.values()), Words::of);
+    String shared = text.strip().replaceFirst("(?i)[-_]share$", ""); // as the library names it
+    return parse(shared, "policy", List.of(SharePolicy.values()), Words::of);
   }
 
   /** {@return the class given on a command line} */

@@ -17,6 +17,8 @@ import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuReading;
 import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
+import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.Fakes;
 import dev.vgpu.cli.command.CliContext;
@@ -226,6 +228,7 @@ class DoctorCommandTest {
       value = {
         "note | a GPU is left out: index=1: GPU is lost (NVML error 15) | nvidia-smi --gpu-reset",
         "reason | none of the driver's GPUs can be used: lost (NVML error 15) | the kernel's log",
+        "reason | the driver has no GPU: file=libnvidia-ml.so.1 | libnvidia-ml.so.1",
         "reason | nvmlInit_v2 failed: mismatch (NVML error 18) | have different versions",
       })
   void aGpuThatTheDriverListsAndNoPoolShowsIsAProblem(String where, String said, String remedy)
@@ -253,6 +256,37 @@ class DoctorCommandTest {
             BackendStatus.ofAvailable("in-process", SOME));
     when(pool.backends()).thenReturn(backends);
     assertThat(run("doctor")).isZero();
+  }
+
+  /** Some backends serve no quota below a CUDA context, and some only fixed shares. */
+  @ParameterizedTest
+  @CsvSource({"15GiB, 1GiB", "512MiB, 512MiB", "0B, 1GiB"})
+  void backendsAreJudgedByWhatAProgramWouldAskFor(String usable, String quota) {
+    PhysicalGpu gpu = Fakes.gpu("GPU-1");
+    when(gpu.usableMemory()).thenReturn(MemorySize.fromString(usable));
+    when(pool.gpus()).thenReturn(List.of(gpu));
+    when(pool.explain(any()))
+        .thenAnswer(
+            call -> {
+              VirtualGpuRequest asked = call.getArgument(0);
+              assertThat(asked.memory()).isEqualTo(MemorySize.fromString(quota));
+              boolean isFixed = asked.policy() == SharePolicy.FIXED_SHARE;
+              return List.of(
+                  isFixed
+                      ? choice("kmod", BackendChoice.Verdict.IMPOSSIBLE, "no fixed share")
+                      : choice("kmod", BackendChoice.Verdict.CHOSEN, ""),
+                  isFixed
+                      ? choice("green-contexts", BackendChoice.Verdict.POSSIBLE, "")
+                      : choice("green-contexts", BackendChoice.Verdict.IMPOSSIBLE, "FIXED_SHARE"));
+            });
+    assertThat(text()).contains("    kmod: available", "    green-contexts: available");
+  }
+
+  @Test
+  void withoutAGpuOnlyCallsInAJvmHaveWhatTheyNeed() {
+    PhysicalGpu host = Fakes.gpu("host");
+    when(pool.gpus()).thenReturn(List.of(host));
+    assertThat(text()).contains("for calls in a JVM; programs need a GPU, and there is none");
   }
 
   @Test

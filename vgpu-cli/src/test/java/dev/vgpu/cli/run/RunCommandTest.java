@@ -33,6 +33,7 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.mockito.ArgumentCaptor;
 
 class RunCommandTest {
@@ -195,6 +196,44 @@ class RunCommandTest {
         .contains("\"served\" : false", "\"verdict\" : \"not-now\"", "\"compute:turns\"");
   }
 
+  /** As without --explain. */
+  @ParameterizedTest
+  @CsvSource({
+    "NOT_NOW, --memory=1GiB, 75",
+    "POSSIBLE, --memory=1GiB, 75",
+    "IMPOSSIBLE, --memory=1GiB, 69",
+    "POSSIBLE, --memory=1GiB --gpus=2, 2",
+    "IMPOSSIBLE, --memory=16GiB, 2",
+  })
+  void explanationSaysByItsExitCodeWhyNot(
+      BackendChoice.Verdict verdict, String options, int exitCode) {
+    explains(verdict);
+    assertThat(run((options + " --explain").split(" "))).isEqualTo(exitCode);
+  }
+
+  @Test
+  void explanationForAGpuThatIsNotThereIsWrongUsage() {
+    assertThat(run("--memory=1GiB", "--gpu=7", "--explain")).isEqualTo(2);
+    assertThat(err.toString(UTF_8)).contains("no such GPU", "vgpu devices");
+  }
+
+  @Test
+  void backendThatIsNotInstalledIsWrongUsage() {
+    explains(BackendChoice.Verdict.IMPOSSIBLE);
+    assertThat(run("--memory=1GiB", "--backend=nope", "true")).isEqualTo(2);
+    assertThat(run("--memory=1GiB", "--backend=nope", "--explain")).isEqualTo(2);
+    assertThat(err.toString(UTF_8)).contains("no such backend: nope (one of in-process, hook)");
+    verify(pool, never()).acquire(any());
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"fixed", "fixed-share", "FIXED_SHARE"})
+  void policiesHaveTheNamesOfTheLibraryToo(String policy) throws Exception {
+    starts(0);
+    assertThat(run("--memory=1GiB", "--compute=30", "--policy=" + policy, "true")).isZero();
+    assertThat(acquired().policy()).isEqualTo(SharePolicy.FIXED_SHARE);
+  }
+
   @Test
   void withoutAShareItIsBestEffort() throws Exception {
     starts(0);
@@ -215,7 +254,9 @@ class RunCommandTest {
     "true, '--memory=SIZE'",
     "--memory 4 true, not a memory size",
     "--memory 0B true, a memory quota is 0",
-    "--memory 1GiB --compute 0 true, not within 1 to 100",
+    "--memory 1GiB --compute 0 true, --compute is not within 1 to 100: 0",
+    "--memory 1GiB --gpus 0 true, --gpus is not within 1 to 16: 0",
+    "--memory 1GiB --json true, --json belongs to --explain",
     "--memory 1GiB --policy fixed true, the compute share is not set",
     "--memory 1GiB --policy best-effort --compute 5 true, best effort promises no share",
     "--memory 1GiB --policy half true, 'one of best-effort, fixed, burst'",

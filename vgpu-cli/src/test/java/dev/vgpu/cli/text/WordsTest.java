@@ -30,6 +30,12 @@ class WordsTest {
   }
 
   @ParameterizedTest
+  @ValueSource(strings = {"0s", "100us", "250ms", "1s", "90s", "2m", "61m", "1h", "999999999h"})
+  void durationsAreWrittenAsTheyAreRead(String text) {
+    assertThat(Words.of(Words.duration(text))).isEqualTo(text);
+  }
+
+  @ParameterizedTest
   @ValueSource(strings = {"", "5", "s", "-1s", "PT-1S", "1.5s", "99999999999s"})
   void whatIsNoDurationIsRefused(String text) {
     assertThatThrownBy(() -> Words.duration(text)).isInstanceOf(TypeConversionException.class);
