@@ -357,4 +357,18 @@ class ServingTest {
 
     assertThat(lastCall.get()).isEqualTo("answered");
   }
+
+  @Test
+  void aContextThatIsStoppedAndStartedAgainKeepsItsVirtualGpu() {
+    service("vgpu.models.m.memory=1GiB")
+        .run(
+            context -> {
+              VirtualGpu gpu = context.getBean(VirtualGpu.class);
+              context.stop();
+              assertThat(gpu.call(() -> "stopped")).isEqualTo("stopped");
+              context.start();
+              assertThat(gpu.call(() -> "started")).isEqualTo("started");
+              assertThat(context.getBean(GpuShutdown.class).isPauseable()).isFalse();
+            });
+  }
 }
