@@ -11,13 +11,16 @@ import org.jspecify.annotations.Nullable;
  * peak of the known shapes that contain them applies. Safe for use by several threads.
  */
 public final class PeakMemory {
-  /** No more shapes than this are kept: shapes within known ones need no entry. */
+  /** No more shapes than this are learnt: shapes within known ones need no measurement. */
   static final int MOST_SHAPES = 512;
 
   /** The margin for what measuring may miss: a tenth. */
   private static final long MARGIN_PERCENT = 110;
 
   private final Map<Shapes, Known> known = new ConcurrentHashMap<>();
+
+  /** What was found among larger shapes, for shapes that were not measured. Bounded by emptying. */
+  private final Map<Shapes, Known> copies = new ConcurrentHashMap<>();
 
   /** What is known of some shapes. Safe for use by several threads. */
   private static final class Known {
@@ -69,6 +72,9 @@ public final class PeakMemory {
 
   private @Nullable Known known(Shapes shapes) {
     Known exact = known.get(shapes);
+    if (exact == null) {
+      exact = copies.get(shapes);
+    }
     return exact == null ? findAmongLarger(shapes) : exact;
   }
 
@@ -81,7 +87,10 @@ public final class PeakMemory {
       }
     }
     if (least != null) {
-      keep(shapes, least); // found directly the next time
+      if (copies.size() >= MOST_SHAPES) {
+        copies.clear();
+      }
+      copies.put(shapes.kept(), least); // found directly the next time
     }
     return least;
   }
@@ -100,12 +109,8 @@ public final class PeakMemory {
         bytes = Math.max(bytes, entry.getValue().memory.bytes());
       }
     }
-    keep(shapes, new Known(MemorySize.ofBytes(Math.min(bytes, mostBytes))));
-  }
-
-  private void keep(Shapes shapes, Known value) {
     if (known.size() < MOST_SHAPES) {
-      known.put(shapes.kept(), value);
+      known.put(shapes.kept(), new Known(MemorySize.ofBytes(Math.min(bytes, mostBytes))));
     }
   }
 }

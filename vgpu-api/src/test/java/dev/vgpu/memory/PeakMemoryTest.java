@@ -84,6 +84,18 @@ class PeakMemoryTest {
   }
 
   @Test
+  void shapesWithinKnownOnesTakeNoPlaceOfLargerOnes() {
+    int most = PeakMemory.MOST_SHAPES;
+    learn(2 * most, 1000);
+    for (int size = 1; size < 2 * most; size++) {
+      assertThat(peaks.find(batch(size))).isEqualTo(bytes(1100));
+    }
+    learn(2 * most + 1, 2000);
+    assertThat(peaks.find(batch(2 * most + 1))).isEqualTo(bytes(2200));
+    assertThat(peaks.find(batch(most))).isEqualTo(bytes(1100));
+  }
+
+  @Test
   void onlySoManyShapesAreKept() {
     for (int size = 1; size <= PeakMemory.MOST_SHAPES + 1; size++) {
       learn(size, 1000);

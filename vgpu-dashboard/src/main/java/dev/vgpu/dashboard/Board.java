@@ -26,7 +26,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Turns the state of the pool into messages for viewers: a {@code hello} with the history, and a
- * {@code tick} for each look at the pool. Safe for use by several threads.
+ * {@code tick} for each look at the pool, or {@code unknown} if it fails. Safe for use by several
+ * threads.
  */
 final class Board implements AutoCloseable {
   /** What one look at the pool has found. */
@@ -96,6 +97,14 @@ final class Board implements AutoCloseable {
     hello = null;
     tick = message("tick", json);
     return tick;
+  }
+
+  /** {@return the message that nothing is known now} */
+  byte[] unknown(Throwable failure) {
+    String why = failure.getMessage() == null ? failure.toString() : failure.getMessage();
+    JsonText json = new JsonText();
+    json.object().put("at", wall.millis()).put("why", EventJson.cut(why));
+    return message("unknown", json);
   }
 
   private void track(Look look) {

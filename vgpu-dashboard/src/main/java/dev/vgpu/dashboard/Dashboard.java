@@ -29,6 +29,7 @@ public final class Dashboard implements AutoCloseable {
   private final RequestThreads workers;
   private final ScheduledExecutorService looks;
   private int looksUntilReading;
+  private boolean isBlind;
 
   private Dashboard(GpuPool pool, DashboardOptions options, LongSupplier nowNs, InstantSource wall)
       throws IOException {
@@ -91,16 +92,22 @@ public final class Dashboard implements AutoCloseable {
     looks.scheduleWithFixedDelay(this::look, intervalNs, intervalNs, TimeUnit.NANOSECONDS);
   }
 
-  /** Logs a look that fails; the next one happens all the same. */
+  /** Tells the viewers of a look that fails; the next one happens all the same. */
   private void look() {
     try {
-      if (looksUntilReading-- <= 0) {
-        looksUntilReading = LOOKS_BETWEEN_READINGS - 1;
+      if (looksUntilReading <= 0) {
         board.readDevices();
+        looksUntilReading = LOOKS_BETWEEN_READINGS;
       }
+      looksUntilReading--;
       viewers.tell(board.look());
-    } catch (RuntimeException e) {
-      LOG.warn("the dashboard cannot look at the pool", e);
+      isBlind = false;
+    } catch (RuntimeException | Error e) {
+      if (!isBlind) {
+        LOG.warn("the dashboard cannot look at the pool; it tries again and again", e);
+      }
+      isBlind = true;
+      viewers.tell(board.unknown(e));
     }
   }
 

@@ -106,7 +106,7 @@ final class Pages implements HttpHandler {
     } else if (!WITHOUT_TOKEN.contains(path) && !isAllowed(exchange)) {
       askForToken(exchange, path);
     } else if (path.equals("/events")) {
-      return method.equals("GET") && watch(exchange);
+      return watch(exchange);
     } else {
       Optional<PageFile> file = files.at(path);
       if (file.isPresent()) {
@@ -185,6 +185,10 @@ final class Pages implements HttpHandler {
       say(exchange, FORBIDDEN, "Another site's page may not watch.");
       return false;
     }
+    if (exchange.getRequestMethod().equals("HEAD")) {
+      beginStream(exchange, -1);
+      return false;
+    }
     Viewer viewer = new Viewer(exchange.getResponseBody());
     if (!viewers.add(viewer)) {
       exchange.getResponseHeaders().set("Retry-After", "10");
@@ -193,9 +197,7 @@ final class Pages implements HttpHandler {
     }
     boolean isStarted = false;
     try {
-      exchange.getResponseHeaders().set("Content-Type", "text/event-stream; charset=utf-8");
-      exchange.getResponseHeaders().set("X-Accel-Buffering", "no");
-      exchange.sendResponseHeaders(OK, 0);
+      beginStream(exchange, 0);
       threads.newThread(() -> write(viewer, exchange)).start();
       isStarted = true;
     } finally {
@@ -204,6 +206,12 @@ final class Pages implements HttpHandler {
       }
     }
     return true;
+  }
+
+  private static void beginStream(HttpExchange exchange, long length) throws IOException {
+    exchange.getResponseHeaders().set("Content-Type", "text/event-stream; charset=utf-8");
+    exchange.getResponseHeaders().set("X-Accel-Buffering", "no");
+    exchange.sendResponseHeaders(OK, length);
   }
 
   private void write(Viewer viewer, HttpExchange exchange) {

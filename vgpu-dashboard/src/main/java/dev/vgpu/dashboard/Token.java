@@ -34,15 +34,16 @@ public final class Token {
   /**
    * {@return a token that a user chose}
    *
-   * @param text its text
+   * @param text its text; white space around it does not count, such as a file's last line break
    * @throws IllegalArgumentException if it is shorter than {@value #LEAST_LENGTH} characters
    */
   public static Token of(String text) {
-    if (text.length() < LEAST_LENGTH) {
+    String secret = text.strip();
+    if (secret.length() < LEAST_LENGTH) {
       throw new IllegalArgumentException(
-          "a token has at least " + LEAST_LENGTH + " characters; this one has " + text.length());
+          "a token has at least " + LEAST_LENGTH + " characters; this one has " + secret.length());
     }
-    return new Token(text);
+    return new Token(secret);
   }
 
   /** {@return the secret itself} */

@@ -7,14 +7,15 @@ import java.util.concurrent.CopyOnWriteArrayList;
 final class Viewers implements AutoCloseable {
   private final int most;
   private final List<Viewer> viewers = new CopyOnWriteArrayList<>();
+  private boolean isClosed; // guarded by this
 
   Viewers(int most) {
     this.most = most;
   }
 
-  /** {@return whether there was room for the viewer} */
+  /** {@return whether there was room for the viewer; there is none after {@link #close}} */
   synchronized boolean add(Viewer viewer) {
-    if (viewers.size() >= most) {
+    if (isClosed || viewers.size() >= most) {
       return false;
     }
     viewers.add(viewer);
@@ -37,7 +38,8 @@ final class Viewers implements AutoCloseable {
   }
 
   @Override
-  public void close() {
+  public synchronized void close() {
+    isClosed = true;
     viewers.forEach(Viewer::end);
   }
 }

@@ -6,6 +6,7 @@ import { eventsPage, migPage, overview, tenantPage } from './views.js';
 const MOST_EVENTS = 500;
 const COMMON = ['Preempted', 'SharingChanged']; // Dropped first, so that they displace no refusal and no death.
 const AGAIN_MS = 5000;
+const QUIET_MS = 5000; // Or three times the time between two looks, if that is longer.
 
 const state = {
   look: -1, at: 0, kept: 300, gpus: [], tenants: [], mig: null, events: [], leftOut: 0, times: [], history: new Map(),
@@ -17,6 +18,7 @@ let view = null;
 let stream = null;
 let isPaused = false;
 let anewAt = 0;
+let heardAt = 0;
 
 // ---- messages
 
@@ -140,15 +142,32 @@ function go(focus) {
 
 // ---- the stream
 
+function old() {
+  return state.at ? 'All below is of ' + time(state.at) + ': ' : '';
+}
+
+function warnOfQuiet() {
+  const quietMs = Math.max(QUIET_MS, 3 * (state.times.at(-1) - state.times.at(-2) || 0));
+  if (!document.hidden && stream.readyState === EventSource.OPEN && performance.now() - heardAt > quietMs) {
+    text(link, old() + 'vgpu has told nothing since.');
+  }
+}
+
 function connect() {
   stream?.close();
   stream = new EventSource('/events');
   const mine = stream;
+  heardAt = performance.now();
   let hello = null;
   stream.addEventListener('hello', (event) => {
     hello = JSON.parse(event.data);
   });
+  stream.addEventListener('unknown', (event) => {
+    heardAt = performance.now();
+    text(link, old() + 'vgpu cannot look at the GPUs now: ' + JSON.parse(event.data).why);
+  });
   stream.addEventListener('tick', (event) => {
+    heardAt = performance.now();
     text(link, '');
     if (hello) {
       onHello(hello);
@@ -211,3 +230,4 @@ addEventListener('hashchange', () => go(true));
 setTheme(localStorage.getItem('theme') || '');
 go(false);
 connect();
+setInterval(warnOfQuiet, 1000);

@@ -16,6 +16,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
@@ -31,6 +32,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.LongSupplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -207,11 +209,20 @@ class DashboardTest {
     "POST / HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Length: 0, 405",
     "DELETE /events HTTP/1.1\\r\\nHost: localhost, 405",
     "HEAD / HTTP/1.1\\r\\nHost: localhost, 200",
+    "HEAD /events HTTP/1.1\\r\\nHost: localhost, 200",
     "GET /events HTTP/1.1\\r\\nHost: localhost\\r\\nSec-Fetch-Site: cross-site, 403",
   })
   void answersOnlyWhatItShould(String request, int status) throws Exception {
     assertThat(raw(serve(), request.replace("\\r\\n", "\r\n") + "\r\n\r\n"))
         .startsWith("HTTP/1.1 " + status);
+  }
+
+  @Test
+  void spaceAroundATokenDoesNotCount() {
+    assertThat(Token.of(" sixteen characters\n").text()).isEqualTo("sixteen characters");
+    assertThatThrownBy(() -> Token.of("fifteen signs..\n"))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("15");
   }
 
   @Test
@@ -231,7 +242,7 @@ class DashboardTest {
 
   @Test
   void loginGivesACookieForTheRightTokenAlone() throws Exception {
-    Token token = Token.of("a token with spaces & signs");
+    Token token = Token.of("a token with spaces & signs\n");
     Dashboard dashboard = serve(options().token(token));
     HttpResponse<String> wrong = login(dashboard, "token=something+else+that+is+long");
     assertThat(wrong.statusCode()).isEqualTo(401);
@@ -292,6 +303,36 @@ class DashboardTest {
 
   private VirtualGpu acquire(String name) {
     return pool.acquire(VirtualGpuRequest.builder().name(name).memory(QUOTA).build());
+  }
+
+  @Test
+  void lookThatFailsIsToldAndIsNotTheLast() throws Exception {
+    AtomicBoolean isBlind = new AtomicBoolean();
+    LongSupplier clock =
+        () -> {
+          if (isBlind.get()) {
+            throw new AssertionError("nobody answers");
+          }
+          return NanoClock.nowNs();
+        };
+    DashboardOptions fast = options().interval(FAST).build();
+    Dashboard dashboard = Dashboard.open(pool, fast, clock, NanoClock::now);
+    opened.add(dashboard);
+    try (BufferedReader stream = watch(dashboard)) {
+      next(stream, "tick");
+      isBlind.set(true);
+      assertThat(next(stream, "unknown").path("why").asText()).isEqualTo("nobody answers");
+      isBlind.set(false);
+      assertThat(next(stream, "tick").path("look").isNumber()).isTrue();
+    }
+  }
+
+  @Test
+  void nobodyMayWatchAnyMoreOnceItIsClosed() {
+    Viewers viewers = new Viewers(2);
+    assertThat(viewers.add(new Viewer(OutputStream.nullOutputStream()))).isTrue();
+    viewers.close();
+    assertThat(viewers.add(new Viewer(OutputStream.nullOutputStream()))).isFalse();
   }
 
   /** The names of tenants are checked; models and reasons are other people's text. */

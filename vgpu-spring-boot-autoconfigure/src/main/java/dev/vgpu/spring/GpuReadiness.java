@@ -9,6 +9,9 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpu;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -23,19 +26,24 @@ import org.springframework.context.ApplicationListener;
 /**
  * Refuses traffic while a GPU of the service's models is lost, and accepts it when all are back.
  * Liveness is not changed: a restart does not bring a GPU back. States set by others are left as
- * they are.
+ * they are. Events tell of a change at once. Looks find those of which no event came, for example
+ * because another process took the seat.
  */
 final class GpuReadiness
     implements SmartInitializingSingleton,
         ApplicationListener<AvailabilityChangeEvent<ReadinessState>>,
         DisposableBean {
   private static final Logger log = LoggerFactory.getLogger(GpuReadiness.class);
+  private static final long LOOK_S = 3;
 
   private final ApplicationContext context;
   private final GpuPool pool;
   private final ObjectProvider<VirtualGpu> gpus;
   private final Set<GpuId> used = new HashSet<>(); // guarded by this
+  private final Set<GpuId> told = new HashSet<>(); // guarded by this: by events during a look
   private final LostGpus lost;
+  private final ScheduledExecutorService looks =
+      Executors.newSingleThreadScheduledExecutor(GpuReadiness::daemon);
   private boolean accepted; // guarded by this: whether the service itself accepts traffic
   private boolean refused; // guarded by this: whether this has refused it
   private GpuPool.@Nullable Listening listening;
@@ -54,14 +62,49 @@ final class GpuReadiness
       gpus.forEach(gpu -> gpu.gpus().stream().map(PhysicalGpu::id).forEach(used::add));
     }
     listening = pool.listen(this::onEvent);
+    look();
+    begin();
+  }
+
+  private static Thread daemon(Runnable task) {
+    Thread thread = new Thread(task, "vgpu-readiness");
+    thread.setDaemon(true);
+    return thread;
+  }
+
+  @SuppressWarnings("FutureReturnValueIgnored") // lookAgain() throws nothing
+  private void begin() {
+    looks.scheduleWithFixedDelay(this::lookAgain, LOOK_S, LOOK_S, TimeUnit.SECONDS);
+  }
+
+  private void lookAgain() {
+    try {
+      look();
+    } catch (RuntimeException | Error e) { // the seat's holder is gone, or the pool is closed
+      log.debug("cannot read the GPUs' health; it is read again", e);
+    }
+  }
+
+  /** An event during a look is newer than what the look read of its GPU. */
+  private void look() {
+    synchronized (this) {
+      told.clear();
+    }
     for (GpuState state : pool.states()) {
-      changed(state.gpu(), state.health(), state.healthReason());
+      synchronized (this) {
+        if (!told.contains(state.gpu())) {
+          changed(state.gpu(), state.health(), state.healthReason());
+        }
+      }
     }
   }
 
   private void onEvent(GpuEvent event) {
     if (event instanceof GpuEvent.HealthChanged change) {
-      changed(change.gpu(), change.health(), change.reason());
+      synchronized (this) {
+        told.add(change.gpu());
+        changed(change.gpu(), change.health(), change.reason());
+      }
     }
   }
 
@@ -106,6 +149,7 @@ final class GpuReadiness
 
   @Override
   public void destroy() {
+    looks.shutdownNow();
     if (listening != null) {
       listening.close();
     }

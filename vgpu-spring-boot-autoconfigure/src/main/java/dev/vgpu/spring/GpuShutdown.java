@@ -7,13 +7,15 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.SmartLifecycle;
 
 /**
- * Releases the virtual GPUs when the service stops: after the web server has answered its last
+ * Releases the virtual GPUs when the service ends: after the web server has answered its last
  * request and executors have ended, before beans are destroyed. Waiting calls fail. Running calls
  * are left to finish, so that no session is freed during a call. {@code
- * spring.lifecycle.timeout-per-shutdown-phase} bounds the wait.
+ * spring.lifecycle.timeout-per-shutdown-phase} bounds the wait. A context that is only paused or
+ * stopped keeps its beans, and so its virtual GPUs: it may be started again.
  */
 final class GpuShutdown implements SmartLifecycle {
   /**
@@ -22,11 +24,14 @@ final class GpuShutdown implements SmartLifecycle {
    */
   static final int PHASE = Integer.MAX_VALUE / 2 - 1024;
 
+  private final ConfigurableApplicationContext context;
   private final GpuPool pool;
   private final ObjectProvider<VirtualGpu> gpus;
   private volatile boolean running;
 
-  GpuShutdown(GpuPool pool, ObjectProvider<VirtualGpu> gpus) {
+  GpuShutdown(
+      ConfigurableApplicationContext context, GpuPool pool, ObjectProvider<VirtualGpu> gpus) {
+    this.context = context;
     this.pool = pool;
     this.gpus = gpus;
   }
@@ -39,12 +44,23 @@ final class GpuShutdown implements SmartLifecycle {
   @Override
   public void stop() {
     running = false;
-    gpus.forEach(VirtualGpu::close);
+    if (isEnd()) {
+      gpus.forEach(VirtualGpu::close);
+    }
+  }
+
+  /** {@return whether the beans go next: the context is closed, or its start has failed} */
+  private boolean isEnd() {
+    return context.isClosed() || !context.isRunning();
   }
 
   @Override
   public void stop(Runnable callback) {
     running = false;
+    if (!isEnd()) {
+      callback.run();
+      return;
+    }
     List<VirtualGpu> open = gpus.stream().filter(gpu -> !gpu.isClosed()).toList();
     Set<String> left = ConcurrentHashMap.newKeySet();
     open.forEach(gpu -> left.add(gpu.id()));
@@ -68,6 +84,12 @@ final class GpuShutdown implements SmartLifecycle {
   @Override
   public boolean isRunning() {
     return running;
+  }
+
+  /** Not there before Spring 7. */
+  @Override
+  public boolean isPauseable() {
+    return false;
   }
 
   @Override

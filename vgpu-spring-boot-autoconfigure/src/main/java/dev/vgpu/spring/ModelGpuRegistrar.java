@@ -2,9 +2,11 @@ package dev.vgpu.spring;
 
 import dev.vgpu.GpuPool;
 import dev.vgpu.VirtualGpu;
+import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
-import java.util.TreeMap;
+import java.util.Set;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
@@ -30,17 +32,38 @@ final class ModelGpuRegistrar implements BeanDefinitionRegistryPostProcessor {
 
   @Override
   public void postProcessBeanDefinitionRegistry(BeanDefinitionRegistry registry) {
-    Map<String, String> names = new TreeMap<>();
-    for (String model : models(environment).keySet()) {
-      String other = names.put(model.toLowerCase(Locale.ROOT), model);
-      if (other != null) {
-        throw VgpuStartException.ofModel(
-            model,
-            "the model '" + other + "' has the same name but for case",
-            "Rename one of the two below vgpu.models.");
-      }
+    for (String model : names(models(environment).keySet())) {
       registry.registerBeanDefinition("vgpu-" + model, definition(registry, model));
     }
+  }
+
+  /**
+   * {@return the models' names} The name of an environment variable has no dashes: {@code
+   * VGPU_MODELS_RERANK_MEMORY} is a property of {@code re-rank}, and to Spring also a model's.
+   */
+  private static Collection<String> names(Set<String> models) {
+    Map<String, String> names = new LinkedHashMap<>();
+    for (String model : models) {
+      String plain = model.toLowerCase(Locale.ROOT).replace("-", "").replace("_", "");
+      String other = names.get(plain);
+      if (other == null) {
+        names.put(plain, model);
+      } else if (other.equalsIgnoreCase(model)) {
+        throw sameName(model, other, "case");
+      } else if (other.equals(plain)) {
+        names.put(plain, model);
+      } else if (!model.equals(plain)) {
+        throw sameName(model, other, "case, '-' and '_'");
+      }
+    }
+    return names.values();
+  }
+
+  private static VgpuStartException sameName(String model, String other, String difference) {
+    return VgpuStartException.ofModel(
+        model,
+        "the model '" + other + "' has the same name but for " + difference,
+        "Rename one of the two below vgpu.models.");
   }
 
   private static Map<String, VgpuProperties.Model> models(Environment environment) {

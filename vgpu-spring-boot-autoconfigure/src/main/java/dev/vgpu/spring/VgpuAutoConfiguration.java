@@ -13,6 +13,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.availability.ApplicationAvailability;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.ApplicationContext;
+import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.core.env.Environment;
@@ -83,12 +84,14 @@ public class VgpuAutoConfiguration {
   /**
    * {@return the bean that releases the virtual GPUs when no request is served any more}
    *
+   * @param context whose end releases them
    * @param pool whose events are listened to
    * @param gpus the virtual GPUs of the models
    */
   @Bean
-  GpuShutdown vgpuShutdown(GpuPool pool, ObjectProvider<VirtualGpu> gpus) {
-    return new GpuShutdown(pool, gpus);
+  GpuShutdown vgpuShutdown(
+      ConfigurableApplicationContext context, GpuPool pool, ObjectProvider<VirtualGpu> gpus) {
+    return new GpuShutdown(context, pool, gpus);
   }
 
   /** Beans that need the actuator. */

@@ -17,7 +17,8 @@ import org.springframework.boot.context.properties.bind.Name;
  *
  * @param enabled whether to open the pool and acquire virtual GPUs for the models
  * @param models the models of this service by name: 1 to 63 letters, digits, dots, dashes and
- *     underscores. Each gets a virtual GPU, a bean with the model's name as its qualifier
+ *     underscores. Each gets a virtual GPU, a bean with the model's name as its qualifier. A name
+ *     with a dot needs brackets: [llama-3.1], in YAML with quotes around them
  * @param pool how the GPUs of this node are shared
  * @param dashboard the page that shows which models use the GPUs, and why they wait
  */

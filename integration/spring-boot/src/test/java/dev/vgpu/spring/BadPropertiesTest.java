@@ -110,6 +110,15 @@ class BadPropertiesTest {
   }
 
   @Test
+  void twoModelsWhoseNamesDifferInDashesAlone() {
+    FailureAnalysis analysis =
+        analysis("vgpu.models.re-rank.memory=1GiB", "vgpu.models.r-erank.memory=1GiB");
+
+    assertThat(analysis.getDescription()).contains("'re-rank'").contains("'r-erank'");
+    assertThat(analysis.getAction()).contains("Rename");
+  }
+
+  @Test
   void aNameThatIsNone() {
     assertThat(analysis("vgpu.models[a b].memory=1GiB").getDescription()).contains("'a b'");
   }

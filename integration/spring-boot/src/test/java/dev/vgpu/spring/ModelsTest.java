@@ -12,12 +12,14 @@ import dev.vgpu.VirtualGpuRequest;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.core.env.SystemEnvironmentPropertySource;
 
 class ModelsTest {
   static ApplicationContextRunner service(String... properties) {
@@ -84,6 +86,33 @@ class ModelsTest {
               assertThat(rank.preemptionClass()).isEqualTo(PreemptionClass.OFFLINE);
               assertThat(served.rank().call(() -> "run")).isEqualTo("run");
             });
+  }
+
+  /** Spring takes the variable for a property of {@code re-rank}, and for that of a model. */
+  @Test
+  void anEnvironmentVariableSetsAPropertyOfAModelWithADash() {
+    Map<String, Object> variables = Map.of("VGPU_MODELS_RERANK_MEMORY", "3GiB");
+    service("vgpu.models.re-rank.memory=1GiB", "vgpu.models.re-rank.share=10")
+        .withInitializer(
+            context ->
+                context
+                    .getEnvironment()
+                    .getPropertySources()
+                    .addFirst(
+                        new SystemEnvironmentPropertySource("test-systemEnvironment", variables)))
+        .run(
+            context -> {
+              assertThat(context).hasSingleBean(VirtualGpu.class).hasBean("vgpu-re-rank");
+              VirtualGpuRequest request = context.getBean(VirtualGpu.class).request();
+              assertThat(request.memory()).isEqualTo(MemorySize.ofGibibytes(3));
+              assertThat(request.computePercent()).hasValue(10);
+            });
+  }
+
+  @Test
+  void aNameWithADotIsInBrackets() {
+    service("vgpu.models[llama-3.1].memory=1GiB")
+        .run(context -> assertThat(context).hasBean("vgpu-llama-3.1"));
   }
 
   @Test

@@ -6,18 +6,29 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.CallOptions;
 import dev.vgpu.GpuDriverException;
+import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuHealth;
+import dev.vgpu.GpuListener;
+import dev.vgpu.GpuPool;
 import dev.vgpu.PreemptibleCall;
 import dev.vgpu.VirtualGpu;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
+import java.util.function.UnaryOperator;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -356,5 +367,104 @@ class ServingTest {
         .run(context -> assertThat(context).hasNotFailed());
 
     assertThat(lastCall.get()).isEqualTo("answered");
+  }
+
+  @Test
+  void aContextThatIsStoppedAndStartedAgainKeepsItsVirtualGpu() {
+    service("vgpu.models.m.memory=1GiB")
+        .run(
+            context -> {
+              VirtualGpu gpu = context.getBean(VirtualGpu.class);
+              context.stop();
+              assertThat(gpu.call(() -> "stopped")).isEqualTo("stopped");
+              context.start();
+              assertThat(gpu.call(() -> "started")).isEqualTo("started");
+              assertThat(context.getBean(GpuShutdown.class).isPauseable()).isFalse();
+            });
+  }
+
+  /** Tells its listeners of no health, unless a test does; a test may change its states. */
+  private static final class DeafPool {
+    private final GpuPool pool = GpuPool.open(ModelsTest.OwnPool.OPTIONS);
+    private final BlockingQueue<UnaryOperator<Object>> answers = new LinkedBlockingQueue<>();
+    private final List<GpuListener> healthListeners = new CopyOnWriteArrayList<>();
+
+    GpuPool pool() {
+      return (GpuPool)
+          Proxy.newProxyInstance(
+              GpuPool.class.getClassLoader(), new Class<?>[] {GpuPool.class}, this::answer);
+    }
+
+    private Object answer(Object unused, Method method, Object[] given) throws Throwable {
+      if (method.getName().equals("listen")) {
+        GpuListener listener = (GpuListener) given[0];
+        healthListeners.add(listener);
+        return pool.listen(
+            event -> {
+              if (!(event instanceof GpuEvent.HealthChanged)) {
+                listener.onEvent(event);
+              }
+            });
+      }
+      try {
+        Object answer = method.invoke(pool, given);
+        UnaryOperator<Object> other = method.getName().equals("states") ? answers.poll() : null;
+        return other == null ? answer : other.apply(answer);
+      } catch (InvocationTargetException e) {
+        throw e.getTargetException();
+      }
+    }
+
+    void tell(GpuHealth health) {
+      GpuEvent event =
+          new GpuEvent.HealthChanged(Instant.EPOCH, "", TestDriver.GPU, health, "told");
+      healthListeners.forEach(listener -> listener.onEvent(event));
+    }
+  }
+
+  /** As after another process took the seat: no event tells that the GPU is back. */
+  @Test
+  void aChangeOfWhichNoEventCameIsFound() {
+    DeafPool deaf = new DeafPool();
+    available()
+        .withBean(GpuPool.class, deaf::pool)
+        .run(
+            context -> {
+              accept(context);
+              ApplicationAvailability state = context.getBean(ApplicationAvailability.class);
+              TestDriver.turn(GpuHealth.LOST, "unheard");
+              await(() -> state.getReadinessState() == ReadinessState.REFUSING_TRAFFIC);
+              TestDriver.turn(GpuHealth.HEALTHY, "");
+              await(() -> state.getReadinessState() == ReadinessState.ACCEPTING_TRAFFIC);
+              assertThat(context.getBean(VirtualGpu.class).call(() -> "back")).isEqualTo("back");
+            });
+  }
+
+  @Test
+  void aLookDoesNotEraseWhatAnEventToldMeanwhileAndAFailedOneIsNotTheLast() {
+    DeafPool deaf = new DeafPool();
+    available()
+        .withBean(GpuPool.class, deaf::pool)
+        .run(
+            context -> {
+              LostGpus lost = context.getBean(LostGpus.class);
+              CompletableFuture<Boolean> stayed = new CompletableFuture<>();
+              deaf.answers.add(
+                  healthy -> {
+                    throw new AssertionError("the seat's holder is gone");
+                  });
+              deaf.answers.add(
+                  healthy -> {
+                    deaf.tell(GpuHealth.LOST);
+                    return healthy;
+                  });
+              deaf.answers.add(
+                  healthy -> {
+                    stayed.complete(!lost.isEmpty());
+                    return healthy;
+                  });
+              assertThat(stayed.get()).isTrue();
+              await(lost::isEmpty);
+            });
   }
 }
