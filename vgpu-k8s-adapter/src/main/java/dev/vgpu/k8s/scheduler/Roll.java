@@ -362,15 +362,25 @@ final class Roll {
     return SIZE.matcher(crew).replaceFirst("$1/");
   }
 
+  /**
+   * {@return what a pod requests; empty if nothing, or if that is not understood} For a pod that
+   * runs in a recorded place, what was reserved counts: nobody but the scheduler writes that.
+   */
   static Optional<PodRequest> requestOf(Pod pod) {
+    boolean isReserved = KnownPods.isBound(pod) && Place.of(pod).isPresent();
     try {
-      return PodRequests.of(pod);
+      Optional<PodRequest> said = PodRequests.of(pod);
+      return isReserved ? PodRequests.reserved(pod, said).or(() -> said) : said;
     } catch (PodRefusedException e) {
-      LOG.warn(
-          "{} runs, but its request is not understood: {}",
-          pod.getMetadata().getName(),
-          e.getMessage());
-      return Optional.empty();
+      Optional<PodRequest> held =
+          isReserved ? PodRequests.reserved(pod, Optional.empty()) : Optional.empty();
+      if (held.isEmpty()) {
+        LOG.warn(
+            "{} runs, but its request is not understood: {}",
+            pod.getMetadata().getName(),
+            e.getMessage());
+      }
+      return held;
     }
   }
 }
