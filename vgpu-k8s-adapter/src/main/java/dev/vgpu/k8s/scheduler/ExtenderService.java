@@ -131,6 +131,7 @@ final class ExtenderService {
     Pod pod = asked.get().pod;
     Set<String> listed = asked.get().nodes;
     Answer answer;
+    lookForBindings(pod, listed);
     try {
       answer = line.filter(pod, listed, size(pod), clockS.getAsDouble());
     } catch (KubernetesClientException e) {
@@ -148,6 +149,23 @@ final class ExtenderService {
       }
     }
     return result.put("Error", "");
+  }
+
+  /** The answer to a binding may have been lost: only the API knows whether the pod is bound. */
+  private void lookForBindings(Pod pod, Set<String> listed) {
+    String uid = pod.getMetadata().getUid();
+    line.doubt(uid, listed)
+        .filter(this::isUnbound)
+        .ifPresent(doubt -> line.notBound(uid, doubt));
+  }
+
+  private boolean isUnbound(Bindings.Doubt doubt) {
+    try {
+      return doubt.members().stream().allMatch(cluster::isUnbound);
+    } catch (KubernetesClientException e) {
+      LOG.warn("whether a pod is bound cannot be read: {}", e.getMessage());
+      return false;
+    }
   }
 
   /**
@@ -232,15 +250,19 @@ final class ExtenderService {
     if (notes.isEmpty()) {
       return "it has lost its place; it has to be filtered again";
     }
+    boolean isRefused = false;
     try {
       cluster.bind(args.path("PodNamespace").asText(), name, uid, node, notes);
       return "";
     } catch (KubernetesClientException e) {
+      isRefused = Cluster.isRefused(e);
       LOG.warn("cannot be bound: pod={} node={}: {}", name, node, e.getMessage());
       if (Cluster.isGone(e)) {
         line.gone(uid, clockS.getAsDouble());
       }
       return "cannot be bound: pod=" + name + " node=" + node + ": " + e.getMessage();
+    } finally {
+      line.bindingEnded(uid, isRefused);
     }
   }
 

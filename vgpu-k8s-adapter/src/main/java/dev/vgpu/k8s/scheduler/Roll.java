@@ -22,6 +22,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -224,6 +225,12 @@ final class Roll {
     if (!crews.containsKey(crew.name())) {
       crew.members.forEach(entries::remove);
     }
+  }
+
+  /** {@return the crew of a pod; null if it has none} */
+  @Nullable Crew crewOf(String uid) {
+    Entry entry = entries.get(uid);
+    return entry == null ? null : crews.get(entry.crew);
   }
 
   private boolean isLacking(Entry entry) {

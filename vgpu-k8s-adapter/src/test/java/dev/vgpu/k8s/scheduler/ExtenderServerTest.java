@@ -37,6 +37,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The extender over HTTP, with an API server that stores pods and nodes. */
 class ExtenderServerTest {
@@ -218,6 +220,35 @@ class ExtenderServerTest {
     TestNode.await(
         "it is woken, with a place", () -> read(late).getMetadata().getAnnotations().size() > 2);
     assertThat(bind(late, filter(late).path("NodeNames").path(0).asText())).isEmpty();
+  }
+
+  /** Otherwise it would wait for that node for ever, and hold GPUs there. */
+  @ParameterizedTest
+  @ValueSource(ints = {403, 409, 500, 504})
+  void aPodWhoseBindingFailedMayGetAnotherNode(int status) throws Exception {
+    Pod pod = create(Pods.whole("a", 2, Map.of()));
+    String first = filter(pod).path("NodeNames").path(0).asText();
+    api.failsWith = status;
+    assertThat(bind(pod, first)).contains("cannot be bound");
+    api.failsWith = 0;
+    nodes.remove(first);
+    String second = filter(pod).path("NodeNames").path(0).asText();
+    assertThat(second).isEqualTo(nodes.get(0));
+    assertThat(bind(pod, second)).isEmpty();
+    nodes.add(first);
+    Pod other = create(Pods.whole("b", 2, Map.of()));
+    assertThat(filter(other).path("NodeNames").path(0).asText()).as("its GPUs").isEqualTo(first);
+    assertThat(bind(other, first)).isEmpty();
+  }
+
+  @Test
+  void aPodWhoseBindingIsOnlySaidToHaveFailedGetsNoOtherNode() throws Exception {
+    Pod pod = create(Pods.whole("a", 2, Map.of()));
+    String first = filter(pod).path("NodeNames").path(0).asText();
+    api.losesAnswers = true;
+    assertThat(bind(pod, first)).contains("cannot be bound");
+    nodes.remove(first);
+    assertThat(filter(pod).path("NodeNames")).isEmpty();
   }
 
   /** The watch was down meanwhile: the informer tells of one change, from the old to the new. */
