@@ -55,6 +55,7 @@ public final class PodRequests {
    */
   public static Optional<PodRequest> of(Pod pod) {
     PodView view = new PodView(pod);
+    view.early().forEach(PodRequests::refuseWords);
     List<GpuPart> parts = new ArrayList<>();
     for (Vocabulary words : Vocabulary.ALL) {
       words.read(view).ifPresent(parts::add);
@@ -76,6 +77,39 @@ public final class PodRequests {
               + Driver.MIG_CLASS);
     }
     return parts.stream().findFirst().map(part -> request(pod, view, part));
+  }
+
+  /** The kubelet does not tell which devices init containers have. */
+  private static void refuseWords(PodView early) {
+    List<String> names = early.asked("");
+    if (Vocabulary.ALL.stream().anyMatch(words -> speaks(words, early))) {
+      throw new PodRefusedException(
+          names
+              + " are asked by the init container "
+              + early.asker(names)
+              + ": vgpu gives GPUs to containers only; move the request to a container");
+    }
+  }
+
+  private static boolean speaks(Vocabulary words, PodView view) {
+    try {
+      return words.read(view).isPresent();
+    } catch (PodRefusedException e) {
+      return true;
+    }
+  }
+
+  /**
+   * {@return whether a pod requests devices or the like, and none of them is vgpu's to give}
+   *
+   * @param pod the pod
+   */
+  public static boolean isOthers(Pod pod) {
+    try {
+      return of(pod).isEmpty() && new PodView(pod).asksAny();
+    } catch (PodRefusedException e) {
+      return false;
+    }
   }
 
   /**

@@ -236,20 +236,36 @@ final class ExtenderService {
   JsonNode bind(JsonNode args) throws InterruptedException {
     String uid = args.path("PodUID").asText();
     String node = args.path("Node").asText();
-    String error = await(uid, node);
-    if (error.isEmpty()) {
-      error = write(args, uid, node);
-    }
+    String error = isOthers(args, uid) ? write(args, uid, node, Map.of()) : bind(args, uid, node);
     carryOut();
     return JsonNodeFactory.instance.objectNode().put("Error", error);
   }
 
-  private String write(JsonNode args, String uid, String node) {
-    String name = args.path("PodName").asText();
-    Map<String, String> notes = line.annotations(uid, clockS.getAsDouble());
-    if (notes.isEmpty()) {
-      return "it has lost its place; it has to be filtered again";
+  private String bind(JsonNode args, String uid, String node) throws InterruptedException {
+    String error = await(uid, node);
+    if (!error.isEmpty()) {
+      return error;
     }
+    Map<String, String> notes = line.annotations(uid, clockS.getAsDouble());
+    return notes.isEmpty()
+        ? "it has lost its place; it has to be filtered again"
+        : write(args, uid, node, notes);
+  }
+
+  /** kube-scheduler asks about resources by their names, also if a pod gets nothing by them. */
+  private boolean isOthers(JsonNode args, String uid) {
+    try {
+      return pods.find(args.path("PodNamespace").asText(), args.path("PodName").asText(), uid)
+          .filter(PodRequests::isOthers)
+          .isPresent();
+    } catch (KubernetesClientException e) {
+      LOG.warn("a pod that is to be bound cannot be read: {}", e.getMessage());
+      return false;
+    }
+  }
+
+  private String write(JsonNode args, String uid, String node, Map<String, String> notes) {
+    String name = args.path("PodName").asText();
     boolean isRefused = false;
     try {
       cluster.bind(args.path("PodNamespace").asText(), name, uid, node, notes);

@@ -334,6 +334,29 @@ class ExtenderServerTest {
     assertThat(filter(pod).path("NodeNames")).hasSize(2);
   }
 
+  /** kube-scheduler asks for the resource's name, and lets nobody else bind the pod. */
+  @Test
+  void aPodThatGetsNothingByItsResourcesIsBoundAsAnyOther() throws Exception {
+    Pod pod = create(Pods.pod("others", Map.of(), Map.of("nvidia.com/priority", "1")));
+    assertThat(filter(pod).path("NodeNames")).hasSize(2);
+    assertThat(bind(pod, "node-1")).isEmpty();
+    assertThat(read(pod).getSpec().getNodeName()).isEqualTo("node-1");
+    Pod plain = create(Pods.pod("plain", Map.of(), Map.of("cpu", "1")));
+    assertThat(bind(plain, "node-1")).as("not asked for").contains("no place");
+  }
+
+  @Test
+  void aPodWhoseInitContainerAsksForGpusIsToldSo() throws Exception {
+    Pod asks = Pods.pod("early", Map.of(), Map.of("cpu", "1"));
+    asks.getSpec()
+        .setInitContainers(
+            Pods.whole("other", 1, Map.of()).getSpec().getContainers().stream().toList());
+    Pod pod = create(asks);
+    assertThat(filter(pod).path("FailedAndUnresolvableNodes").path("node-0").asText())
+        .contains("[nvidia.com/gpu] are asked by the init container main");
+    assertThat(bind(pod, "node-0")).contains("no place");
+  }
+
   /** Anybody can write a question. What it says of a pod is not believed. */
   @Test
   void aPodThatTheApiServerDoesNotHaveGetsNoPlace() throws Exception {
