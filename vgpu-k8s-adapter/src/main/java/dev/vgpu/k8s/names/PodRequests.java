@@ -1,12 +1,19 @@
 package dev.vgpu.k8s.names;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.fleet.model.NodeSpec;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodSchedulingGroup;
+import io.fabric8.kubernetes.api.model.Quantity;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
@@ -35,6 +42,9 @@ public final class PodRequests {
 
   private static final Pattern POD_NAME = Pattern.compile("[a-z0-9][a-z0-9.-]{0,252}");
 
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final int MOST_PERCENT = 100;
+
   private PodRequests() {}
 
   /**
@@ -45,6 +55,7 @@ public final class PodRequests {
    */
   public static Optional<PodRequest> of(Pod pod) {
     PodView view = new PodView(pod);
+    view.early().forEach(PodRequests::refuseWords);
     List<GpuPart> parts = new ArrayList<>();
     for (Vocabulary words : Vocabulary.ALL) {
       words.read(view).ifPresent(parts::add);
@@ -68,6 +79,39 @@ public final class PodRequests {
     return parts.stream().findFirst().map(part -> request(pod, view, part));
   }
 
+  /** The kubelet does not tell which devices init containers have. */
+  private static void refuseWords(PodView early) {
+    List<String> names = early.asked("");
+    if (Vocabulary.ALL.stream().anyMatch(words -> speaks(words, early))) {
+      throw new PodRefusedException(
+          names
+              + " are asked by the init container "
+              + early.asker(names)
+              + ": vgpu gives GPUs to containers only; move the request to a container");
+    }
+  }
+
+  private static boolean speaks(Vocabulary words, PodView view) {
+    try {
+      return words.read(view).isPresent();
+    } catch (PodRefusedException e) {
+      return true;
+    }
+  }
+
+  /**
+   * {@return whether a pod requests devices or the like, and none of them is vgpu's to give}
+   *
+   * @param pod the pod
+   */
+  public static boolean isOthers(Pod pod) {
+    try {
+      return of(pod).isEmpty() && new PodView(pod).asksAny();
+    } catch (PodRefusedException e) {
+      return false;
+    }
+  }
+
   /**
    * {@return the gang that a pod names, whether or not it requests GPUs in a vocabulary}
    *
@@ -76,6 +120,67 @@ public final class PodRequests {
    */
   public static Optional<GangName> gang(Pod pod) {
     return GangName.of(new PodView(pod), nativeGroup(pod));
+  }
+
+  /**
+   * {@return what the scheduler has reserved for a pod; empty if nothing, or if that is not valid}
+   * It counts for a pod that runs: the pod's owner can change what else the manifest says.
+   *
+   * @param pod the pod
+   * @param said what its manifest says, which counts for the gang and for other pods' places
+   */
+  public static Optional<PodRequest> reserved(Pod pod, Optional<PodRequest> said) {
+    Map<String, String> notes = pod.getMetadata().getAnnotations();
+    String text = notes == null ? null : notes.get(Driver.RESERVATION);
+    try {
+      JsonNode all = JSON.readTree(text == null ? "{}" : text);
+      return all.isObject() && all.size() == 1
+          ? Optional.of(reserved(pod, said, all.fieldNames().next(), all.elements().next()))
+          : Optional.empty();
+    } catch (JsonProcessingException
+        | PodRefusedException
+        | IllegalArgumentException
+        | ArithmeticException e) {
+      return Optional.empty();
+    }
+  }
+
+  private static PodRequest reserved(
+      Pod pod, Optional<PodRequest> said, String container, JsonNode held) {
+    int gpus = held.has("gpus") ? held.path("gpus").size() : 1;
+    int share = held.path("share").asInt();
+    boolean isWhole = held.path("whole").asBoolean();
+    // In whole MiB, as the memory of nodes is counted: a part of a card may be no whole number.
+    MemorySize memory =
+        MemorySize.ofMebibytes(
+            Quantity.getAmountInBytes(Quantity.parse(held.path("memory").asText("0")))
+                    .longValueExact()
+                / MemorySize.ofMebibytes(1).bytes());
+    boolean isSome = isWhole || share > 0 || memory.bytes() > 0;
+    if (gpus < 1 || gpus > NodeSpec.MOST_GPUS || share < 0 || share > MOST_PERCENT || !isSome) {
+      throw new IllegalArgumentException("no such part of a GPU: " + held);
+    }
+    return new PodRequest(
+        said.map(PodRequest::system).orElse("vgpu"),
+        container,
+        gpus,
+        isWhole ? 0 : share,
+        isWhole,
+        memory,
+        0,
+        word(SharePolicy.class, POLICY, held.path("policy").asText()),
+        word(PreemptionClass.class, CLASS, held.path("class").asText()),
+        Set.of(),
+        said.map(PodRequest::spread).orElse(""),
+        said.map(PodRequest::sameNodeAs).orElse(""),
+        runS(pod),
+        said.flatMap(PodRequest::gang),
+        said.map(PodRequest::resources).orElse(Set.of()));
+  }
+
+  private static double runS(Pod pod) {
+    Long deadline = pod.getSpec().getActiveDeadlineSeconds();
+    return deadline == null || deadline < 1 ? Double.POSITIVE_INFINITY : deadline;
   }
 
   private static PodRequest request(Pod pod, PodView view, GpuPart part) {
@@ -101,7 +206,6 @@ public final class PodRequests {
               + part.sharePercent()
               + ": best-effort promises no share, fixed-share and burst-share need one, 1 to 100");
     }
-    Long deadline = pod.getSpec().getActiveDeadlineSeconds();
     return new PodRequest(
         part.system(),
         part.container(),
@@ -117,7 +221,7 @@ public final class PodRequests {
             .map(group -> pod.getMetadata().getNamespace() + "/" + group)
             .orElse(""),
         sameNode(pod, view),
-        deadline == null || deadline < 1 ? Double.POSITIVE_INFINITY : deadline,
+        runS(pod),
         GangName.of(view, nativeGroup(pod)),
         Stream.of(KubeletResource.values())
             .filter(one -> view.asker(one.resource()).equals(part.container()))

@@ -4,6 +4,7 @@ import dev.vgpu.MemorySize;
 import io.fabric8.kubernetes.api.model.Container;
 import io.fabric8.kubernetes.api.model.EnvVar;
 import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.api.model.Quantity;
 import java.math.BigDecimal;
 import java.util.ArrayList;
@@ -40,10 +41,48 @@ final class PodView {
 
   /** The init containers that run beside the containers. */
   private Stream<Container> sidecars() {
+    return initContainers().filter(one -> "Always".equals(one.getRestartPolicy()));
+  }
+
+  private Stream<Container> initContainers() {
     return pod.getSpec() == null || pod.getSpec().getInitContainers() == null
         ? Stream.empty()
-        : pod.getSpec().getInitContainers().stream()
-            .filter(one -> "Always".equals(one.getRestartPolicy()));
+        : pod.getSpec().getInitContainers().stream();
+  }
+
+  /**
+   * {@return the init containers that request anything but the node's own resources, each as a pod
+   * of its own without annotations; not the sidecar that KAI's annotations name}
+   */
+  List<PodView> early() {
+    List<String> counted =
+        KaiWords.container(this).stream()
+            .filter(name -> sidecars().anyMatch(one -> one.getName().equals(name)))
+            .toList();
+    return initContainers()
+        .filter(one -> !counted.contains(one.getName()))
+        .map(PodView::alone)
+        .filter(one -> !one.askers.isEmpty())
+        .toList();
+  }
+
+  private static PodView alone(Container container) {
+    PodView view =
+        new PodView(
+            new PodBuilder()
+                .withNewMetadata()
+                .endMetadata()
+                .withNewSpec()
+                .withContainers(container)
+                .endSpec()
+                .build());
+    view.amounts.values().removeIf(one -> one.signum() == 0);
+    return view;
+  }
+
+  /** {@return whether a container requests anything but the node's own resources} */
+  boolean asksAny() {
+    return !askers.isEmpty() || !early().isEmpty();
   }
 
   /** {@return whether there is such a container or sidecar} */

@@ -12,6 +12,7 @@ import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.grpc.StatusRuntimeException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -19,8 +20,11 @@ import java.util.function.Function;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Finds the containers of a holding. Safe for use by several threads. */
-final class ContainersOf implements Function<Holding, List<Target>> {
+/**
+ * Finds the containers of holdings. The kubelet refuses to be asked often, so it is asked once for
+ * all; while it does not answer, what it said last counts. Safe for use by several threads.
+ */
+final class ContainersOf implements Function<List<Holding>, Map<String, List<Target>>> {
   private static final Logger log = LoggerFactory.getLogger(ContainersOf.class);
   private static final int MOST_KNOWN = 10_000;
 
@@ -33,30 +37,52 @@ final class ContainersOf implements Function<Holding, List<Target>> {
    */
   private final Map<String, String> uids = new ConcurrentHashMap<>();
 
+  /** What was found last, by the holdings' keys; not changed any more. */
+  private volatile Map<String, List<Target>> last = Map.of();
+
   ContainersOf(KubernetesClient api, SlotOwners kubelet) {
     this.api = api;
     this.kubelet = kubelet;
   }
 
+  /** {@return the containers of holdings, by their keys} The kubelet is asked at most once. */
   @Override
-  public List<Target> apply(Holding holding) {
-    Holding.Owner owner = holding.owner();
-    if (owner.podUid().isPresent()) {
-      return List.of(
-          new Target(
-              owner.namespace(), owner.name(), owner.container().orElse(""), owner.podUid().get()));
+  public Map<String, List<Target>> apply(List<Holding> holdings) {
+    Map<String, List<Target>> before = last;
+    Map<String, List<Target>> found = new HashMap<>();
+    List<Holding> claims = new ArrayList<>();
+    for (Holding holding : holdings) {
+      Holding.Owner owner = holding.owner();
+      if (owner.podUid().isPresent()) {
+        String container = owner.container().orElse("");
+        String uid = owner.podUid().get();
+        found.put(
+            holding.key(),
+            List.of(new Target(owner.namespace(), owner.name(), container, uid)));
+      } else {
+        claims.add(holding);
+      }
     }
     try {
-      return ofClaim(holding);
+      List<PodResources> pods = claims.isEmpty() ? List.of() : kubelet.pods();
+      claims.forEach(holding -> found.put(holding.key(), ofClaim(holding, pods)));
     } catch (StatusRuntimeException e) {
-      log.debug("the kubelet does not say whose a claim is", e);
-      return List.of(new Target(owner.namespace(), "", "", ""));
+      log.debug("the kubelet does not say whose claims are", e);
+      claims.forEach(
+          holding ->
+              found.put(holding.key(), before.getOrDefault(holding.key(), unknown(holding))));
     }
+    last = found;
+    return found;
   }
 
-  private List<Target> ofClaim(Holding holding) {
+  private static List<Target> unknown(Holding holding) {
+    return List.of(new Target(holding.owner().namespace(), "", "", ""));
+  }
+
+  private List<Target> ofClaim(Holding holding, List<PodResources> pods) {
     List<Target> targets = new ArrayList<>();
-    for (PodResources pod : kubelet.pods()) {
+    for (PodResources pod : pods) {
       for (ContainerResources container : pod.getContainersList()) {
         if (container.getDynamicResourcesList().stream().anyMatch(each -> is(each, holding))) {
           targets.add(
@@ -68,9 +94,7 @@ final class ContainersOf implements Function<Holding, List<Target>> {
         }
       }
     }
-    return targets.isEmpty()
-        ? List.of(new Target(holding.owner().namespace(), "", "", ""))
-        : targets;
+    return targets.isEmpty() ? unknown(holding) : targets;
   }
 
   private static boolean is(DynamicResource resource, Holding holding) {

@@ -166,6 +166,27 @@ final class Cluster {
     return e.getCode() == HttpURLConnection.HTTP_CONFLICT;
   }
 
+  /** {@return whether a failed call surely changed nothing; other answers may come too late} */
+  static boolean isRefused(KubernetesClientException e) {
+    return e.getCode() >= HttpURLConnection.HTTP_BAD_REQUEST
+        && e.getCode() < HttpURLConnection.HTTP_INTERNAL_ERROR
+        && e.getCode() != HttpURLConnection.HTTP_CLIENT_TIMEOUT
+        && !isConflict(e);
+  }
+
+  /**
+   * {@return whether a pod has no node, or is gone}
+   *
+   * @throws KubernetesClientException if the API server does not say
+   */
+  boolean isUnbound(Pod pod) {
+    ObjectMeta meta = pod.getMetadata();
+    Pod now = client.pods().inNamespace(meta.getNamespace()).withName(meta.getName()).get();
+    return now == null
+        || !now.getMetadata().getUid().equals(meta.getUid())
+        || !KnownPods.isBound(now);
+  }
+
   /** {@return whether a failed call means that its object does not exist} */
   static boolean isGone(KubernetesClientException e) {
     return e.getCode() == HttpURLConnection.HTTP_NOT_FOUND;

@@ -21,6 +21,15 @@ final class Crew {
   boolean isPlaced;
   boolean isGoing;
 
+  /** The members whose bindings are being written. */
+  final Set<String> binding = new HashSet<>();
+
+  /** The members that may be bound: their bindings were written, or nobody knows. */
+  final Set<String> maybeBound = new HashSet<>();
+
+  /** How many writes of bindings have begun. */
+  int bindings;
+
   /** When one of its pods was asked about last, or woken. */
   double askedS;
 
@@ -61,6 +70,14 @@ final class Crew {
   /** {@return whether it has places, and only waits for the first of its pods to come} */
   boolean isUnclaimed() {
     return isPlaced && !isGoing && arrived.isEmpty() && inTheWay.isEmpty();
+  }
+
+  /** No member is bound: all keep their places, and come to be bound again. */
+  void stop() {
+    isGoing = false;
+    maybeBound.clear();
+    arrived.clear();
+    go = new CompletableFuture<>();
   }
 
   /** Makes all pods wait again, and tells pods that wait to be bound the reason. */

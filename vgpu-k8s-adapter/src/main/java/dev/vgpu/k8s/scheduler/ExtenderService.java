@@ -131,6 +131,7 @@ final class ExtenderService {
     Pod pod = asked.get().pod;
     Set<String> listed = asked.get().nodes;
     Answer answer;
+    lookForBindings(pod, listed);
     try {
       answer = line.filter(pod, listed, size(pod), clockS.getAsDouble());
     } catch (KubernetesClientException e) {
@@ -148,6 +149,23 @@ final class ExtenderService {
       }
     }
     return result.put("Error", "");
+  }
+
+  /** The answer to a binding may have been lost: only the API knows whether the pod is bound. */
+  private void lookForBindings(Pod pod, Set<String> listed) {
+    String uid = pod.getMetadata().getUid();
+    line.doubt(uid, listed)
+        .filter(this::isUnbound)
+        .ifPresent(doubt -> line.notBound(uid, doubt));
+  }
+
+  private boolean isUnbound(Bindings.Doubt doubt) {
+    try {
+      return doubt.members().stream().allMatch(cluster::isUnbound);
+    } catch (KubernetesClientException e) {
+      LOG.warn("whether a pod is bound cannot be read: {}", e.getMessage());
+      return false;
+    }
   }
 
   /**
@@ -218,29 +236,49 @@ final class ExtenderService {
   JsonNode bind(JsonNode args) throws InterruptedException {
     String uid = args.path("PodUID").asText();
     String node = args.path("Node").asText();
-    String error = await(uid, node);
-    if (error.isEmpty()) {
-      error = write(args, uid, node);
-    }
+    String error = isOthers(args, uid) ? write(args, uid, node, Map.of()) : bind(args, uid, node);
     carryOut();
     return JsonNodeFactory.instance.objectNode().put("Error", error);
   }
 
-  private String write(JsonNode args, String uid, String node) {
-    String name = args.path("PodName").asText();
-    Map<String, String> notes = line.annotations(uid, clockS.getAsDouble());
-    if (notes.isEmpty()) {
-      return "it has lost its place; it has to be filtered again";
+  private String bind(JsonNode args, String uid, String node) throws InterruptedException {
+    String error = await(uid, node);
+    if (!error.isEmpty()) {
+      return error;
     }
+    Map<String, String> notes = line.annotations(uid, clockS.getAsDouble());
+    return notes.isEmpty()
+        ? "it has lost its place; it has to be filtered again"
+        : write(args, uid, node, notes);
+  }
+
+  /** kube-scheduler asks about resources by their names, also if a pod gets nothing by them. */
+  private boolean isOthers(JsonNode args, String uid) {
+    try {
+      return pods.find(args.path("PodNamespace").asText(), args.path("PodName").asText(), uid)
+          .filter(PodRequests::isOthers)
+          .isPresent();
+    } catch (KubernetesClientException e) {
+      LOG.warn("a pod that is to be bound cannot be read: {}", e.getMessage());
+      return false;
+    }
+  }
+
+  private String write(JsonNode args, String uid, String node, Map<String, String> notes) {
+    String name = args.path("PodName").asText();
+    boolean isRefused = false;
     try {
       cluster.bind(args.path("PodNamespace").asText(), name, uid, node, notes);
       return "";
     } catch (KubernetesClientException e) {
+      isRefused = Cluster.isRefused(e);
       LOG.warn("cannot be bound: pod={} node={}: {}", name, node, e.getMessage());
       if (Cluster.isGone(e)) {
         line.gone(uid, clockS.getAsDouble());
       }
       return "cannot be bound: pod=" + name + " node=" + node + ": " + e.getMessage();
+    } finally {
+      line.bindingEnded(uid, isRefused);
     }
   }
 

@@ -119,7 +119,7 @@ final class GangClaims {
     final String lack;
     final Instant born;
 
-    /** The UIDs of its pods that are bound, or have their claims. */
+    /** The UIDs of its pods that are bound, or have their claims, and are not ending. */
     final Set<String> holding = new HashSet<>();
 
     /** When the first of its waiting allocations was first seen. */
@@ -237,7 +237,10 @@ final class GangClaims {
     }
   }
 
-  /** Counts the pods of the groups that are bound, or have claims that have not failed. */
+  /**
+   * Counts the pods of the groups that are bound, or have claims that have not failed; not those
+   * that are ending, as the gang may have been made anew.
+   */
   private static void count(
       Collection<ResourceClaim> claims, KnownPods known, Map<String, Group> groups) {
     Set<String> holding = new HashSet<>();
@@ -252,7 +255,7 @@ final class GangClaims {
     for (Pod pod : known.byUid().values()) {
       Group group = groups.get(known.name(pod));
       boolean isHeld = holding.contains(KnownPods.uid(pod)) && !failed.contains(KnownPods.uid(pod));
-      if (group != null && (isHeld || KnownPods.isBound(pod))) {
+      if (group != null && (isHeld || KnownPods.isBound(pod)) && !KnownPods.isEnding(pod)) {
         group.holding.add(KnownPods.uid(pod));
       }
     }
@@ -346,7 +349,7 @@ final class GangClaims {
     Map<String, Map<String, ResourceClaim>> missing = new LinkedHashMap<>();
     Map<String, List<Pod>> members = new HashMap<>();
     for (Pod pod : lacking.isEmpty() ? List.<Pod>of() : known.byUid().values()) {
-      if (!KnownPods.isTried(pod)) {
+      if (!KnownPods.isTried(pod) || KnownPods.isEnding(pod)) {
         continue;
       }
       String name = known.name(pod);

@@ -20,7 +20,7 @@ import java.util.Optional;
  *
  * @param byUid by UID
  * @param names the names of their gangs, by UID; the UID of a pod without one
- * @param born when the first pod of each gang was created
+ * @param born when the first pod of each gang was created; pods that are ending do not count
  */
 record KnownPods(Map<String, Pod> byUid, Map<String, String> names, Map<String, Instant> born) {
   static KnownPods of(Collection<Pod> pods) {
@@ -31,6 +31,7 @@ record KnownPods(Map<String, Pod> byUid, Map<String, String> names, Map<String, 
         known.byUid.put(uid(pod), pod);
         known.names.put(uid(pod), name);
         ClaimConditions.instant(pod.getMetadata().getCreationTimestamp())
+            .filter(at -> !isEnding(pod))
             .ifPresent(at -> known.born.merge(name, at, (a, b) -> a.isBefore(b) ? a : b));
       }
     }
@@ -119,6 +120,11 @@ record KnownPods(Map<String, Pod> byUid, Map<String, String> names, Map<String, 
   static boolean isAlive(Pod pod) {
     String phase = pod.getStatus() == null ? "" : pod.getStatus().getPhase();
     return !"Succeeded".equals(phase) && !"Failed".equals(phase);
+  }
+
+  /** {@return whether a pod has been told to end} It has its devices until it is gone. */
+  static boolean isEnding(Pod pod) {
+    return pod.getMetadata().getDeletionTimestamp() != null;
   }
 
   /** {@return the UID of a pod} */

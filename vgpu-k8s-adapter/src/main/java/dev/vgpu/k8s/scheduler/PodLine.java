@@ -43,6 +43,7 @@ final class PodLine {
   private final Roll roll;
   private final SharedNodes shared;
   private final Reasons reasons;
+  private final Bindings bindings;
   private final Entrance entrance;
   private final UnsizedGangs unsized = new UnsizedGangs();
   private final List<Action> outbox = new ArrayList<>();
@@ -57,6 +58,7 @@ final class PodLine {
     roll = new Roll(policy);
     shared = new SharedNodes(roll);
     reasons = new Reasons(roll, shared);
+    bindings = new Bindings(roll);
     entrance = new Entrance(roll, shared);
   }
 
@@ -188,8 +190,7 @@ final class PodLine {
    * its places back at once, also if they can never come.
    */
   synchronized void tooLate(String uid, String reason, double nowS) {
-    Entry entry = roll.entries.get(uid);
-    Crew crew = entry == null ? null : roll.crews.get(entry.crew);
+    Crew crew = roll.crewOf(uid);
     if (crew != null && crew.isPlaced && !crew.isGoing) {
       leave(crew, reason);
       decide(nowS);
@@ -205,8 +206,7 @@ final class PodLine {
 
   /** A pod's place cannot be had: its gang gives its places back, unless being bound. */
   synchronized void giveUp(String uid, String reason, double nowS) {
-    Entry entry = roll.entries.get(uid);
-    Crew crew = entry == null ? null : roll.crews.get(entry.crew);
+    Crew crew = roll.crewOf(uid);
     if (crew != null && crew.isPlaced && !crew.isGoing) {
       giveBack(crew, reason);
       decide(nowS);
@@ -214,16 +214,33 @@ final class PodLine {
   }
 
   /**
-   * {@return the annotations to write to a pod when it is bound; empty if it has no place} A gang's
-   * annotations are written a second time here, in case a still older write arrived after the
-   * first.
+   * {@return the annotations to write to a pod with its binding; empty if it may not be bound} Its
+   * binding has begun then. A gang's annotations are written a second time here, in case a still
+   * older write arrived after the first.
    */
   synchronized Map<String, String> annotations(String uid, double nowS) {
     Entry entry = roll.entries.get(uid);
-    Crew crew = entry == null ? null : roll.crews.get(entry.crew);
-    return entry == null || crew == null || crew.isLeaving || entry.place == null
-        ? Map.of()
-        : annotations(entry, crew, nowS);
+    Crew crew = roll.crewOf(uid);
+    if (entry == null || crew == null || crew.isLeaving || !crew.isGoing || entry.place == null) {
+      return Map.of();
+    }
+    bindings.begin(uid, crew);
+    return annotations(entry, crew, nowS);
+  }
+
+  /** A pod's binding has succeeded, was refused, or nobody knows. */
+  synchronized void bindingEnded(String uid, boolean isRefused) {
+    bindings.end(uid, isRefused);
+  }
+
+  /** {@return a doubt whether a pod's crew is bound, if its own node may not be taken any more} */
+  synchronized Optional<Bindings.Doubt> doubt(String uid, Set<String> listed) {
+    return bindings.doubt(uid, listed);
+  }
+
+  /** No member of a pod's crew was bound when the API was asked about it. */
+  synchronized void notBound(String uid, Bindings.Doubt doubt) {
+    bindings.notBound(uid, doubt);
   }
 
   private Map<String, String> annotations(Entry entry, Crew crew, double nowS) {

@@ -22,6 +22,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -226,6 +227,12 @@ final class Roll {
     }
   }
 
+  /** {@return the crew of a pod; null if it has none} */
+  @Nullable Crew crewOf(String uid) {
+    Entry entry = entries.get(uid);
+    return entry == null ? null : crews.get(entry.crew);
+  }
+
   private boolean isLacking(Entry entry) {
     return entry.request().flatMap(asked -> lack(entry.pod(), asked)).isPresent();
   }
@@ -362,15 +369,25 @@ final class Roll {
     return SIZE.matcher(crew).replaceFirst("$1/");
   }
 
+  /**
+   * {@return what a pod requests; empty if nothing, or if that is not understood} For a pod that
+   * runs in a recorded place, what was reserved counts: nobody but the scheduler writes that.
+   */
   static Optional<PodRequest> requestOf(Pod pod) {
+    boolean isReserved = KnownPods.isBound(pod) && Place.of(pod).isPresent();
     try {
-      return PodRequests.of(pod);
+      Optional<PodRequest> said = PodRequests.of(pod);
+      return isReserved ? PodRequests.reserved(pod, said).or(() -> said) : said;
     } catch (PodRefusedException e) {
-      LOG.warn(
-          "{} runs, but its request is not understood: {}",
-          pod.getMetadata().getName(),
-          e.getMessage());
-      return Optional.empty();
+      Optional<PodRequest> held =
+          isReserved ? PodRequests.reserved(pod, Optional.empty()) : Optional.empty();
+      if (held.isEmpty()) {
+        LOG.warn(
+            "{} runs, but its request is not understood: {}",
+            pod.getMetadata().getName(),
+            e.getMessage());
+      }
+      return held;
     }
   }
 }

@@ -74,6 +74,26 @@ class MetricsOfPodsTest {
     assertThat(share()).contains("pod=\"a\",container=\"main\"");
   }
 
+  /** The kubelet answers a hundred times a second, and ten times at once. */
+  @Test
+  void theKubeletIsAskedOnceHoweverManyClaimsThereAre() throws Exception {
+    Pod pod = node.pod("a", "{}");
+    devices.listClaim("a", "main", claim, prepared);
+    for (int i = 0; i < 29; i++) {
+      Claim more = node.create(ClaimJson.allocated("more-" + i, node.device(1), 1, "64Mi"));
+      devices.listClaim("more-" + i, "main", more, node.kubelet.prepare(more));
+    }
+    int before = devices.lists.get();
+    assertThat(series("vgpu_share_percent")).hasSize(30);
+    assertThat(devices.lists.get() - before).isEqualTo(1);
+    devices.isTooBusy = true;
+    assertThat(series("vgpu_share_percent"))
+        .as("what it said last")
+        .hasSize(30)
+        .anyMatch(line -> line.contains("pod_uid=\"" + pod.getMetadata().getUid() + "\""))
+        .noneMatch(line -> line.contains("pod=\"\""));
+  }
+
   @Test
   void eachDeviceHasItsMemoryAndDcgmsLabels() throws Exception {
     List<String> total = series("vgpu_device_memory_total_bytes");

@@ -59,6 +59,9 @@ public final class StrictDevices implements AutoCloseable {
   /** How often pods' resources were listed. */
   final AtomicInteger lists = new AtomicInteger();
 
+  /** Whether it refuses to list pods' resources. */
+  volatile boolean isTooBusy;
+
   /** Whether it has started, and has not yet learned of its pods. */
   private volatile boolean knowsNoPods;
 
@@ -124,12 +127,16 @@ public final class StrictDevices implements AutoCloseable {
     @Override
     public void list(
         ListPodResourcesRequest request, StreamObserver<ListPodResourcesResponse> answers) {
+      lists.incrementAndGet();
+      if (isTooBusy) {
+        answers.onError(Status.RESOURCE_EXHAUSTED.asRuntimeException());
+        return;
+      }
       answers.onNext(
           ListPodResourcesResponse.newBuilder()
               .addAllPodResources(knowsNoPods ? List.of() : pods.values())
               .build());
       answers.onCompleted();
-      lists.incrementAndGet();
     }
   }
 

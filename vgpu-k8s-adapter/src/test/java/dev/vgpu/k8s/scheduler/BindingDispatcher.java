@@ -50,6 +50,9 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
   /** Whether it carries out bindings, and then fails before it answers. */
   volatile boolean losesAnswers;
 
+  /** The status with which it fails bindings, without carrying them out; 0 for none. */
+  volatile int failsWith;
+
   /** Runs at a write to a pod, see {@link #interruptAt}. */
   private volatile Runnable interruption = () -> {};
 
@@ -173,6 +176,9 @@ final class BindingDispatcher extends KubernetesCrudDispatcher {
     MockResponse found = handleGet(path);
     if (found.code() != 200) {
       return found;
+    }
+    if (failsWith != 0) {
+      return new MockResponse().setResponseCode(failsWith);
     }
     Pod pod = pod(found);
     Binding binding = Serialization.unmarshal(request.getUtf8Body(), Binding.class);

@@ -37,6 +37,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The extender over HTTP, with an API server that stores pods and nodes. */
 class ExtenderServerTest {
@@ -220,6 +222,35 @@ class ExtenderServerTest {
     assertThat(bind(late, filter(late).path("NodeNames").path(0).asText())).isEmpty();
   }
 
+  /** Otherwise it would wait for that node for ever, and hold GPUs there. */
+  @ParameterizedTest
+  @ValueSource(ints = {403, 409, 500, 504})
+  void aPodWhoseBindingFailedMayGetAnotherNode(int status) throws Exception {
+    Pod pod = create(Pods.whole("a", 2, Map.of()));
+    String first = filter(pod).path("NodeNames").path(0).asText();
+    api.failsWith = status;
+    assertThat(bind(pod, first)).contains("cannot be bound");
+    api.failsWith = 0;
+    nodes.remove(first);
+    String second = filter(pod).path("NodeNames").path(0).asText();
+    assertThat(second).isEqualTo(nodes.get(0));
+    assertThat(bind(pod, second)).isEmpty();
+    nodes.add(first);
+    Pod other = create(Pods.whole("b", 2, Map.of()));
+    assertThat(filter(other).path("NodeNames").path(0).asText()).as("its GPUs").isEqualTo(first);
+    assertThat(bind(other, first)).isEmpty();
+  }
+
+  @Test
+  void aPodWhoseBindingIsOnlySaidToHaveFailedGetsNoOtherNode() throws Exception {
+    Pod pod = create(Pods.whole("a", 2, Map.of()));
+    String first = filter(pod).path("NodeNames").path(0).asText();
+    api.losesAnswers = true;
+    assertThat(bind(pod, first)).contains("cannot be bound");
+    nodes.remove(first);
+    assertThat(filter(pod).path("NodeNames")).isEmpty();
+  }
+
   /** The watch was down meanwhile: the informer tells of one change, from the old to the new. */
   @Test
   void aPodThatWasMadeAnewLeavesTheGpusOfTheOldOne() throws Exception {
@@ -301,6 +332,29 @@ class ExtenderServerTest {
   void aPodWithoutGpusMayGoAnywhere() throws Exception {
     Pod pod = create(Pods.pod("plain", Map.of(), Map.of("cpu", "1")));
     assertThat(filter(pod).path("NodeNames")).hasSize(2);
+  }
+
+  /** kube-scheduler asks for the resource's name, and lets nobody else bind the pod. */
+  @Test
+  void aPodThatGetsNothingByItsResourcesIsBoundAsAnyOther() throws Exception {
+    Pod pod = create(Pods.pod("others", Map.of(), Map.of("nvidia.com/priority", "1")));
+    assertThat(filter(pod).path("NodeNames")).hasSize(2);
+    assertThat(bind(pod, "node-1")).isEmpty();
+    assertThat(read(pod).getSpec().getNodeName()).isEqualTo("node-1");
+    Pod plain = create(Pods.pod("plain", Map.of(), Map.of("cpu", "1")));
+    assertThat(bind(plain, "node-1")).as("not asked for").contains("no place");
+  }
+
+  @Test
+  void aPodWhoseInitContainerAsksForGpusIsToldSo() throws Exception {
+    Pod asks = Pods.pod("early", Map.of(), Map.of("cpu", "1"));
+    asks.getSpec()
+        .setInitContainers(
+            Pods.whole("other", 1, Map.of()).getSpec().getContainers().stream().toList());
+    Pod pod = create(asks);
+    assertThat(filter(pod).path("FailedAndUnresolvableNodes").path("node-0").asText())
+        .contains("[nvidia.com/gpu] are asked by the init container main");
+    assertThat(bind(pod, "node-0")).contains("no place");
   }
 
   /** Anybody can write a question. What it says of a pod is not believed. */

@@ -224,6 +224,27 @@ class GangClaimsTest {
     assertThat(conditions("third")).isEmpty();
   }
 
+  /** Otherwise a gang that is made anew would be bound piece by piece. */
+  @Test
+  void podsThatAreEndingDoNotCount() {
+    for (int i = 0; i < 4; i++) {
+      Pod old = Pods.pod("old-" + i, Pods.gang("ring", 4), Map.of("cpu", "1"));
+      old.getMetadata().setCreationTimestamp(now.toInstant().toString());
+      old.getMetadata().setDeletionTimestamp(now.toInstant().toString());
+      pods.add(Pods.bound(old, "n", Map.of()));
+    }
+    allocated("new-0", Pods.gang("ring", 4));
+    tick(1);
+    assertThat(conditions("new-0")).isEmpty();
+    for (int i = 1; i < 4; i++) {
+      allocated("new-" + i, Pods.gang("ring", 4));
+    }
+    tick(2);
+    for (int i = 0; i < 4; i++) {
+      assertThat(conditions("new-" + i)).containsExactly(Driver.GANG_COMPLETE);
+    }
+  }
+
   /** For example, the API server answers no question about groups of that version. */
   @Test
   void aGangWhoseSizeCannotBeLookedUpStopsNoOther() {

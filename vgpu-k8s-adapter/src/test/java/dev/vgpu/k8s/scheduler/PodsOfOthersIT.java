@@ -109,6 +109,7 @@ class PodsOfOthersIT {
     assertThat(line.drain()).as("it is woken").hasSize(1);
     Answer answer = line.filter(made, Set.of(TestNode.NAME), 1, 0);
     assertThat(answer).isEqualTo(Answer.node(TestNode.NAME));
+    assertThat(line.arrive(made.getMetadata().getUid(), TestNode.NAME).join()).isEmpty();
     Map<String, String> notes = line.annotations(made.getMetadata().getUid(), 0);
     return node.api.resource(Pods.bound(made, TestNode.NAME, notes)).update();
   }

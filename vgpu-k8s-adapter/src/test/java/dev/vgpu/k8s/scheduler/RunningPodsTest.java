@@ -7,6 +7,7 @@ import dev.vgpu.k8s.names.Driver;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.api.model.Quantity;
 import java.util.HashMap;
 import java.util.List;
@@ -15,6 +16,8 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** How pods that run are counted. */
 class RunningPodsTest {
@@ -82,6 +85,58 @@ class RunningPodsTest {
     cluster.delete("uid-a");
     cluster.settle();
     assertThat(cluster.isBound("uid-b")).isTrue();
+  }
+
+  /** Its owner changes what the manifest says. The reservation and the place stay. */
+  private static void edit(SmallCluster cluster, String uid, String name, String text) {
+    Pod edited =
+        new PodBuilder(cluster.pods.get(uid))
+            .editMetadata()
+            .addToAnnotations("vgpu.dev/" + name, text)
+            .endMetadata()
+            .build();
+    cluster.pods.put(uid, edited);
+  }
+
+  /** The node's containers keep what was reserved for them, whatever the pod says now. */
+  @ParameterizedTest
+  @CsvSource({
+    "share, 10", "share, 90", "share, many", "memory, 1Gi", "memory, 39Gi", "model, H100",
+    "policy, best-effort", "class, offline", "class, none"
+  })
+  void whatWasReservedForAPodCountsAfterARestart(String name, String text) {
+    SmallCluster cluster = new SmallCluster(List.of(Pods.node("node", 1)));
+    Map<String, String> notes = Map.of("vgpu.dev/share", "60", "vgpu.dev/memory", "30Gi");
+    cluster.create(Pods.pod("a", notes, Map.of("vgpu.dev/slot", "1")));
+    cluster.settle();
+    edit(cluster, "uid-a", name, text);
+    cluster.restart();
+    cluster.create(Pods.share("large", 41, Map.of("vgpu.dev/class", "online")));
+    assertThat(cluster.schedule("uid-large")).isFalse();
+    assertThat(cluster.actions).noneMatch(Action.Evict.class::isInstance);
+    cluster.delete("uid-large");
+    Map<String, String> much = Map.of("vgpu.dev/share", "1", "vgpu.dev/memory", "11Gi");
+    cluster.create(Pods.pod("much", much, Map.of("vgpu.dev/slot", "1")));
+    assertThat(cluster.schedule("uid-much")).isFalse();
+    cluster.delete("uid-much");
+    cluster.create(Pods.share("fits", 40, Map.of()));
+    assertThat(cluster.schedule("uid-fits")).isTrue();
+  }
+
+  @ParameterizedTest
+  @CsvSource({"class, online", "share, 0", "model, H100"})
+  void aPodCannotWriteItselfOutOfReachOfAnEviction(String name, String text) {
+    SmallCluster cluster = new SmallCluster(List.of(Pods.node("node", 1)));
+    cluster.create(Pods.share("batch", 60, Map.of("vgpu.dev/class", "offline")));
+    cluster.settle();
+    edit(cluster, "uid-batch", name, text);
+    cluster.restart();
+    cluster.create(Pods.whole("urgent", 1, Map.of("vgpu.dev/class", "online")));
+    cluster.schedule("uid-urgent");
+    assertThat(cluster.actions)
+        .filteredOn(Action.Evict.class::isInstance)
+        .singleElement()
+        .satisfies(one -> assertThat(((Action.Evict) one).pods()).hasSize(1));
   }
 
   private static Pod runs(String name, String resource, String amount) {

@@ -39,7 +39,7 @@ public final class ContainerMetrics {
   private final GpuPool pool;
   private final GpuConditions conditions;
   private final Holdings holdings;
-  private final Function<Holding, List<Target>> targets;
+  private final Function<List<Holding>, Map<String, List<Target>>> targets;
   private final String node;
 
   /**
@@ -48,14 +48,14 @@ public final class ContainerMetrics {
    * @param pool its GPUs
    * @param conditions what was read of them; a scrape does not wait for their driver
    * @param holdings what is held for which owner
-   * @param targets finds the containers of a holding
+   * @param targets finds the containers of holdings, by their keys; asked once for each scrape
    * @param node the node's name
    */
   public ContainerMetrics(
       GpuPool pool,
       GpuConditions conditions,
       Holdings holdings,
-      Function<Holding, List<Target>> targets,
+      Function<List<Holding>, Map<String, List<Target>>> targets,
       String node) {
     this.pool = pool;
     this.conditions = conditions;
@@ -152,11 +152,13 @@ public final class ContainerMetrics {
     Map<String, GpuLease> leases = new LinkedHashMap<>();
     pool.leases().forEach(lease -> leases.put(lease.id(), lease));
     List<Row> rows = new ArrayList<>();
-    for (Holding holding : holdings.all()) {
+    List<Holding> all = holdings.all();
+    Map<String, List<Target>> of = targets.apply(all);
+    for (Holding holding : all) {
       for (Part part : holding.parts()) {
         GpuLease lease = part.lease().map(leases::get).orElse(null);
         if (lease != null) {
-          String whose = whose(targets.apply(holding));
+          String whose = whose(of.getOrDefault(holding.key(), List.of()));
           lease.gpus().forEach(gpu -> rows.add(new Row(lease, gpuLabels(gpu) + "," + whose)));
         }
       }
