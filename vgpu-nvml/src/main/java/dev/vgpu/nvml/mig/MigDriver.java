@@ -17,6 +17,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
@@ -109,8 +110,8 @@ public final class MigDriver implements AutoCloseable {
   }
 
   private long device(GpuId gpu) {
-    ByteBuffer uuid = NativeCalls.memory(gpu.value());
-    check(nvml.nvmlDeviceGetHandleByUUID(uuid, number), "nvmlDeviceGetHandleByUUID " + gpu);
+    int code = Objects.requireNonNull(session).lookUp(gpu, number);
+    check(code, "nvmlDeviceGetHandleByUUID " + gpu);
     return number.getLong(0);
   }
 

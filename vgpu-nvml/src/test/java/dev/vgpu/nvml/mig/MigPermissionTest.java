@@ -165,9 +165,10 @@ class MigPermissionTest {
     assertThat(instances()).isEmpty();
   }
 
-  @Test
-  void aGpuThatIsLostTakesMigFromNoOther() throws IOException {
-    nvml.set("lost.0=1");
+  @ParameterizedTest
+  @ValueSource(strings = {"x=1", "fail.nvmlDeviceGetHandleByUUID=15"})
+  void aGpuThatIsLostTakesMigFromNoOther(String also) throws IOException {
+    nvml.set("lost.0=1", also);
     try (MigEnforcement enforcement = open()) {
       assertThat(driver.gpus()).extracting(MigState::gpu).hasSize(2).contains(gpu);
       assertThat(nvml.provider().status().notes())
