@@ -185,7 +185,7 @@ public final class MigDriver implements AutoCloseable {
   private @Nullable MigGeometry geometry(GpuId gpu, long device) {
     MigGeometry known = geometries.get(gpu);
     if (known == null) {
-      known = new MigGeometryReader(mig).read(device);
+      known = new MigGeometryReader(mig, code -> check(code, "reading MIG profiles")).read(device);
       if (known != null) {
         geometries.put(gpu, known);
       }

@@ -12,16 +12,20 @@ import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.nvml.EmulatedNvml;
 import dev.vgpu.nvml.NvmlProvider;
+import dev.vgpu.nvml.mig.plan.MigGeometry;
 import dev.vgpu.spi.EnforcedLease;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What the enforcement concludes from a look that says too little. */
 @Timeout(60)
@@ -55,6 +59,56 @@ class MigLooksTest {
     PhysicalGpu physical =
         provider.gpus().stream().filter(each -> each.id().equals(gpu)).findFirst().orElseThrow();
     return enforcement.prepare("a", directory, physical, MigSeat.request(200), tells);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "profile_of", // the emulator's nvmlDeviceGetGpuInstanceProfileInfo
+        "nvmlDeviceGetGpuInstancePossiblePlacements_v2"
+      })
+  void anErrorDoesNotMeanThatAProfileIsAbsent(String call) throws IOException {
+    try (MigEnforcement enforcement =
+            new MigEnforcement(run, MigSeat.nothing(), () -> MigDriver.of(provider));
+        EmulatedNvml nvml = new EmulatedNvml()) {
+      EnforcedLease lease = grant(enforcement);
+      nvml.set("fail.nvmlDeviceGetCount_v2=999"); // the next look opens the driver anew
+      enforcement.look();
+      nvml.set("fail." + call + ".1=999");
+      enforcement.look();
+      enforcement.look();
+      enforcement.look();
+      nvml.set();
+      enforcement.look();
+      verify(tells, never()).disturbed(any());
+      assertThat(lease.impaired()).isEmpty();
+      lease.close();
+      assertThat(driver.gpu(gpu).instances()).isEmpty();
+    }
+  }
+
+  @Test
+  void anInstanceWhoseProfileIsNotToldIsNotLost() throws IOException {
+    MigDriver seen = spy(MigDriver.of(provider));
+    try (MigEnforcement enforcement = new MigEnforcement(run, MigSeat.nothing(), () -> seen)) {
+      EnforcedLease lease = grant(enforcement);
+      MigState now = driver.gpu(gpu);
+      MigGeometry all = now.geometry().orElseThrow();
+      int has = now.instances().get(0).profileId();
+      MigGeometry others =
+          new MigGeometry(
+              all.computeSlices(),
+              all.memorySlices(),
+              all.profiles().stream().filter(profile -> profile.id() != has).toList());
+      MigState partial =
+          new MigState(gpu, now.model(), true, true, Optional.of(others), List.of());
+      doReturn(List.of(partial)).when(seen).gpus();
+      enforcement.look();
+      enforcement.look();
+      enforcement.look();
+      verify(tells, never()).disturbed(any());
+      lease.close();
+    }
   }
 
   /** As if NVML listed too little once, or could not say. */

@@ -104,6 +104,16 @@ class MigPermissionTest {
     assertThat(instances()).extracting(MigState.Instance::id).containsExactly(instance);
   }
 
+  /** As a real driver answers any user but root. */
+  @Test
+  void profilesThatOnlyRootMayReadAreNotAbsent() throws IOException {
+    nvml.set("fail.nvmlDeviceGetGpuInstancePossiblePlacements_v2=4");
+    try (MigDriver other = MigDriver.of(provider)) {
+      assertDenied(other::gpus);
+    }
+    nvml.set();
+  }
+
   @ParameterizedTest
   @ValueSource(
       strings = {
