@@ -424,7 +424,10 @@ public final class MigDriver implements AutoCloseable {
     }
     check(found, "nvmlDeviceGetGpuInstanceById");
     long handle = number.getLong(0);
-    for (MigState.Part part : parts(device).getOrDefault(instance, List.of())) {
+    unclear = Nvml.NVML_SUCCESS;
+    List<MigState.Part> parts = parts(device).getOrDefault(instance, List.of());
+    check(unclear, "reading the MIG instances");
+    for (MigState.Part part : parts) {
       if (but.contains(part.device())) {
         continue;
       }

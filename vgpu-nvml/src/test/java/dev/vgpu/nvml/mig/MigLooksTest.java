@@ -2,6 +2,8 @@ package dev.vgpu.nvml.mig;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.ArgumentMatchers.anyInt;
+import static org.mockito.Mockito.doAnswer;
 import static org.mockito.Mockito.doReturn;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.never;
@@ -26,6 +28,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.mockito.stubbing.Answer;
 
 /** What the enforcement concludes from a look that says too little. */
 @Timeout(60)
@@ -108,6 +111,36 @@ class MigLooksTest {
       enforcement.look();
       verify(tells, never()).disturbed(any());
       lease.close();
+    }
+  }
+
+  /** As if NVML listed no compute instances, or failed while it listed them. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void computeInstancesThatAreNotListedOnceAreDestroyedLater(boolean fails) throws IOException {
+    MigDriver seen = spy(MigDriver.of(provider));
+    try (MigEnforcement enforcement = new MigEnforcement(run, MigSeat.nothing(), () -> seen);
+        EmulatedNvml nvml = new EmulatedNvml()) {
+      EnforcedLease lease = grant(enforcement);
+      Answer<Object> once =
+          call -> {
+            if (fails) {
+              nvml.set("fail.nvmlDeviceGetMaxMigDeviceCount=999");
+              try {
+                return call.callRealMethod();
+              } finally {
+                nvml.set();
+              }
+            }
+            return null;
+          };
+      doAnswer(once).doCallRealMethod().when(seen).destroyParts(any(), anyInt(), any());
+      lease.close();
+      assertThat(driver.gpu(gpu).instances()).hasSize(1);
+      Files.delete(run.resolve("leases/a"));
+      enforcement.look();
+      assertThat(driver.gpu(gpu).instances()).isEmpty();
+      assertThat(MigRecord.all(MigEnforcement.directory(run))).isEmpty();
     }
   }
 
