@@ -122,19 +122,27 @@ final class NvmlWatch implements GpuPool.Listening {
     int rounds = 1; // looks before NVML is restarted, if a GPU is missing
     while (!closed) {
       There there = There.NONE;
-      try (NvmlSession session = source.open()) {
-        there = watch(session, rounds);
-      } catch (VgpuException e) {
-        String reason = String.valueOf(e.getMessage());
-        source.gpus().forEach(gpu -> tell(gpu, GpuHealth.LOST, reason));
-      } catch (RuntimeException e) {
-        log.error("GPUs cannot be watched", e);
+      try {
+        there = look(rounds);
+      } catch (RuntimeException | Error e) { // such as a lack of memory, which may pass
+        log.error("GPUs cannot be watched now, and this is tried again", e);
       }
-      source.letGo();
       if (there == There.NONE && !closed) {
         LockSupport.parkNanos(this, rounds * WAIT_NS);
       }
       rounds = there == There.ALL ? 1 : Math.min(2 * rounds, MOST_ROUNDS);
+    }
+  }
+
+  private There look(int rounds) {
+    try (NvmlSession session = source.open()) {
+      return watch(session, rounds);
+    } catch (VgpuException e) {
+      String reason = String.valueOf(e.getMessage());
+      source.gpus().forEach(gpu -> tell(gpu, GpuHealth.LOST, reason));
+      return There.NONE;
+    } finally {
+      source.letGo();
     }
   }
 

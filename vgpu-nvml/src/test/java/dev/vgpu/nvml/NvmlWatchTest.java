@@ -1,6 +1,8 @@
 package dev.vgpu.nvml;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.when;
 
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuHealth;
@@ -185,6 +187,19 @@ class NvmlWatchTest implements GpuHealthListener {
     assertThat(next()).startsWith("1 LOST Unknown Error");
     nvml.set();
     assertThat(nextOf(1)).isEqualTo("1 HEALTHY the driver answers again");
+  }
+
+  @Test
+  void theWatchGoesOnAfterALackOfMemory() throws Exception {
+    watch.close();
+    NvmlWatch.Source source = mock();
+    when(source.open())
+        .thenThrow(new OutOfMemoryError("direct buffer"))
+        .thenAnswer(call -> provider.session());
+    when(source.gpus()).thenReturn(gpus);
+    watch = NvmlWatch.start(source, this);
+    nvml.set("lost.1=1");
+    assertThat(next()).startsWith("1 LOST");
   }
 
   @Test

@@ -120,8 +120,16 @@ final class MigEnforcement implements Enforcement {
 
   // ---- looks
 
-  /** Never throws: an error may be gone at the next look. */
+  /** Never throws: an error, even a lack of memory, may be gone at the next look. */
   void look() {
+    try {
+      lookNow();
+    } catch (RuntimeException | Error e) {
+      log.error("MIG cannot be looked at now, and this is tried again", e);
+    }
+  }
+
+  private void lookNow() {
     lock.lock();
     try {
       if (closed) {

@@ -12,6 +12,7 @@ import static org.mockito.Mockito.verify;
 
 import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.VgpuException;
 import dev.vgpu.nvml.EmulatedNvml;
 import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
@@ -21,6 +22,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -111,6 +115,22 @@ class MigLooksTest {
       enforcement.look();
       verify(tells, never()).disturbed(any());
       lease.close();
+    }
+  }
+
+  @Test
+  void theLooksGoOnAfterALackOfMemory() throws InterruptedException {
+    CountDownLatch third = new CountDownLatch(3);
+    Supplier<MigDriver> open =
+        () -> {
+          third.countDown();
+          if (third.getCount() == 1) {
+            throw new OutOfMemoryError("thread");
+          }
+          throw new VgpuException("no driver");
+        };
+    try (MigEnforcement ignored = new MigEnforcement(run, MigSeat.nothing(), open)) {
+      assertThat(third.await(30, TimeUnit.SECONDS)).isTrue();
     }
   }
 
