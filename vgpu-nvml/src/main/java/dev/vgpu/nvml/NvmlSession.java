@@ -127,13 +127,17 @@ public final class NvmlSession implements AutoCloseable {
   List<PhysicalGpu> gpus(String provider) {
     check(nvml.nvmlDeviceGetCount_v2(number), "nvmlDeviceGetCount_v2");
     int told = number.getInt(0);
-    int count = told < 0 ? MOST_DEVICES : Math.min(MOST_DEVICES, told);
     List<PhysicalGpu> gpus = new ArrayList<>();
     leftOut.clear();
     String failure = "it reports GPUs without a UUID";
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < most(told); i++) {
       try {
-        check(nvml.nvmlDeviceGetHandleByIndex_v2(i, number), "nvmlDeviceGetHandleByIndex_v2");
+        int code = nvml.nvmlDeviceGetHandleByIndex_v2(i, number);
+        if (code == NvmlTypes.NVML_ERROR_INVALID_ARGUMENT) {
+          failure = "nvmlDeviceGetHandleByIndex_v2 failed: " + words(code);
+          break; // there are not so many
+        }
+        check(code, "nvmlDeviceGetHandleByIndex_v2");
         long device = number.getLong(0);
         boolean isCut = isCut(device);
         Optional<PhysicalGpu> whole = gpu(device, provider);
@@ -147,9 +151,6 @@ public final class NvmlSession implements AutoCloseable {
         }
       } catch (GpuDriverException e) {
         failure = String.valueOf(e.getMessage());
-        if (e.code().orElse(0) == NvmlTypes.NVML_ERROR_INVALID_ARGUMENT) {
-          break; // there are not so many
-        }
         log.warn("a GPU is left out: index={}: {}", i, failure);
         leftOut.add("a GPU is left out: index=" + i + ": " + failure);
       }
@@ -158,6 +159,11 @@ public final class NvmlSession implements AutoCloseable {
       throw new GpuDriverException("none of the driver's GPUs can be used: " + failure, null);
     }
     return gpus;
+  }
+
+  /** {@return the number of indices to try, where the driver reports so many GPUs} */
+  private static int most(int told) {
+    return told < 0 ? MOST_DEVICES : Math.min(MOST_DEVICES, told);
   }
 
   /** {@return one line for each GPU that the last listing left out, with the reason} */
@@ -170,7 +176,8 @@ public final class NvmlSession implements AutoCloseable {
     try {
       return gpu(device, provider);
     } catch (GpuDriverException e) {
-      if (e.code().orElse(0) == Nvml.NVML_ERROR_NOT_FOUND) {
+      int code = e.code().orElse(0);
+      if (code == Nvml.NVML_ERROR_NOT_FOUND || code == NvmlTypes.NVML_ERROR_INVALID_ARGUMENT) {
         return Optional.empty();
       }
       throw e;
@@ -275,11 +282,49 @@ public final class NvmlSession implements AutoCloseable {
       device.putLong(0, known);
       return Nvml.NVML_SUCCESS;
     }
-    int code = nvml.nvmlDeviceGetHandleByUUID(NativeCalls.memory(gpu.value()), device);
+    int code = lookUp(gpu, device);
     if (code == Nvml.NVML_SUCCESS && !isInstance(gpu)) {
       handles.put(gpu, device.getLong(0));
     }
     return code;
+  }
+
+  /**
+   * {@return NVML's code for a look-up of a GPU's handle, which is not kept} If one GPU has fallen
+   * off, NVML may find none by UUID. Then the others are found by their indices.
+   *
+   * @param gpu which GPU
+   * @param device nvmlDevice_t, out
+   */
+  public int lookUp(GpuId gpu, ByteBuffer device) {
+    int code = nvml.nvmlDeviceGetHandleByUUID(NativeCalls.memory(gpu.value()), device);
+    if (code == Nvml.NVML_SUCCESS || code == Nvml.NVML_ERROR_NOT_FOUND) {
+      return code;
+    }
+    int count = most(count());
+    for (int i = 0; i < count; i++) {
+      if (nvml.nvmlDeviceGetHandleByIndex_v2(i, number) == Nvml.NVML_SUCCESS) {
+        for (long each : withInstances(number.getLong(0), isInstance(gpu))) {
+          if (uuid(each).filter(gpu.value()::equals).isPresent()) {
+            device.putLong(0, each);
+            return Nvml.NVML_SUCCESS;
+          }
+        }
+      }
+    }
+    return code;
+  }
+
+  private Set<Long> withInstances(long device, boolean withInstances) {
+    Set<Long> all = new LinkedHashSet<>(Set.of(device));
+    try {
+      if (withInstances && isCut(device)) {
+        all.addAll(instances(device));
+      }
+    } catch (GpuDriverException e) {
+      log.debug("the instances of a GPU cannot be listed", e);
+    }
+    return all;
   }
 
   private long device(GpuId gpu) {

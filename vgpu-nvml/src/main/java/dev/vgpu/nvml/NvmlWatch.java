@@ -83,6 +83,9 @@ final class NvmlWatch implements GpuPool.Listening {
   private final Thread thread;
   private final Set<GpuId> announced = new HashSet<>();
 
+  /** The GPUs whose last poll did not show whether they work. */
+  private final Set<GpuId> unclear = new HashSet<>();
+
   /** The number of whole GPUs at the last look; GPUs may come and go. */
   private int count = -1;
 
@@ -119,19 +122,27 @@ final class NvmlWatch implements GpuPool.Listening {
     int rounds = 1; // looks before NVML is restarted, if a GPU is missing
     while (!closed) {
       There there = There.NONE;
-      try (NvmlSession session = source.open()) {
-        there = watch(session, rounds);
-      } catch (VgpuException e) {
-        String reason = String.valueOf(e.getMessage());
-        source.gpus().forEach(gpu -> tell(gpu, GpuHealth.LOST, reason));
-      } catch (RuntimeException e) {
-        log.error("GPUs cannot be watched", e);
+      try {
+        there = look(rounds);
+      } catch (RuntimeException | Error e) { // such as a lack of memory, which may pass
+        log.error("GPUs cannot be watched now, and this is tried again", e);
       }
-      source.letGo();
       if (there == There.NONE && !closed) {
         LockSupport.parkNanos(this, rounds * WAIT_NS);
       }
       rounds = there == There.ALL ? 1 : Math.min(2 * rounds, MOST_ROUNDS);
+    }
+  }
+
+  private There look(int rounds) {
+    try (NvmlSession session = source.open()) {
+      return watch(session, rounds);
+    } catch (VgpuException e) {
+      String reason = String.valueOf(e.getMessage());
+      source.gpus().forEach(gpu -> tell(gpu, GpuHealth.LOST, reason));
+      return There.NONE;
+    } finally {
+      source.letGo();
     }
   }
 
@@ -159,11 +170,15 @@ final class NvmlWatch implements GpuPool.Listening {
     Map<Long, GpuId> devices = new LinkedHashMap<>();
     boolean allThere = true;
     for (GpuId gpu : source.gpus()) {
-      int code = session.find(gpu, number);
-      code = code == Nvml.NVML_SUCCESS ? session.probe(number.getLong(0)) : code;
-      if (code == Nvml.NVML_ERROR_NOT_FOUND || NvmlSession.isGone(code)) {
+      number.putLong(0, 0);
+      int found = session.find(gpu, number);
+      boolean isFound = found == Nvml.NVML_SUCCESS;
+      int code = isFound ? session.probe(number.getLong(0)) : found;
+      if (!isFound || code == Nvml.NVML_ERROR_NOT_FOUND || NvmlSession.isGone(code)) {
         allThere &= isDestroyed(gpu, code);
         tell(gpu, GpuHealth.LOST, session.words(code));
+      } else if (health(gpu) == GpuHealth.LOST && !isAnswer(code)) {
+        allThere = false; // no code is a proof that it is back
       } else {
         devices.put(number.getLong(0), gpu);
         if (health(gpu) == GpuHealth.LOST) {
@@ -282,18 +297,34 @@ final class NvmlWatch implements GpuPool.Listening {
     }
   }
 
+  /**
+   * {@return whether a probe's code shows that the GPU works} Some GPUs report no memory, and one in
+   * MIG mode only to root.
+   */
+  private static boolean isAnswer(int code) {
+    return code == Nvml.NVML_SUCCESS
+        || code == Nvml.NVML_ERROR_NOT_SUPPORTED
+        || code == NvmlTypes.NVML_ERROR_NO_PERMISSION;
+  }
+
   /** A destroyed instance does not come back, and is no reason to restart NVML. */
   private static boolean isDestroyed(GpuId gpu, int code) {
     return NvmlSession.isInstance(gpu) && code == Nvml.NVML_ERROR_NOT_FOUND;
   }
 
-  /** Checks whether all GPUs still answer, and reports those that do not. */
+  /**
+   * Checks whether all GPUs still answer, and reports those that do not. An error that does not say
+   * that the GPU is gone may be over at the next look.
+   */
   private boolean poll(NvmlSession session, Map<Long, GpuId> devices) {
     boolean all = true;
     for (Map.Entry<Long, GpuId> device : devices.entrySet()) {
       int code = session.probe(device.getKey());
       boolean isDestroyed = isDestroyed(device.getValue(), code);
-      if (isDestroyed || NvmlSession.isGone(code)) {
+      boolean isUnclear = !isAnswer(code) && unclear.add(device.getValue());
+      if (isAnswer(code)) {
+        unclear.remove(device.getValue());
+      } else if (isDestroyed || NvmlSession.isGone(code) || !isUnclear) {
         all &= isDestroyed;
         tell(device.getValue(), GpuHealth.LOST, session.words(code));
       }

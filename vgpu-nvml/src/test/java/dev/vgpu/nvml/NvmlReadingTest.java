@@ -129,6 +129,24 @@ class NvmlReadingTest {
     assertThat(health()).containsOnly(GpuHealth.HEALTHY);
   }
 
+  /** NVML may find no GPU by its UUID while one has fallen off. */
+  @Test
+  void theOthersOfALostGpuAreReadAllTheSame() throws IOException {
+    assertThat(provider.gpus()).hasSize(3);
+    nvml.set("lost.1=1", "fail.nvmlDeviceGetHandleByUUID=15");
+    assertThat(health()).containsExactly(GpuHealth.HEALTHY, GpuHealth.LOST, GpuHealth.HEALTHY);
+  }
+
+  @Test
+  void aGpuThatCannotBeReadHidesNoOther() throws IOException {
+    nvml.set("fail.nvmlDeviceGetName.0=2");
+    assertThat(provider.gpus()).hasSize(2);
+    assertThat(provider.status().notes())
+        .singleElement()
+        .asString()
+        .contains("a GPU is left out: index=0", "nvmlDeviceGetName failed");
+  }
+
   @Test
   void aDriverIsReloaded() throws IOException {
     assertThat(health()).containsOnly(GpuHealth.HEALTHY);

@@ -1,6 +1,8 @@
 package dev.vgpu.nvml;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.when;
 
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuHealth;
@@ -13,12 +15,15 @@ import java.io.IOException;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** What the watch reports while a GPU's driver changes. */
 @Timeout(120)
@@ -138,6 +143,63 @@ class NvmlWatchTest implements GpuHealthListener {
     assertThat(next()).startsWith("0 LOST");
     nvml.set();
     assertThat(next()).isEqualTo("0 HEALTHY the driver answers again");
+  }
+
+  /** Waits until the watch has looked at all GPUs after this call. */
+  private static void awaitLook() throws InterruptedException {
+    Semaphore restarts = new Semaphore(0);
+    Runnable restart = restarts::release;
+    OpenNvml.add(restart);
+    boolean isDone = restarts.tryAcquire(2, 60, TimeUnit.SECONDS); // one may have begun before
+    OpenNvml.remove(restart);
+    assertThat(isDone).isTrue();
+  }
+
+  private String nextOf(int gpu) throws InterruptedException {
+    String line = next();
+    while (!line.startsWith(gpu + " ") && !line.equals("nothing")) {
+      line = next();
+    }
+    return line;
+  }
+
+  /** As after XID 79: NVML may fail with an error that does not say that the GPU is lost. */
+  @ParameterizedTest
+  @CsvSource({
+    "lost.1=1,fail.nvmlDeviceGetHandleByUUID=999",
+    "x=1,fail.nvmlDeviceGetMemoryInfo.1=999"
+  })
+  void aLostGpuIsHealthyOnlyOnceItAnswers(String lost, String failure) throws Exception {
+    awaitWatching();
+    nvml.set("lost.1=1");
+    assertThat(next()).startsWith("1 LOST GPU is lost");
+    nvml.set(lost, failure);
+    awaitLook();
+    assertThat(told).noneMatch(line -> line.startsWith("1 "));
+    nvml.set();
+    assertThat(nextOf(1)).isEqualTo("1 HEALTHY the driver answers again");
+  }
+
+  @Test
+  void aGpuThatFailsAtEachPollIsLost() throws Exception {
+    awaitWatching();
+    nvml.set("fail.nvmlDeviceGetMemoryInfo.1=999");
+    assertThat(next()).startsWith("1 LOST Unknown Error");
+    nvml.set();
+    assertThat(nextOf(1)).isEqualTo("1 HEALTHY the driver answers again");
+  }
+
+  @Test
+  void theWatchGoesOnAfterALackOfMemory() throws Exception {
+    watch.close();
+    NvmlWatch.Source source = mock();
+    when(source.open())
+        .thenThrow(new OutOfMemoryError("direct buffer"))
+        .thenAnswer(call -> provider.session());
+    when(source.gpus()).thenReturn(gpus);
+    watch = NvmlWatch.start(source, this);
+    nvml.set("lost.1=1");
+    assertThat(next()).startsWith("1 LOST");
   }
 
   @Test

@@ -17,6 +17,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
@@ -109,8 +110,8 @@ public final class MigDriver implements AutoCloseable {
   }
 
   private long device(GpuId gpu) {
-    ByteBuffer uuid = NativeCalls.memory(gpu.value());
-    check(nvml.nvmlDeviceGetHandleByUUID(uuid, number), "nvmlDeviceGetHandleByUUID " + gpu);
+    int code = Objects.requireNonNull(session).lookUp(gpu, number);
+    check(code, "nvmlDeviceGetHandleByUUID " + gpu);
     return number.getLong(0);
   }
 
@@ -184,7 +185,7 @@ public final class MigDriver implements AutoCloseable {
   private @Nullable MigGeometry geometry(GpuId gpu, long device) {
     MigGeometry known = geometries.get(gpu);
     if (known == null) {
-      known = new MigGeometryReader(mig).read(device);
+      known = new MigGeometryReader(mig, code -> check(code, "reading MIG profiles")).read(device);
       if (known != null) {
         geometries.put(gpu, known);
       }
@@ -423,7 +424,10 @@ public final class MigDriver implements AutoCloseable {
     }
     check(found, "nvmlDeviceGetGpuInstanceById");
     long handle = number.getLong(0);
-    for (MigState.Part part : parts(device).getOrDefault(instance, List.of())) {
+    unclear = Nvml.NVML_SUCCESS;
+    List<MigState.Part> parts = parts(device).getOrDefault(instance, List.of());
+    check(unclear, "reading the MIG instances");
+    for (MigState.Part part : parts) {
       if (but.contains(part.device())) {
         continue;
       }

@@ -120,8 +120,16 @@ final class MigEnforcement implements Enforcement {
 
   // ---- looks
 
-  /** Never throws: an error may be gone at the next look. */
+  /** Never throws: an error, even a lack of memory, may be gone at the next look. */
   void look() {
+    try {
+      lookNow();
+    } catch (RuntimeException | Error e) {
+      log.error("MIG cannot be looked at now, and this is tried again", e);
+    }
+  }
+
+  private void lookNow() {
     lock.lock();
     try {
       if (closed) {
@@ -154,7 +162,10 @@ final class MigEnforcement implements Enforcement {
   /** An instance is gone if two looks in a row do not find it: NVML may say too little once. */
   private void check(MigLease lease, Map<GpuId, MigState> states, Set<String> absent) {
     MigState state = states.get(lease.record().gpu());
-    if (state == null || lease.isLost() || isThere(lease.record(), state)) {
+    if (state == null
+        || lease.isLost()
+        || hides(state, lease.record().profileId())
+        || isThere(lease.record(), state)) {
       return;
     }
     if (!absentBefore.contains(lease.record().lease())) {
@@ -166,6 +177,11 @@ final class MigEnforcement implements Enforcement {
               + lease.record().gpu()
               + lease.record().device().map(id -> " instance=" + id).orElse(""));
     }
+  }
+
+  /** {@return whether no instance of a profile could be seen, as NVML did not tell of it} */
+  private static boolean hides(MigState state, int profileId) {
+    return state.on() && state.geometry().flatMap(all -> all.profile(profileId)).isEmpty();
   }
 
   static boolean isThere(MigRecord record, MigState state) {

@@ -4,6 +4,7 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.nvml.binding.NvmlMig;
+import dev.vgpu.nvml.binding.NvmlTypes;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
 import dev.vgpu.nvml.mig.plan.MigProfile;
 import java.nio.ByteBuffer;
@@ -11,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -22,22 +24,45 @@ final class MigGeometryReader {
   private static final int MEBIBYTE_SHIFT = 20;
 
   private final NvmlMig mig;
+  private final IntConsumer check;
   private final ByteBuffer number = NativeCalls.memory(Long.BYTES);
 
-  MigGeometryReader(NvmlMig mig) {
+  /**
+   * Takes the functions.
+   *
+   * @param mig of the library
+   * @param check throws unless a code is success
+   */
+  MigGeometryReader(NvmlMig mig, IntConsumer check) {
     this.mig = mig;
+    this.check = check;
   }
 
   /** The places of a profile: the starts, and the memory slices that each instance takes. */
   private record Places(int size, List<Integer> starts) {}
 
-  /** {@return the geometry; null if the GPU cannot be partitioned} */
+  /**
+   * {@return whether what was asked for exists} Any other error does not mean that it is absent: a
+   * geometry with a part of the profiles would hide instances.
+   */
+  private boolean isThere(int code) {
+    if (code == Nvml.NVML_ERROR_NOT_SUPPORTED
+        || code == Nvml.NVML_ERROR_NOT_FOUND
+        || code == Nvml.NVML_ERROR_FUNCTION_NOT_FOUND
+        || code == NvmlTypes.NVML_ERROR_INVALID_ARGUMENT) {
+      return false;
+    }
+    check.accept(code);
+    return true;
+  }
+
+  /** {@return the geometry; null if the GPU cannot be partitioned} Throws if that is not clear. */
   @Nullable MigGeometry read(long device) {
     Map<Integer, ByteBuffer> infos = new TreeMap<>();
     int compute = 0;
     for (int i = 0; i < NvmlMig.GPU_INSTANCE_PROFILES; i++) {
       ByteBuffer info = NativeCalls.memory(NvmlMig.PROFILE_BYTES);
-      if (mig.nvmlDeviceGetGpuInstanceProfileInfo(device, i, info) == Nvml.NVML_SUCCESS) {
+      if (isThere(mig.nvmlDeviceGetGpuInstanceProfileInfo(device, i, info))) {
         infos.put(i, info);
         compute = Math.max(compute, info.getInt(NvmlMig.PROFILE_SLICES));
       }
@@ -85,10 +110,11 @@ final class MigGeometryReader {
           .map(profile -> new Places(profile.memorySlices(), profile.starts()))
           .orElse(new Places(0, List.of()));
     }
+    boolean isThere = isThere(code);
     int count = Math.max(0, Math.min(MOST_INSTANCES, number.getInt(0)));
     int size = 0;
     List<Integer> starts = new ArrayList<>();
-    for (int i = 0; code == Nvml.NVML_SUCCESS && i < count; i++) {
+    for (int i = 0; isThere && i < count; i++) {
       starts.add(placements.getInt(i * NvmlMig.PLACEMENT_BYTES + NvmlMig.PLACEMENT_START));
       size = placements.getInt(i * NvmlMig.PLACEMENT_BYTES + NvmlMig.PLACEMENT_SIZE);
     }

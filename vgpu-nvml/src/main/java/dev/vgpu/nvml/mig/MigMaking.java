@@ -186,6 +186,7 @@ final class MigMaking {
       driver().destroyParts(record.gpu(), found.id(), MigSharing.devices(others));
     }
     if (others.isEmpty()) {
+      checkIsBare(record);
       record.bare().write(directory);
       driver().destroy(record.gpu(), found.id());
     }
@@ -195,6 +196,15 @@ final class MigMaking {
         found.id(),
         record.lease(),
         others.size());
+  }
+
+  /** NVML may have listed too little: one with a compute instance would not be ours any more. */
+  private void checkIsBare(MigRecord record) {
+    Optional<MigState.Instance> now = record.find(driver().gpu(record.gpu()));
+    if (now.isPresent() && !now.get().parts().isEmpty()) {
+      throw new GpuDriverException(
+          "a MIG instance still has a compute instance: gpu=" + record.gpu(), null);
+    }
   }
 
   void removeRecord(String lease) {

@@ -32,7 +32,8 @@ import org.slf4j.LoggerFactory;
  * <p>The instance that a lease leaves first gets its own record, under a name that no lease has.
  * Only then does the lease's own record name the new place. So if this process is killed at any
  * point, the next holder of the seat destroys the old instance and creates the missing one. If a
- * record cannot be written, as on a full disk, no further lease leaves its instance.
+ * record cannot be written, as on a full disk, or the driver fails, no further lease leaves its
+ * instance, and those that left get their new ones.
  */
 final class MigMoves {
   /** Suffix of a lease's name in the record of the instance that it leaves. */
@@ -131,11 +132,11 @@ final class MigMoves {
         if (leave(was, intent)) {
           left.put(lease, intent);
         }
-      } catch (IOException e) {
+      } catch (VgpuException | IOException e) {
         if (left.isEmpty()) {
           throw e;
         }
-        log.warn("no more leases make room: the record of one cannot be written: {}", was, e);
+        log.warn("no more leases make room: one cannot leave its instance: {}", was, e);
         break; // those that left must arrive
       }
     }
@@ -160,11 +161,22 @@ final class MigMoves {
         making.removeRecord(left.lease());
       }
     }
-    if (making.tryDestroy(left) || !MigEnforcement.isThere(was, state())) {
+    if (making.tryDestroy(left) || !isStillThere(was, left)) {
       return true;
     }
     left.rename(directory, was.lease()); // needs no space
     return false;
+  }
+
+  /** If the driver does not tell, the record does: it names what was not taken apart. */
+  private boolean isStillThere(MigRecord was, MigRecord left) throws IOException {
+    try {
+      return MigEnforcement.isThere(was, state());
+    } catch (VgpuException e) {
+      log.debug("the driver does not tell whether an instance is there: {}", was, e);
+      MigRecord now = MigRecord.all(directory).get(left.lease());
+      return now != null && now.state() == MigRecord.State.MADE;
+    }
   }
 
   /** Creates the instance at its new place, or at any other if that is taken by now. */

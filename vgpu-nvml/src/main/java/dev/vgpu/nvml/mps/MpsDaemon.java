@@ -74,7 +74,7 @@ final class MpsDaemon {
           gpuOf(own).ifPresent(gpus::add);
         }
       }
-    } catch (IOException e) {
+    } catch (IOException | UncheckedIOException e) {
       log.debug("no MPS daemons are known: directory={}", directory, e);
     }
     return gpus;

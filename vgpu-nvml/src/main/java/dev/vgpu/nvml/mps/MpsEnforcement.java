@@ -60,7 +60,7 @@ final class MpsEnforcement implements Enforcement {
     this.directory = directory(runDirectory);
     this.beneath = beneath;
     this.machine = machine;
-    supervisor.execute(this::stopLeftovers);
+    supervisor.execute(() -> guarded(this::stopLeftovers));
     var ignored =
         supervisor.scheduleWithFixedDelay(
             this::supervise, superviseMs, superviseMs, TimeUnit.MILLISECONDS);
@@ -75,18 +75,31 @@ final class MpsEnforcement implements Enforcement {
   }
 
   private void supervise() {
-    gpus.values().forEach(MpsGpu::supervise);
-    stopLeftovers();
+    gpus.values().forEach(gpu -> guarded(gpu::supervise));
+    guarded(this::stopLeftovers);
+  }
+
+  /** An error, even a lack of memory, may be gone at the next check, and is no other GPU's. */
+  private static void guarded(Runnable check) {
+    try {
+      check.run();
+    } catch (RuntimeException | Error e) {
+      log.error("MPS cannot be looked after now, and this is tried again", e);
+    }
   }
 
   /** Stops the daemons of leases that ended while no process held the seat. */
   private void stopLeftovers() {
     for (GpuId id : MpsDaemon.directories(directory)) {
-      try {
-        gpu(id, machine::anyTool).stopIfLeft();
-      } catch (VgpuException e) {
-        log.warn("an MPS control daemon that is left over cannot be stopped: gpu={}", id, e);
-      }
+      guarded(() -> stopIfLeft(id));
+    }
+  }
+
+  private void stopIfLeft(GpuId id) {
+    try {
+      gpu(id, machine::anyTool).stopIfLeft();
+    } catch (VgpuException e) {
+      log.warn("an MPS control daemon that is left over cannot be stopped: gpu={}", id, e);
     }
   }
 

@@ -1,7 +1,9 @@
 package dev.vgpu.nvml.mig;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuPart;
 import dev.vgpu.MemorySize;
@@ -60,10 +62,12 @@ class MigBackendTest {
     try (EmulatedNvml nvml = new EmulatedNvml()) {
       nvml.set("fail.nvmlDeviceGetGpuInstancePossiblePlacements_v2=13");
       assertThat(geometry(gpu)).isEqualTo(told);
-      nvml.set("fail.nvmlDeviceGetGpuInstancePossiblePlacements_v2=999");
+      nvml.set("fail.nvmlDeviceGetGpuInstancePossiblePlacements_v2=2");
       try (MigDriver driver = MigDriver.of(provider)) {
         assertThat(driver.gpu(gpu).geometry()).isEmpty();
       }
+      nvml.set("fail.nvmlDeviceGetGpuInstancePossiblePlacements_v2=999");
+      assertThatThrownBy(() -> geometry(gpu)).isInstanceOf(GpuDriverException.class);
     }
   }
 

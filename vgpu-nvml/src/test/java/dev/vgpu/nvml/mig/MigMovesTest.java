@@ -1,10 +1,14 @@
 package dev.vgpu.nvml.mig;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.mockito.ArgumentMatchers.any;
 import static org.mockito.ArgumentMatchers.contains;
+import static org.mockito.Mockito.doAnswer;
 import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.spy;
 import static org.mockito.Mockito.verify;
 
+import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuId;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
@@ -23,6 +27,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Making room on a GPU of 2 GiB, where half a GPU fits only at slice 0 or 4. */
 @Timeout(60)
@@ -210,6 +216,41 @@ class MigMovesTest {
           driver.destroy(gpu, each.id());
         }
       }
+    }
+  }
+
+  /** As if the driver failed while one of two leases leaves its instance. */
+  @ParameterizedTest
+  @ValueSource(strings = {"a", "b"})
+  void aDriverThatFailsLeavesNoLeaseWithoutAnInstance(String fails) throws IOException {
+    Path leaving = MigEnforcement.directory(run).resolve(fails + MigMoves.LEFT);
+    MigDriver seen = spy(MigDriver.of(provider));
+    doAnswer(
+            call -> {
+              if (Files.exists(leaving)) {
+                throw new GpuDriverException("the driver fails", 999);
+              }
+              return call.callRealMethod();
+            })
+        .when(seen)
+        .gpu(any());
+    try (MigEnforcement enforcement = new MigEnforcement(run, MigSeat.nothing(), () -> seen)) {
+      EnforcedLease one = inTheWay(enforcement);
+      EnforcedLease other = grant(enforcement, "b", 200);
+      assertThat(enforcement.makeRoom(physical(), request(1_000), any -> true))
+          .singleElement()
+          .asString()
+          .contains("moved from slice");
+      assertThat(records()).containsOnlyKeys("a", "b");
+      for (EnforcedLease lease : List.of(one, other)) {
+        assertThat(lease.impaired()).isEmpty();
+        String device = lease.environment().get("CUDA_VISIBLE_DEVICES");
+        assertThat(instances())
+            .anySatisfy(instance -> assertThat(instance.has(new GpuId(device))).isTrue());
+        lease.close();
+      }
+      assertThat(records()).isEmpty();
+      assertThat(starts()).containsExactly(6);
     }
   }
 

@@ -104,6 +104,16 @@ class MigPermissionTest {
     assertThat(instances()).extracting(MigState.Instance::id).containsExactly(instance);
   }
 
+  /** As a real driver answers any user but root. */
+  @Test
+  void profilesThatOnlyRootMayReadAreNotAbsent() throws IOException {
+    nvml.set("fail.nvmlDeviceGetGpuInstancePossiblePlacements_v2=4");
+    try (MigDriver other = MigDriver.of(provider)) {
+      assertDenied(other::gpus);
+    }
+    nvml.set();
+  }
+
   @ParameterizedTest
   @ValueSource(
       strings = {
@@ -165,9 +175,10 @@ class MigPermissionTest {
     assertThat(instances()).isEmpty();
   }
 
-  @Test
-  void aGpuThatIsLostTakesMigFromNoOther() throws IOException {
-    nvml.set("lost.0=1");
+  @ParameterizedTest
+  @ValueSource(strings = {"x=1", "fail.nvmlDeviceGetHandleByUUID=15"})
+  void aGpuThatIsLostTakesMigFromNoOther(String also) throws IOException {
+    nvml.set("lost.0=1", also);
     try (MigEnforcement enforcement = open()) {
       assertThat(driver.gpus()).extracting(MigState::gpu).hasSize(2).contains(gpu);
       assertThat(nvml.provider().status().notes())

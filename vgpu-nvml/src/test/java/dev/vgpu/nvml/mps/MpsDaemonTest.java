@@ -1,8 +1,13 @@
 package dev.vgpu.nvml.mps;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.timeout;
+import static org.mockito.Mockito.verify;
+import static org.mockito.Mockito.when;
 
 import dev.vgpu.GpuId;
+import dev.vgpu.VgpuException;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;
@@ -41,6 +46,18 @@ class MpsDaemonTest {
     assertThat(nothing).doesNotExist();
     assertThat(MpsDaemon.directories(directory))
         .containsExactlyInAnyOrder(new GpuId("GPU-1"), new GpuId("GPU-2"));
+  }
+
+  @Test
+  void supervisionGoesOnAfterALackOfMemory() throws Exception {
+    Files.writeString(daemon("mps/0"), "GPU-1");
+    MpsEnforcement.Machine machine = mock();
+    when(machine.anyTool())
+        .thenThrow(new VgpuException("at the first check"), new OutOfMemoryError("thread"))
+        .thenReturn(new MpsTool(Path.of("/bin/false")));
+    MpsEnforcement enforcement = new MpsEnforcement(directory, mock(), machine, 10);
+    verify(machine, timeout(30_000).atLeast(3)).anyTool();
+    enforcement.close();
   }
 
   @Test
