@@ -57,8 +57,7 @@ final class ContainersOf implements Function<List<Holding>, Map<String, List<Tar
         String container = owner.container().orElse("");
         String uid = owner.podUid().get();
         found.put(
-            holding.key(),
-            List.of(new Target(owner.namespace(), owner.name(), container, uid)));
+            holding.key(), List.of(new Target(owner.namespace(), owner.name(), container, uid)));
       } else {
         claims.add(holding);
       }

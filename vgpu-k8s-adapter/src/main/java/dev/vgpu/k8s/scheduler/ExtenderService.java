@@ -154,9 +154,7 @@ final class ExtenderService {
   /** The answer to a binding may have been lost: only the API knows whether the pod is bound. */
   private void lookForBindings(Pod pod, Set<String> listed) {
     String uid = pod.getMetadata().getUid();
-    line.doubt(uid, listed)
-        .filter(this::isUnbound)
-        .ifPresent(doubt -> line.notBound(uid, doubt));
+    line.doubt(uid, listed).filter(this::isUnbound).ifPresent(doubt -> line.notBound(uid, doubt));
   }
 
   private boolean isUnbound(Bindings.Doubt doubt) {

@@ -101,8 +101,15 @@ class RunningPodsTest {
   /** The node's containers keep what was reserved for them, whatever the pod says now. */
   @ParameterizedTest
   @CsvSource({
-    "share, 10", "share, 90", "share, many", "memory, 1Gi", "memory, 39Gi", "model, H100",
-    "policy, best-effort", "class, offline", "class, none"
+    "share, 10",
+    "share, 90",
+    "share, many",
+    "memory, 1Gi",
+    "memory, 39Gi",
+    "model, H100",
+    "policy, best-effort",
+    "class, offline",
+    "class, none"
   })
   void whatWasReservedForAPodCountsAfterARestart(String name, String text) {
     SmallCluster cluster = new SmallCluster(List.of(Pods.node("node", 1)));
