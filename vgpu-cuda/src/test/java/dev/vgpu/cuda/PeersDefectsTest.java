@@ -54,7 +54,7 @@ class PeersDefectsTest {
   /** The tests of this module, of the scheduler, and of the command. */
   private static String tests() throws IOException {
     StringBuilder text = new StringBuilder();
-    for (String module : List.of(".", "../vgpu-core", "../vgpu-cli")) {
+    for (String module : List.of(".", "../vgpu-core", "../vgpu-simulation", "../vgpu-cli")) {
       Path root = Path.of(module, "src/test");
       try (Stream<Path> files = Files.walk(root)) {
         for (Path file : files.filter(each -> each.toString().matches(".*\\.(java|c)")).toList()) {
