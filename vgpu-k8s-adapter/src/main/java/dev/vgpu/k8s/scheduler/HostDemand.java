@@ -4,14 +4,18 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.model.NodeState;
 import io.fabric8.kubernetes.api.model.Container;
 import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodSpec;
 import io.fabric8.kubernetes.api.model.Quantity;
+import io.fabric8.kubernetes.api.model.ResourceRequirements;
 import java.math.BigDecimal;
 import java.math.RoundingMode;
 import java.util.List;
+import java.util.Optional;
 
 /**
- * What a pod needs of its node besides GPUs: the sum of its containers, or its largest init
- * container, whichever is more. Immutable.
+ * What a pod needs of its node besides GPUs, as kube-scheduler counts it. Containers and sidecars
+ * run together; each other init container runs beside the sidecars before it. A request of the
+ * whole pod replaces all that. What the pod's runtime needs comes on top. Immutable.
  *
  * @param cpuMillis thousandths of a processor
  * @param memory host memory
@@ -39,14 +43,34 @@ record HostDemand(int cpuMillis, MemorySize memory) {
   }
 
   private static BigDecimal amount(Pod pod, String name) {
+    PodSpec spec = pod.getSpec();
+    Optional<Quantity> all =
+        Optional.ofNullable(spec.getResources())
+            .map(ResourceRequirements::getRequests)
+            .map(requests -> requests.get(name));
+    BigDecimal demand = all.map(Quantity::getNumericalAmount).orElseGet(() -> sum(spec, name));
+    return Optional.ofNullable(spec.getOverhead())
+        .map(overhead -> overhead.get(name))
+        .map(Quantity::getNumericalAmount)
+        .map(demand::add)
+        .orElse(demand);
+  }
+
+  private static BigDecimal sum(PodSpec spec, String name) {
     BigDecimal sum = BigDecimal.ZERO;
-    for (Container one : list(pod.getSpec().getContainers())) {
+    for (Container one : list(spec.getContainers())) {
       sum = sum.add(amount(one, name));
     }
-    for (Container one : list(pod.getSpec().getInitContainers())) {
-      sum = sum.max(amount(one, name));
+    BigDecimal most = sum;
+    BigDecimal sidecars = BigDecimal.ZERO;
+    for (Container one : list(spec.getInitContainers())) {
+      BigDecimal together = sidecars.add(amount(one, name));
+      most = most.max(together);
+      if ("Always".equals(one.getRestartPolicy())) {
+        sidecars = together;
+      }
     }
-    return sum;
+    return most.max(sum.add(sidecars));
   }
 
   private static List<Container> list(List<Container> all) {
