@@ -30,6 +30,7 @@ final class AttachedMemoryMeter implements MemoryMeter {
 
   @Override
   public long peakBytes() {
-    return Math.max(0, usedBytes() - loadedBytes);
+    long used = usedBytes();
+    return used == 0 ? -1 : Math.max(0, used - loadedBytes); // 0: the JVM is not under it
   }
 }

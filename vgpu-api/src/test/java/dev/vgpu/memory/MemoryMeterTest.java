@@ -45,6 +45,15 @@ class MemoryMeterTest {
   }
 
   @Test
+  void nothingCountsTheMemoryOfAJvmThatIsNotAttached() {
+    VirtualGpu gpu = mock(VirtualGpu.class);
+    GpuUsage usage = mock(GpuUsage.class);
+    when(gpu.usage()).thenReturn(usage);
+    when(usage.memoryUsed()).thenReturn(MemorySize.ZERO);
+    assertThat(MemoryMeter.ofAttached(gpu).peakBytes()).isNegative();
+  }
+
+  @Test
   void attachedMemoryIsCountedFromTheLoadedModelOn() {
     VirtualGpu gpu = mock(VirtualGpu.class);
     GpuUsage usage = mock(GpuUsage.class);

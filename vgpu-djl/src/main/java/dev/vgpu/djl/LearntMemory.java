@@ -123,7 +123,11 @@ final class LearntMemory {
       List<Shapes> seen = new ArrayList<>();
       meter.begin();
       T result = run(prediction, most, seen);
-      long bytes = Math.max(1, Math.max(meter.peakBytes(), running.get().inputBytes));
+      long peak = meter.peakBytes();
+      if (peak < 0) {
+        return result;
+      }
+      long bytes = Math.max(1, Math.max(peak, running.get().inputBytes));
       for (Shapes shapes : seen) {
         peaks.learn(shapes, bytes, most.bytes());
         MemorySize learnt = peaks.find(shapes);

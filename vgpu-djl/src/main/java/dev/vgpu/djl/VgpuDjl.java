@@ -29,7 +29,9 @@ import java.io.IOException;
  * concurrently as far as they fit. If the translator yields larger shapes than were measured, the
  * prediction is begun again as a first one: its translator's input is processed twice.
  *
- * <p>For CUDA, call {@link VirtualGpu#attachThisJvm()} before DJL loads its engine.
+ * <p>For CUDA, call {@link VirtualGpu#attachThisJvm()} before DJL loads its engine. Otherwise
+ * nothing counts the memory, and each prediction that states none has all of the quota that the
+ * models leave.
  */
 public final class VgpuDjl {
   private VgpuDjl() {}

@@ -17,10 +17,12 @@ import ai.djl.translate.TranslatorContext;
 import ai.onnx.proto.OnnxMl.ModelProto;
 import dev.vgpu.CallOptions;
 import dev.vgpu.GpuCapacityException;
+import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuTimeoutException;
 import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import java.io.IOException;
@@ -238,6 +240,48 @@ class VgpuDjlTest {
       assertThat(rows.reserved.get(1)).isBetween(WEIGHTS.plus(MemorySize.ofBytes(12_000)), QUOTA);
       assertThat(rows.reserved.get(1)).isNotEqualTo(QUOTA);
       assertThat(rows.reserved.get(2)).isEqualTo(rows.reserved.get(1));
+    }
+  }
+
+  /** A GPU: nothing counts the memory of a JVM that is not under its virtual GPU. */
+  private record Device(GpuId id) implements PhysicalGpu {
+    @Override
+    public String model() {
+      return "test";
+    }
+
+    @Override
+    public MemorySize memory() {
+      return MemorySize.ofGibibytes(64);
+    }
+
+    @Override
+    public MemorySize usableMemory() {
+      return memory();
+    }
+
+    @Override
+    public String provider() {
+      return "test";
+    }
+  }
+
+  @Test
+  void whereNothingCountsTheMemoryEachPredictionHasTheQuota() throws Exception {
+    pool.close();
+    pool =
+        GpuPool.open(
+            GpuPoolOptions.builder()
+                .scope(GpuPoolOptions.Scope.THIS_JVM)
+                .gpus(List.of(new Device(new GpuId("GPU-djl"))))
+                .build());
+    gpu = pool.acquire(VirtualGpuRequest.builder().name("djl").memory(QUOTA).build());
+    Rows rows = new Rows();
+    try (ZooModel<float[], Float> model = load(CallOptions.defaults());
+        Predictor<float[], Float> predictor = model.newPredictor(rows)) {
+      predictor.predict(new float[3000]);
+      predictor.predict(new float[3000]);
+      assertThat(rows.reserved).containsExactly(QUOTA, QUOTA);
     }
   }
 

@@ -22,7 +22,8 @@ import java.nio.file.Path;
  * threads.
  *
  * <p>For CUDA, call {@link VirtualGpu#attachThisJvm()} before the first session: then the quota is
- * exact. Otherwise it covers the memory that the sessions are measured to need.
+ * exact. Otherwise nothing counts the sessions' memory: each run that states none has all of the
+ * quota that the models leave, so such runs of one virtual GPU do not overlap.
  */
 public final class VgpuOrt {
   /** The provider of the device that stands for this machine's CPU. */

@@ -171,8 +171,10 @@ public final class VgpuSession implements AutoCloseable {
           synchronized (measuring) {
             meter.begin();
             OrtSession.Result result = runInside(inputs, outputs, set);
-            long bytes = Math.max(meter.peakBytes(), Tensors.bytes(inputs));
-            peaks.learn(shapes, Math.max(1, bytes), most);
+            long peak = meter.peakBytes();
+            if (peak >= 0) {
+              peaks.learn(shapes, Math.max(1, Math.max(peak, Tensors.bytes(inputs))), most);
+            }
             return result;
           }
         };

@@ -18,6 +18,7 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.memory.MemoryMeter;
 import java.nio.FloatBuffer;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -197,6 +198,25 @@ class VgpuOrtTest {
       await(() -> gpu.usage().memoryReserved().equals(weights.plus(peak)) || second.isDone());
       assertThat(second).isNotDone();
       second.get().close();
+    }
+  }
+
+  /** As with CUDA in a JVM that is not under its virtual GPU. */
+  @Test
+  void whereNothingCountsTheMemoryNothingIsLearnt() throws Exception {
+    byte[] model = TestModel.product(1);
+    try (VirtualGpu gpu = gpu(PreemptionClass.ONLINE, MemorySize.ofGibibytes(1));
+        OrtSession.SessionOptions options = new OrtSession.SessionOptions();
+        VgpuSession session =
+            VgpuSession.load(
+                gpu,
+                MemoryMeter.ofAttached(gpu),
+                model.length,
+                () -> ENVIRONMENT.createSession(model, options),
+                "uncounted");
+        Inputs inputs = new Inputs(4, 4)) {
+      session.warmUp(inputs.map());
+      assertThat(session.peakMemory(inputs.map())).isEmpty();
     }
   }
 
