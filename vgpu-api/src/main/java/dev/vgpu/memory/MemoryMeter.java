@@ -6,8 +6,9 @@ import java.nio.file.Path;
 /** Measures the peak memory of one run. One measurement at a time. */
 public interface MemoryMeter {
   /**
-   * {@return a meter of the memory that the virtual GPU counts for this JVM, which must be {@linkplain
-   * VirtualGpu#attachThisJvm under it}}
+   * {@return a meter of the memory that the virtual GPU counts for this JVM, which must be under it}
+   *
+   * @see VirtualGpu#attachThisJvm
    */
   static MemoryMeter ofAttached(VirtualGpu gpu) {
     return new AttachedMemoryMeter(gpu);
@@ -25,8 +26,8 @@ public interface MemoryMeter {
   void begin();
 
   /**
-   * {@return the peak in bytes since {@link #begin()}; below 0 if nothing counts the memory, so that
-   * nothing can be learnt}
+   * {@return the peak in bytes since {@link #begin()}; below 0 if nothing counts the memory, so
+   * that nothing can be learnt}
    */
   long peakBytes();
 }
