@@ -6,7 +6,8 @@ import java.nio.file.Path;
 /** Measures the peak memory of one run. One measurement at a time. */
 public interface MemoryMeter {
   /**
-   * {@return a meter of the memory that the virtual GPU counts for this JVM, which must be under it}
+   * {@return a meter of the memory that the virtual GPU counts for this JVM, which must be under
+   * it}
    *
    * @see VirtualGpu#attachThisJvm
    */
