@@ -6,8 +6,10 @@ import java.nio.file.Path;
 /** Measures the peak memory of one run. One measurement at a time. */
 public interface MemoryMeter {
   /**
-   * {@return a meter of the memory that the virtual GPU counts for this JVM, which must be
-   * {@linkplain VirtualGpu#attachThisJvm under it}}
+   * {@return a meter of the memory that the virtual GPU counts for this JVM, which must be under
+   * it}
+   *
+   * @see VirtualGpu#attachThisJvm
    */
   static MemoryMeter ofAttached(VirtualGpu gpu) {
     return new AttachedMemoryMeter(gpu);

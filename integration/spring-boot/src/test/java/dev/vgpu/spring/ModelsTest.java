@@ -13,12 +13,16 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.context.SmartLifecycle;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.support.GenericApplicationContext;
 import org.springframework.core.env.SystemEnvironmentPropertySource;
 
 class ModelsTest {
@@ -134,6 +138,64 @@ class ModelsTest {
     try (GpuPool pool = GpuPool.open(OwnPool.OPTIONS)) {
       assertThat(pool.leases()).isEmpty();
     }
+  }
+
+  /** Fails the start while a call runs, which ends only once its virtual GPU is closed. */
+  private static final class Failing implements SmartLifecycle {
+    private final VirtualGpu gpu;
+    private final CompletableFuture<String> call;
+
+    Failing(VirtualGpu gpu, CompletableFuture<String> call) {
+      this.gpu = gpu;
+      this.call = call;
+    }
+
+    @Override
+    public void start() {
+      CountDownLatch inside = new CountDownLatch(1);
+      CompletableFuture<Boolean> running =
+          gpu.submit(
+              () -> {
+                inside.countDown();
+                while (!gpu.isClosed()) {
+                  Thread.onSpinWait();
+                }
+                return call.complete("done");
+              });
+      try {
+        inside.await();
+      } catch (InterruptedException e) {
+        running.cancel(true);
+      }
+      throw new IllegalStateException("the port is in use");
+    }
+
+    @Override
+    public void stop() {}
+
+    @Override
+    public boolean isRunning() {
+      return false;
+    }
+  }
+
+  /** Beans go after a failed start as at an end, though the context is not closed. */
+  @Test
+  void aFailedStartWaitsForTheRunningCallBeforeItDestroysBeans() {
+    CompletableFuture<String> call = new CompletableFuture<>();
+    boolean[] endedBeforeBeansWent = new boolean[1];
+    service("vgpu.models.m.memory=1GiB")
+        .withBean(
+            "session", AutoCloseable.class, () -> () -> endedBeforeBeansWent[0] = call.isDone())
+        .withInitializer(
+            context ->
+                ((GenericApplicationContext) context)
+                    .registerBean(
+                        SmartLifecycle.class,
+                        () -> new Failing(context.getBean(VirtualGpu.class), call)))
+        .run(context -> assertThat(context).hasFailed());
+
+    assertThat(endedBeforeBeansWent[0]).isTrue();
   }
 
   @Test
