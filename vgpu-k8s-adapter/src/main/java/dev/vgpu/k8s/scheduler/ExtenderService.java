@@ -137,6 +137,7 @@ final class ExtenderService {
     } catch (KubernetesClientException e) {
       return result.put("Error", "its gang's group object cannot be read: " + e.getMessage());
     }
+    forgetIfGone(pod);
     carryOut();
     ArrayNode chosen = result.putArray("NodeNames");
     switch (answer.kind()) {
@@ -149,6 +150,18 @@ final class ExtenderService {
       }
     }
     return result.put("Error", "");
+  }
+
+  /** If a pod was deleted during the question, the line was told before it knew the pod. */
+  private void forgetIfGone(Pod pod) {
+    String uid = pod.getMetadata().getUid();
+    try {
+      if (pods.find(pod.getMetadata().getNamespace(), pod.getMetadata().getName(), uid).isEmpty()) {
+        line.gone(uid, clockS.getAsDouble());
+      }
+    } catch (KubernetesClientException e) {
+      LOG.warn("whether a pod is still there cannot be read: {}", e.getMessage());
+    }
   }
 
   /** The answer to a binding may have been lost: only the API knows whether the pod is bound. */

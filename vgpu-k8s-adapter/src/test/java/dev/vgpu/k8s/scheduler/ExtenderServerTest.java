@@ -31,6 +31,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -56,6 +57,9 @@ class ExtenderServerTest {
   private ClusterWatch watch;
   private ExtenderServer server;
 
+  /** By UID: pods that are deleted as soon as they are found. */
+  private final Map<String, Pod> deleted = new ConcurrentHashMap<>();
+
   /** Why nodes keep their devices from pods with claims. */
   private final Map<String, String> refusals = new HashMap<>();
 
@@ -74,7 +78,9 @@ class ExtenderServerTest {
             NanoClock.seconds(),
             Duration.ofSeconds(40),
             (pod, listed) -> pod.getSpec().getResourceClaims().isEmpty() ? Map.of() : refusals,
-            (namespace, name, uid) -> watch.find(namespace, name, uid));
+            (namespace, name, uid) ->
+                Optional.ofNullable(deleted.remove(uid))
+                    .or(() -> watch.find(namespace, name, uid)));
     watch = new ClusterWatch(client, line, service, NanoClock.seconds());
     watch.begin();
     server =
@@ -355,6 +361,16 @@ class ExtenderServerTest {
     assertThat(filter(pod).path("FailedAndUnresolvableNodes").path("node-0").asText())
         .contains("[nvidia.com/gpu] are asked by the init container main");
     assertThat(bind(pod, "node-0")).contains("no place");
+  }
+
+  @Test
+  void aPodThatIsDeletedDuringItsQuestionHoldsNoPlace() throws Exception {
+    Pod ghost = Pods.whole("ghost", 2, Map.of());
+    deleted.put(ghost.getMetadata().getUid(), ghost);
+    assertThat(filter(ghost).path("Error").asText()).isEmpty();
+    for (String name : List.of("a", "b")) {
+      assertThat(filter(create(Pods.whole(name, 2, Map.of()))).path("NodeNames")).hasSize(1);
+    }
   }
 
   /** Anybody can write a question. What it says of a pod is not believed. */
