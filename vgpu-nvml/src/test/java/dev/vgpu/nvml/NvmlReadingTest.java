@@ -129,6 +129,14 @@ class NvmlReadingTest {
     assertThat(health()).containsOnly(GpuHealth.HEALTHY);
   }
 
+  @Test
+  void aListingThatFailsIsTriedAgain() throws IOException {
+    nvml.set("fail.nvmlDeviceGetCount_v2=999");
+    assertThat(health()).isEmpty();
+    nvml.set();
+    assertThat(health()).hasSize(3);
+  }
+
   /** NVML may find no GPU by its UUID while one has fallen off. */
   @Test
   void theOthersOfALostGpuAreReadAllTheSame() throws IOException {
