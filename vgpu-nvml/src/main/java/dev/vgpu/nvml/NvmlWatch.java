@@ -298,8 +298,8 @@ final class NvmlWatch implements GpuPool.Listening {
   }
 
   /**
-   * {@return whether a probe's code shows that the GPU works} Some GPUs report no memory, and one in
-   * MIG mode only to root.
+   * {@return whether a probe's code shows that the GPU works} Some GPUs report no memory, and one
+   * in MIG mode only to root.
    */
   private static boolean isAnswer(int code) {
     return code == Nvml.NVML_SUCCESS

@@ -107,8 +107,7 @@ class MigLooksTest {
               all.computeSlices(),
               all.memorySlices(),
               all.profiles().stream().filter(profile -> profile.id() != has).toList());
-      MigState partial =
-          new MigState(gpu, now.model(), true, true, Optional.of(others), List.of());
+      MigState partial = new MigState(gpu, now.model(), true, true, Optional.of(others), List.of());
       doReturn(List.of(partial)).when(seen).gpus();
       enforcement.look();
       enforcement.look();
