@@ -250,8 +250,16 @@ public final class NvmlProvider implements GpuProvider {
       NvmlSession session = NvmlSession.open(candidate.get());
       OpenNvml.add(end);
       readings = session;
-      reader = new NvmlReader(session);
-      findUnlessKnown(session, candidate.get());
+      boolean listed = false;
+      try {
+        reader = new NvmlReader(session);
+        findUnlessKnown(session, candidate.get());
+        listed = true;
+      } finally {
+        if (!listed) {
+          closeReadings(); // the next reading lists again
+        }
+      }
     }
     return true;
   }

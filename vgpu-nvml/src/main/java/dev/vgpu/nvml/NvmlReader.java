@@ -43,6 +43,8 @@ final class NvmlReader {
   private final NvmlState state;
   private final ByteBuffer first = NativeCalls.memory(Long.BYTES);
   private final ByteBuffer second = NativeCalls.memory(Long.BYTES);
+  private final ByteBuffer pending = NativeCalls.memory(Long.BYTES);
+  private final ByteBuffer failed = NativeCalls.memory(Long.BYTES);
   private final ByteBuffer memory = NativeCalls.memory(Nvml.MEMORY_V2_BYTES);
   private final ByteBuffer rates = NativeCalls.memory(NvmlTypes.UTILIZATION_BYTES);
   private final ByteBuffer fabric = NativeCalls.memory(NvmlTypes.FABRIC_BYTES);
@@ -173,12 +175,11 @@ final class NvmlReader {
     if (uncorrected.orElse(0) > 0) {
       return uncorrected.getAsLong() + " errors of the memory could not be corrected";
     }
-    ByteBuffer pending = second;
-    int code = state.nvmlDeviceGetRemappedRows(device, first, first, pending, first);
+    int code = state.nvmlDeviceGetRemappedRows(device, first, second, pending, failed);
     if (code != Nvml.NVML_SUCCESS) {
       return "";
     }
-    if (first.getInt(0) == 1) {
+    if (failed.getInt(0) == 1) {
       return "a row of the memory could not be retired";
     }
     return pending.getInt(0) == 1 ? "a row of the memory is retired at the next reset" : "";

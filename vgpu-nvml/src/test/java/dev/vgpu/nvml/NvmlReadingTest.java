@@ -3,6 +3,12 @@ package dev.vgpu.nvml;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.ArgumentMatchers.anyLong;
+import static org.mockito.Mockito.doAnswer;
+import static org.mockito.Mockito.doReturn;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.spy;
 
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.GpuHealth;
@@ -10,7 +16,9 @@ import dev.vgpu.GpuId;
 import dev.vgpu.GpuReading;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.nvml.binding.NvmlState;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -111,6 +119,25 @@ class NvmlReadingTest {
             "a row of the memory could not be retired");
   }
 
+  /** NVML may write the numbers in any order. */
+  @Test
+  void rowsThatWereRemappedAreNoFault() {
+    NvmlState state = mock(call -> call.getMethod().getReturnType() == int.class ? 3 : null);
+    doAnswer(
+            call -> {
+              call.<ByteBuffer>getArgument(4).putInt(0, 0);
+              call.<ByteBuffer>getArgument(1).putInt(0, 1);
+              return 0;
+            })
+        .when(state)
+        .nvmlDeviceGetRemappedRows(anyLong(), any(), any(), any(), any());
+    NvmlSession session = spy(provider.session());
+    doReturn(state).when(session).state();
+    GpuId gpu = provider.gpus().get(0).id();
+    assertThat(new NvmlReader(session).read(gpu).health()).isEqualTo(GpuHealth.HEALTHY);
+    session.close();
+  }
+
   @Test
   void aLostGpuIsToldAndComesBack() throws IOException {
     assertThat(health()).containsOnly(GpuHealth.HEALTHY);
@@ -127,6 +154,14 @@ class NvmlReadingTest {
     assertThat(health()).containsExactly(GpuHealth.HEALTHY, GpuHealth.HEALTHY, GpuHealth.LOST);
     nvml.set();
     assertThat(health()).containsOnly(GpuHealth.HEALTHY);
+  }
+
+  @Test
+  void aListingThatFailsIsTriedAgain() throws IOException {
+    nvml.set("fail.nvmlDeviceGetCount_v2=999");
+    assertThat(health()).isEmpty();
+    nvml.set();
+    assertThat(health()).hasSize(3);
   }
 
   /** NVML may find no GPU by its UUID while one has fallen off. */

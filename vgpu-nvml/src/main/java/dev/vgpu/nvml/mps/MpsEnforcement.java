@@ -14,7 +14,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -97,17 +97,26 @@ final class MpsEnforcement implements Enforcement {
 
   private void stopIfLeft(GpuId id) {
     try {
-      gpu(id, machine::anyTool).stopIfLeft();
+      MpsGpu known = gpus.compute(id, (same, on) -> on == null ? stoppedUnlessUsed(id) : on);
+      if (known != null) {
+        known.stopIfLeft();
+      }
     } catch (VgpuException e) {
       log.warn("an MPS control daemon that is left over cannot be stopped: gpu={}", id, e);
     }
   }
 
-  private MpsGpu gpu(GpuId gpu, Supplier<MpsTool> tool) {
+  /** {@return nothing to keep} The GPU's next lease needs the tool of the GPU's own driver. */
+  private @Nullable MpsGpu stoppedUnlessUsed(GpuId id) {
+    new MpsGpu(new MpsDaemon(machine.anyTool(), directory, id), 0, () -> {}).stopIfLeft();
+    return null;
+  }
+
+  private MpsGpu gpu(PhysicalGpu gpu) {
     return gpus.computeIfAbsent(
-        gpu,
+        gpu.id(),
         id -> {
-          MpsDaemon daemon = new MpsDaemon(tool.get(), directory, id);
+          MpsDaemon daemon = new MpsDaemon(machine.tool(gpu), directory, id);
           return new MpsGpu(daemon, machine.mostClients(id), () -> stop(id));
         });
   }
@@ -134,7 +143,7 @@ final class MpsEnforcement implements Enforcement {
     if (unable.isPresent()) {
       throw new VgpuException("MPS " + unable.get() + ": id=" + id);
     }
-    MpsGpu on = gpu(gpu.id(), () -> machine.tool(gpu));
+    MpsGpu on = gpu(gpu);
     return on.add(
         id,
         () ->

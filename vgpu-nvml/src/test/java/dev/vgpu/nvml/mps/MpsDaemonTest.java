@@ -1,13 +1,17 @@
 package dev.vgpu.nvml.mps;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.timeout;
 import static org.mockito.Mockito.verify;
 import static org.mockito.Mockito.when;
 
 import dev.vgpu.GpuId;
+import dev.vgpu.MemorySize;
+import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
+import dev.vgpu.VirtualGpuRequest;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;
@@ -57,6 +61,23 @@ class MpsDaemonTest {
         .thenReturn(new MpsTool(Path.of("/bin/false")));
     MpsEnforcement enforcement = new MpsEnforcement(directory, mock(), machine, 10);
     verify(machine, timeout(30_000).atLeast(3)).anyTool();
+    enforcement.close();
+  }
+
+  @Test
+  void aLeaseHasTheToolOfItsGpusDriverAlsoAfterALeftover() throws Exception {
+    PhysicalGpu gpu = mock();
+    when(gpu.id()).thenReturn(new GpuId("GPU-1"));
+    Files.writeString(daemon("mps/0"), "GPU-1");
+    MpsEnforcement.Machine machine = mock();
+    when(machine.anyTool()).thenReturn(new MpsTool(Path.of("/bin/false")));
+    when(machine.tool(gpu)).thenThrow(new VgpuException("its own tool"));
+    MpsEnforcement enforcement = new MpsEnforcement(directory, mock(), machine, 10);
+    verify(machine, timeout(30_000).atLeastOnce()).anyTool();
+    VirtualGpuRequest request =
+        VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(1)).build();
+    assertThatThrownBy(() -> enforcement.prepare("a", directory, gpu, request, mock()))
+        .hasMessage("its own tool");
     enforcement.close();
   }
 
