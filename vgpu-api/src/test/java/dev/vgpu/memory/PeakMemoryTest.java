@@ -86,7 +86,7 @@ class PeakMemoryTest {
   @Test
   void shapesWithinKnownOnesTakeNoPlaceOfLargerOnes() {
     int most = PeakMemory.MOST_SHAPES;
-    learn(2 * most, 1000);
+    learn(2L * most, 1000);
     for (int size = 1; size < 2 * most; size++) {
       assertThat(peaks.find(batch(size))).isEqualTo(bytes(1100));
     }
