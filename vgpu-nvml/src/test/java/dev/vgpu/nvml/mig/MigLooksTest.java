@@ -118,6 +118,7 @@ class MigLooksTest {
   }
 
   @Test
+  @SuppressWarnings("try") // it only has to be open
   void theLooksGoOnAfterALackOfMemory() throws InterruptedException {
     CountDownLatch third = new CountDownLatch(3);
     Supplier<MigDriver> open =
