@@ -1,5 +1,5 @@
 /** The {@code vgpu} command; a program, not a library: it exports nothing. */
-@SuppressWarnings("requires-automatic") // HdrHistogram and Micrometer have no module descriptors.
+@SuppressWarnings("requires-automatic") // Micrometer has no module descriptor.
 module dev.vgpu.cli {
   requires static org.jspecify;
   requires com.fasterxml.jackson.databind;
@@ -17,20 +17,16 @@ module dev.vgpu.cli {
   requires jdk.unsupported;
   requires org.slf4j;
   requires org.snakeyaml.engine;
-  requires HdrHistogram;
 
+  uses dev.vgpu.cli.command.CheckoutCommands;
   uses dev.vgpu.spi.GpuDriver;
 
   // Commands and mixins, whose fields picocli sets.
   opens dev.vgpu.cli to
       info.picocli;
-  opens dev.vgpu.cli.bench to
-      info.picocli;
   opens dev.vgpu.cli.command to
       info.picocli;
   opens dev.vgpu.cli.container to
-      info.picocli;
-  opens dev.vgpu.cli.demo to
       info.picocli;
   opens dev.vgpu.cli.doctor to
       info.picocli;

@@ -6,15 +6,11 @@ import dev.vgpu.FailureMode;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
-import dev.vgpu.cli.bench.BenchCommand;
-import dev.vgpu.cli.bench.ChaosCommand;
-import dev.vgpu.cli.bench.GpuCheckCommand;
-import dev.vgpu.cli.bench.SoakCommand;
+import dev.vgpu.cli.command.CheckoutCommands;
 import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.container.CdiCommand;
-import dev.vgpu.cli.demo.DemoCommand;
 import dev.vgpu.cli.doctor.DoctorCommand;
 import dev.vgpu.cli.fleet.FleetCommand;
 import dev.vgpu.cli.help.CompletionCommand;
@@ -40,7 +36,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
@@ -93,10 +88,6 @@ public final class VgpuCommand implements Runnable {
           "gpu-check",
           COMPLETION,
           MAN);
-
-  /** These work in a source checkout; elsewhere, no text lists them. */
-  private static final Set<String> OF_A_CHECKOUT =
-      Set.of("demo", "bench", "chaos", "soak", "gpu-check");
 
   private final CliContext context;
 
@@ -152,8 +143,14 @@ public final class VgpuCommand implements Runnable {
     }
   }
 
-  /** Runs the command line. A command whose output is lost has failed. */
-  static int run(CliContext context, String... args) {
+  /**
+   * {@return the exit code of a command line, once it has run; a command whose output is lost has
+   * failed}
+   *
+   * @param context the streams, environment, GPUs and clock of the command
+   * @param args the command line
+   */
+  public static int run(CliContext context, String... args) {
     int exitCode = execute(context, args);
     Optional<String> lost = context.console().lostOutput();
     if (lost.isEmpty()) {
@@ -226,7 +223,9 @@ public final class VgpuCommand implements Runnable {
       return List.of(args[0]);
     }
     boolean isCheckout = SourceCheckout.find(context.environment()).isPresent();
-    return NAMES.stream().filter(name -> isCheckout || !OF_A_CHECKOUT.contains(name)).toList();
+    return NAMES.stream()
+        .filter(name -> isCheckout || !CheckoutCommands.NAMES.contains(name))
+        .toList();
   }
 
   private static Object subcommand(String name, CliContext context) {
@@ -243,16 +242,11 @@ public final class VgpuCommand implements Runnable {
       case "devices" -> new DevicesCommand(context);
       case "mig" -> MigCommand.commandLine(context);
       case "doctor" -> new DoctorCommand(context);
-      case "demo" -> new DemoCommand(context);
       case "simulate" -> new SimulateCommand(context);
       case "fleet" -> FleetCommand.commandLine(context);
-      case "bench" -> new BenchCommand(context);
-      case "chaos" -> new ChaosCommand(context);
-      case "soak" -> new SoakCommand(context);
-      case "gpu-check" -> new GpuCheckCommand(context);
       case COMPLETION -> new CompletionCommand(context);
       case MAN -> new ManCommand(context);
-      default -> throw new IllegalArgumentException("no such command: " + name);
+      default -> CheckoutCommands.find(name, context);
     };
   }
 

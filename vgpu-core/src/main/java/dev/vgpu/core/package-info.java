@@ -3,7 +3,7 @@
  *
  * <p>The left column lists the promises to tenants. The right column lists the tests that fail if a
  * promise does not hold. Tests whose names end in {@code IT} run real processes; they are here and
- * in {@code vgpu-cuda} and {@code vgpu-cli}. The other tests of the hook and its pages are in
+ * in {@code vgpu-cuda} and {@code vgpu-bench}. The other tests of the hook and its pages are in
  * {@code vgpu-cuda}. All other tests are here.
  *
  * <table>

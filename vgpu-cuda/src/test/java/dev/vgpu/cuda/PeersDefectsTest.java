@@ -51,10 +51,10 @@ class PeersDefectsTest {
     assertThat(missing).isEmpty();
   }
 
-  /** The tests of this module, of the scheduler, and of the command. */
+  /** The tests of this module, of the scheduler, of the benchmarks and of the command. */
   private static String tests() throws IOException {
     StringBuilder text = new StringBuilder();
-    for (String module : List.of(".", "../vgpu-core", "../vgpu-simulation", "../vgpu-cli")) {
+    for (String module : List.of(".", "../vgpu-core", "../vgpu-simulation", "../vgpu-bench", "../vgpu-cli")) {
       Path root = Path.of(module, "src/test");
       try (Stream<Path> files = Files.walk(root)) {
         for (Path file : files.filter(each -> each.toString().matches(".*\\.(java|c)")).toList()) {

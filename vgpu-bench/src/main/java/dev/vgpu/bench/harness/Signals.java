@@ -3,11 +3,17 @@ package dev.vgpu.bench.harness;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 
-/** Sends signals to child processes. */
-final class Signals {
+/** Sends signals to processes. */
+public final class Signals {
   private Signals() {}
 
-  static void send(long pid, String signal) {
+  /**
+   * Sends one.
+   *
+   * @param pid the process
+   * @param signal its name, without SIG
+   */
+  public static void send(long pid, String signal) {
     try {
       Process kill =
           new ProcessBuilder("sh", "-c", "kill -" + signal + " " + pid)

@@ -16,32 +16,19 @@ public final class HtmlReport {
 
   private HtmlReport() {}
 
-  /** The kind of a report. */
-  public enum Page {
-    /** The measurements of the demo. */
-    DEMO("report"),
-    /** The result of a simulation. */
-    SIMULATION("simulation");
-
-    private final String name;
-
-    Page(String name) {
-      this.name = name;
-    }
-  }
-
   /**
    * {@return the report, as HTML}
    *
-   * @param page the kind of report
+   * @param owner a class beside which the page and its script lie, as resources
+   * @param page the name of both, without {@code .html} and {@code .js}
    * @param data the input of the page's script
    */
-  public static String of(Page page, ObjectNode data) {
-    return own(page.name + ".html")
-        .replace("{{style}}", own("report.css"))
+  public static String of(Class<?> owner, String page, ObjectNode data) {
+    return resource(owner, page + ".html")
+        .replace("{{style}}", resource(HtmlReport.class, "report.css"))
         .replace("{{data}}", inert(data.toString()))
-        .replace("{{common}}", own("common.js"))
-        .replace("{{script}}", own(page.name + ".js"))
+        .replace("{{common}}", resource(HtmlReport.class, "common.js"))
+        .replace("{{script}}", resource(owner, page + ".js"))
         .replace("{{echarts}}", script(charts()));
   }
 
@@ -69,8 +56,8 @@ public final class HtmlReport {
     return text(loader.getResourceAsStream(path), path);
   }
 
-  private static String own(String name) {
-    return text(HtmlReport.class.getResourceAsStream(name), name);
+  private static String resource(Class<?> owner, String name) {
+    return text(owner.getResourceAsStream(name), name);
   }
 
   private static String text(@Nullable InputStream stream, String name) {

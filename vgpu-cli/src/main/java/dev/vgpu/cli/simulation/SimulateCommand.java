@@ -92,7 +92,9 @@ public final class SimulateCommand implements Callable<Integer> {
     ObjectNode figures = SimulationJson.of(mix.title(), result, tookNs);
     describeRun(figures);
     if (html != null) {
-      html.write(HtmlReport.of(HtmlReport.Page.SIMULATION, SimulationJson.report(figures, result)));
+      html.write(
+          HtmlReport.of(
+              SimulateCommand.class, "simulation", SimulationJson.report(figures, result)));
       figures.put("report", html.path().toString());
     }
     print(figures, new SimulationText(mix.title(), result, tookNs), html);

@@ -1,6 +1,6 @@
 package dev.vgpu.cli.embed;
 
-import dev.vgpu.bench.harness.NanoClock;
+import dev.vgpu.cli.time.NanoClock;
 import java.lang.ref.WeakReference;
 import java.net.MalformedURLException;
 import java.net.URL;
@@ -23,6 +23,8 @@ import java.util.stream.Collectors;
 public final class Server {
   /** JNA's thread in a copy ends 30 s after the last thing that it cleaned, which may be late. */
   private static final long PATIENCE_NS = 150_000_000_000L;
+
+  private static final NanoClock CLOCK = NanoClock.system();
 
   private final ThreadPoolExecutor threads =
       new ThreadPoolExecutor(3, 3, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>());
@@ -60,9 +62,9 @@ public final class Server {
       System.out.println(running.get(i).call());
       loaders.get(i).close();
     }
-    long beginNs = NanoClock.nanoTime();
-    while (!guests().isEmpty() && NanoClock.nanoTime() - beginNs < PATIENCE_NS) {
-      NanoClock.sleepMillis(1);
+    long beginNs = CLOCK.nowNs();
+    while (!guests().isEmpty() && CLOCK.nowNs() - beginNs < PATIENCE_NS) {
+      CLOCK.sleepUntil(CLOCK.nowNs() + 1_000_000);
     }
     System.out.println("threads " + guests());
   }
@@ -110,16 +112,16 @@ public final class Server {
 
   /** How many class loaders have not been collected. */
   private long left() throws InterruptedException {
-    long beginNs = NanoClock.nanoTime();
+    long beginNs = CLOCK.nowNs();
     Last last = new Last(this, "");
     boolean ignored =
         last.equals(new Last(this, "")) && (last.hashCode() + last.toString()).isEmpty();
     long left;
     do {
       System.gc();
-      NanoClock.sleepMillis(100);
+      CLOCK.sleepUntil(CLOCK.nowNs() + 100_000_000);
       left = dropped.stream().filter(each -> each.get() != null).count();
-    } while (left > 0 && NanoClock.nanoTime() - beginNs < PATIENCE_NS);
+    } while (left > 0 && CLOCK.nowNs() - beginNs < PATIENCE_NS);
     return left;
   }
 }

@@ -6,14 +6,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.cli.console.UserException;
+import dev.vgpu.cli.simulation.SimulateCommand;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
 
 class ReportFileTest {
   @TempDir private Path directory;
@@ -74,11 +73,10 @@ class ReportFileTest {
     assertThat(directory.toFile().list()).containsExactly("report.html");
   }
 
-  @ParameterizedTest
-  @EnumSource
-  void reportNeedsNothingElse(HtmlReport.Page page) {
+  @Test
+  void reportNeedsNothingElse() {
     ObjectNode data = new ObjectMapper().createObjectNode().put("text", "</script><!-- & \u2028");
-    String html = HtmlReport.of(page, data);
+    String html = HtmlReport.of(SimulateCommand.class, "simulation", data);
     assertThat(html.contains("{{")).isFalse();
     assertThat(html.contains("{\"text\":\"\\u003c/script\\u003e\\u003c!-- \\u0026 \u2028\"}"))
         .isTrue();

@@ -1,5 +1,0 @@
-/** The commands that start a benchmark, chaos, the soak test, or the GPU check as a process. */
-@NullMarked
-package dev.vgpu.cli.bench;
-
-import org.jspecify.annotations.NullMarked;

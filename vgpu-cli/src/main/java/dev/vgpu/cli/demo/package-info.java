@@ -1,5 +1,0 @@
-/** The demo: a sample server and a load generator as processes, phases, and measurements. */
-@NullMarked
-package dev.vgpu.cli.demo;
-
-import org.jspecify.annotations.NullMarked;

@@ -1,5 +1,0 @@
-/** The demo's online load: the schedules of a trace's requests to replay. */
-@NullMarked
-package dev.vgpu.cli.trace;
-
-import org.jspecify.annotations.NullMarked;
