@@ -4,7 +4,7 @@
 # Builds the site into site/target/dist. Looks at its pages where a browser is (site/tools/browser.mjs).
 command_site() {
   command -v npm >/dev/null 2>&1 || die 69 "the site needs Node 20 or newer with npm"
-  prepare_command
+  prepare_command vgpu-bench
   cd "$ROOT/site" || exit 1
   if ! cmp -s package-lock.json node_modules/.vgpu-lock; then
     npm ci --no-audit --no-fund || die 1 "npm ci failed"
