@@ -2,7 +2,7 @@
 # Sourced by ./vgpu: a tarball and a Debian package of the command, with a Java runtime of the modules that it uses.
 
 # What the command and the libraries that it comes with use of the JDK.
-RUNTIME_MODULES=java.base,java.logging,java.management,java.net.http,jdk.httpserver,jdk.management,jdk.net
+RUNTIME_MODULES=java.base,java.logging,java.management,jdk.httpserver,jdk.management,jdk.net
 RUNTIME_MODULES=$RUNTIME_MODULES,jdk.unsupported
 
 # Builds target/package: for this machine's architecture, and in target/package/ARCHITECTURE for that of the JDK that

@@ -10,7 +10,6 @@ module dev.vgpu.cli {
   requires dev.vgpu.nvml;
   requires dev.vgpu.simulation;
   requires info.picocli;
-  requires java.net.http;
   requires jdk.httpserver;
   requires jdk.management;
   requires micrometer.registry.prometheus;
