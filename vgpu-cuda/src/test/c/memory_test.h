@@ -108,6 +108,7 @@ void role_ipc_other(void);
 
 /* roles_movable.c */
 void role_movable(void);
+void role_movable_threads(void);
 
 /* roles_green.c */
 void role_green(void);
