@@ -363,6 +363,7 @@ static void vgpu__drop_lane(struct vgpu_lane *lane) {
 void vgpu__drop_stream(CUstream stream) {
   if (!LOAD_ACQUIRE(vgpu__attached) || vgpu__is_special(stream)) return;
   vgpu__pools_forget_stream(stream, NULL);
+  vgpu__later_forget_stream(stream);
   struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
   if (lane != NULL) vgpu__drop_lane(lane);
   if (!vgpu__are_several()) return;

@@ -93,6 +93,7 @@ CUcontext vgpu__stream_context(CUstream stream);
 CUdevice vgpu__stream_device(const struct vgpu_tenant *tenant, CUstream stream);
 /* 0; -1: no event could be recorded. pool: the number of a pool that may be empty then; 0: none. */
 int vgpu__later(CUstream stream, CUcontext context, struct vgpu_tenant *tenant, int gpu, uint64_t bytes, unsigned pool);
+void vgpu__later_forget_stream(CUstream stream); /* before it is destroyed; its frees are still due */
 int vgpu__later_settle(void); /* 1: some charge was given back */
 int vgpu__later_any(unsigned pool);
 uint64_t vgpu__later_tenants(void);
