@@ -34,6 +34,7 @@ void begin_inexact(void); /* with a context that is charged the set size */
 void role_plain(void);
 void role_detached(void);
 void role_graphs(void);
+void role_graphs_auto_free(void);
 void role_uploads(void);
 void role_physical(void);
 void role_arrays(void);

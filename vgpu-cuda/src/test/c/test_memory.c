@@ -116,6 +116,7 @@ static const struct {
     {"pools-later", role_pools_later, NULL},
     {"pools-elsewhere", role_pools_elsewhere, "VGPU_EMULATOR=memory=1GiB,cuda=13.4"},
     {"graphs", role_graphs, NULL},
+    {"graphs-auto-free", role_graphs_auto_free, NULL},
     {"uploads", role_uploads, NULL},
     {"graphs-newer", role_graphs_newer, "VGPU_EMULATOR=memory=1GiB,cuda=13.4"},
     {"physical", role_physical, NULL},

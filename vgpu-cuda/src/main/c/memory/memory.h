@@ -105,13 +105,16 @@ struct vgpu_graph_charge {
   CUdevice device; /* -1: nothing to charge */
   struct vgpu_tenant *tenant;
   uint64_t bytes;
+  CUgraphExec exec;
+  uint64_t frees; /* vgpu__graph_frees before the launch */
 };
 extern uint32_t vgpu__graph_memory_seen VGPU_INTERNAL; /* an allocation node was made in this process */
+extern uint64_t vgpu__graph_frees VGPU_INTERNAL; /* counts what may have freed memory of graphs */
 int vgpu__graph_has_condition(void *graph); /* or may have: a conditional node, also in child graphs */
-void vgpu__graph_memory_made(void *graph, CUgraphExec exec);
+void vgpu__graph_memory_made(void *graph, CUgraphExec exec, uint64_t flags);
 void vgpu__graph_memory_gone(CUgraphExec exec);
 abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge *charge);
-void vgpu__graph_memory_after(const struct vgpu_graph_charge *charge);
+void vgpu__graph_memory_after(const struct vgpu_graph_charge *charge, int ran); /* ran: its memory is allocated now */
 int vgpu__graph_memory_trim(void); /* 1: some charge was given back */
 void vgpu__graph_memory_reset(CUdevice device);
 uint64_t vgpu__graph_memory_tenants(void);
