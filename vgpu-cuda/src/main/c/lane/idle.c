@@ -4,7 +4,7 @@
  *
  * Another thread's default stream cannot be named from here. So if memory may be moved, its thread ends each launch
  * there with an event. Where it could not, the stream counts as busy until something later in it is over, or its thread
- * has waited for it.
+ * has waited for it, or its lane is forgotten after some seconds without work.
  */
 #include "lane.h"
 
