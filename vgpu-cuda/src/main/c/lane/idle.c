@@ -8,7 +8,9 @@
  */
 #include "lane.h"
 
-int vgpu__lane_needs_ends(const struct vgpu_lane *lane) { return lane->owner != 0 && vgpu__wants_movable(lane->tenant); }
+int vgpu__lane_needs_ends(const struct vgpu_lane *lane) {
+  return lane->owner != 0 && vgpu__wants_movable(lane->tenant);
+}
 
 void vgpu__lane_unsure(struct vgpu_lane *lane, uint64_t now) {
   if (lane->owner != 0) STORE(lane->unsure_ns, now);
