@@ -34,6 +34,7 @@ void begin_inexact(void); /* with a context that is charged the set size */
 void role_plain(void);
 void role_detached(void);
 void role_graphs(void);
+void role_graphs_auto_free(void);
 void role_uploads(void);
 void role_physical(void);
 void role_arrays(void);
@@ -108,6 +109,7 @@ void role_ipc_other(void);
 
 /* roles_movable.c */
 void role_movable(void);
+void role_movable_threads(void);
 
 /* roles_green.c */
 void role_green(void);

@@ -441,6 +441,7 @@ static const struct {
     {"tenants-streams", role_tenants_streams},
     {"tenants-gates", role_tenants_gates},
     {"tenants-drop", role_tenants_drop},
+    {"tenants-lost", role_tenants_lost},
     {"tenants-fork", role_tenants_fork},
     {"tenants-churn", role_tenants_churn},
 };

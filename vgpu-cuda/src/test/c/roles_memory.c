@@ -107,6 +107,54 @@ void role_graphs(void) {
   EXACT("trimmed at last");
 }
 
+static CUgraphExec auto_freed(size_t bytes, CUdeviceptr *address) {
+  struct abi_mem_alloc_node params = {.pool = {1, 0, {ABI_LOCATION_DEVICE, 0}}, .bytes = bytes};
+  void *graph = NULL, *node = NULL;
+  CUgraphExec exec = NULL;
+  CHECK(CU(cuGraphCreate, &graph, 0) == ABI_SUCCESS, "graph");
+  CHECK(CU(cuGraphAddMemAllocNode, &node, graph, NULL, (size_t)0, &params) == ABI_SUCCESS, "node");
+  CHECK(CU(cuGraphInstantiateWithFlags, &exec, graph, (unsigned long long)ABI_INSTANTIATE_AUTO_FREE) == ABI_SUCCESS, "instantiate");
+  *address = params.address;
+  return exec;
+}
+
+/*
+ * Graphs that free their memory when they are launched again: only what they have really kept makes room. It was freed
+ * outside, or by another graph.
+ */
+void role_graphs_auto_free(void) {
+  CUdeviceptr of_large = 0, of_first = 0, of_second = 0, big = 0;
+  void *graph = NULL, *node = NULL;
+  CUgraphExec frees = NULL;
+  begin();
+  CUgraphExec large = auto_freed(300 * MIB, &of_large);
+  for (int i = 0; i < 3; i++) {
+    CHECK(CU(cuGraphLaunch, large, NULL) == ABI_SUCCESS, "launch %d", i);
+    EXACT("launched again");
+  }
+  CHECK(CU(cuMemFreeAsync, of_large, NULL) == ABI_SUCCESS && CU(cuDeviceGraphMemTrim, 0) == ABI_SUCCESS, "freed outside");
+  EXACT("freed");
+  CUgraphExec first = auto_freed(100 * MIB, &of_first), second = auto_freed(100 * MIB, &of_second);
+  CHECK(CU(cuGraphCreate, &graph, 0) == ABI_SUCCESS, "graph");
+  CHECK(CU(cuGraphAddMemFreeNode, &node, graph, NULL, (size_t)0, of_first) == ABI_SUCCESS, "node");
+  CHECK(CU(cuGraphInstantiateWithFlags, &frees, graph, 0ull) == ABI_SUCCESS, "instantiate");
+  for (int by_graph = 0; by_graph < 2; by_graph++) {
+    CHECK(CU(cuGraphLaunch, first, NULL) == ABI_SUCCESS, "first");
+    if (by_graph) CHECK(CU(cuGraphLaunch, frees, NULL) == ABI_SUCCESS, "freed by a graph");
+    else CHECK(CU(cuMemFreeAsync, of_first, NULL) == ABI_SUCCESS, "freed outside");
+    CHECK(CU(cuCtxSynchronize) == ABI_SUCCESS && CU(cuGraphLaunch, second, NULL) == ABI_SUCCESS, "second");
+    CHECK(CU(cuMemAlloc_v2, &big, (size_t)(QUOTA - CONTEXT - 150 * MIB)) == ABI_SUCCESS, "50 MiB are left");
+    EXACT("filled");
+    CHECK(CU(cuGraphLaunch, first, NULL) == ABI_OUT_OF_MEMORY, "no room for the first one's memory");
+    CHECK(CU(cuGraphLaunch, second, NULL) == ABI_SUCCESS, "the second has its memory");
+    EXACT("refused");
+    CHECK(CU(cuMemFree_v2, big) == ABI_SUCCESS && CU(cuMemFreeAsync, of_second, NULL) == ABI_SUCCESS, "free");
+  }
+  CHECK(CU(cuGraphExecDestroy, first) == ABI_SUCCESS && CU(cuGraphExecDestroy, second) == ABI_SUCCESS, "destroy");
+  CHECK(CU(cuDeviceGraphMemTrim, 0) == ABI_SUCCESS, "trim");
+  EXACT("trimmed");
+}
+
 /* Graphs that are uploaded when they are instantiated, and by a call of its own. */
 void role_uploads(void) {
   struct abi_mem_alloc_node params = {.pool = {1, 0, {ABI_LOCATION_DEVICE, 0}}, .bytes = 100 * MIB};

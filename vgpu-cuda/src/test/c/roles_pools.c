@@ -63,11 +63,70 @@ static void freed_later(int before_destroy, int plain) {
   for (int i = 0; i < 6; i++) CU(cuStreamDestroy_v2, held[i]);
 }
 
+enum { BUSY_FREES = 12, BUSY_BYTES = 10 * MIB };
+
+/* A stream that is never idle: its charge follows what the driver gives back, by a few frees at most. */
+static void freed_in_a_busy_stream(void) {
+  static int gates[BUSY_FREES];
+  CUdeviceptr p[BUSY_FREES] = {0};
+  CUstream busy = NULL;
+  CHECK(CU(cuStreamCreate, &busy, 1) == ABI_SUCCESS, "stream");
+  for (int i = 0; i < BUSY_FREES; i++) CHECK(CU(cuMemAlloc_v2, &p[i], (size_t)BUSY_BYTES) == ABI_SUCCESS, "plain");
+  uint64_t all = real_bytes();
+  for (int i = 0; i < BUSY_FREES; i++) {
+    CHECK(CU(cuStreamWaitValue32_v2, busy, (CUdeviceptr)(uintptr_t)&gates[i], 1, 0) == ABI_SUCCESS, "something before it");
+    CHECK(CU(cuMemFreeAsync, p[i], busy) == ABI_SUCCESS, "free behind it");
+    if (i == 0) continue;
+    /* The stream reaches the free before, and stands before this one. */
+    __atomic_store_n(&gates[i - 1], 1, __ATOMIC_RELEASE);
+    for (int tries = 0; tries < 30000 && real_bytes() > all - (uint64_t)i * BUSY_BYTES; tries++) usleep(1000);
+  }
+  uint64_t given = real_bytes(), charged = ledger_bytes();
+  CHECK(given == all - (uint64_t)(BUSY_FREES - 1) * BUSY_BYTES, "reached: %lld left", (long long)given);
+  CHECK(charged >= given && charged <= given + 3 * BUSY_BYTES, "charged %lld, given %lld", (long long)charged, (long long)given);
+  __atomic_store_n(&gates[BUSY_FREES - 1], 1, __ATOMIC_RELEASE);
+  CHECK(CU(cuStreamSynchronize, busy) == ABI_SUCCESS && CU(cuStreamDestroy_v2, busy) == ABI_SUCCESS, "wait");
+  EXACT("freed in a busy stream");
+}
+
+static const char PTX[] =
+    ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry vgpu_spin(.param .u64 ns) { ret; }\n";
+
+/*
+ * A free is still due when its stream is destroyed, and a new stream has the same handle. It stays charged, although the
+ * emulator gives memory back early that no host holds up.
+ */
+static void freed_in_a_destroyed_stream(void) {
+  void *module = NULL;
+  CUfunction spin = NULL;
+  CUdeviceptr p = 0, q = 0;
+  CUstream first = NULL, second = NULL;
+  CUevent reached = NULL;
+  uint64_t ns = 500000000;
+  void *arguments[] = {&ns};
+  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS && CU(cuModuleGetFunction, &spin, module, "vgpu_spin") == ABI_SUCCESS, "kernel");
+  CHECK(CU(cuMemAlloc_v2, &p, (size_t)BUSY_BYTES) == ABI_SUCCESS && CU(cuMemAlloc_v2, &q, (size_t)BUSY_BYTES) == ABI_SUCCESS, "plain");
+  CHECK(CU(cuStreamCreate, &first, 1) == ABI_SUCCESS, "stream");
+  CHECK(CU(cuLaunchKernel, spin, 1u, 1u, 1u, 32u, 1u, 1u, 0u, first, arguments, NULL) == ABI_SUCCESS, "launch");
+  CHECK(OF_DRIVER(cuEventCreate, &reached, 2u) == ABI_SUCCESS && OF_DRIVER(cuEventRecord, reached, first) == ABI_SUCCESS, "event");
+  CHECK(CU(cuMemFreeAsync, p, first) == ABI_SUCCESS && CU(cuStreamDestroy_v2, first) == ABI_SUCCESS, "free behind it");
+  CHECK(CU(cuStreamCreate, &second, 1) == ABI_SUCCESS && second == first, "the emulator gives a handle again");
+  CHECK(CU(cuMemFreeAsync, q, second) == ABI_SUCCESS && CU(cuStreamSynchronize, second) == ABI_SUCCESS, "free");
+  uint64_t given = real_bytes(), charged = ledger_bytes();
+  if (OF_DRIVER(cuEventQuery, reached) == ABI_NOT_READY) {
+    CHECK(charged == given + BUSY_BYTES, "charged %lld, given %lld", (long long)charged, (long long)given);
+  }
+  CHECK(CU(cuCtxSynchronize) == ABI_SUCCESS && CU(cuStreamDestroy_v2, second) == ABI_SUCCESS, "wait");
+  EXACT("freed in a destroyed stream");
+}
+
 void role_pools_later(void) {
   begin();
   freed_later(0, 0);
   freed_later(1, 0);
   freed_later(0, 1);
+  freed_in_a_busy_stream();
+  freed_in_a_destroyed_stream();
 }
 
 void role_pools(void) {

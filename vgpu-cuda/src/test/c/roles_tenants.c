@@ -235,6 +235,60 @@ void role_tenants_drop(const char *argument) {
   CHECK(vgpu_tenant_drop(to.c) == 0 && cuMemAlloc_v2(&b, 1) == ABI_NOT_PERMITTED, "nobody is left");
 }
 
+static void await_end(void) {
+  CUdeviceptr p = 0;
+  abi_result result = ABI_SUCCESS;
+  for (int i = 0; i < 30000 && (result = cuMemAlloc_v2(&p, 1)) == ABI_SUCCESS; i++) {
+    CHECK(cuMemFree_v2(p) == ABI_SUCCESS, "free");
+    usleep(1000);
+  }
+  CHECK(result == ABI_NOT_PERMITTED, "the lease's end: %d", result);
+}
+
+/* A thread that is bound to B when B is lost. It stays without a lease, even if another lease gets B's index. */
+static void *outlives_b(void *context) {
+  CUdeviceptr p = 0;
+  CHECK(cuCtxSetCurrent(context) == ABI_SUCCESS && vgpu_tenant_bind(handle_of_b) == 0, "bind");
+  repeat(NULL, 1);
+  CHECK(cuMemAlloc_v2(&p, MIB) == ABI_SUCCESS, "B's memory"); /* tells the test to begin */
+  await_end();
+  CHECK(cuMemFree_v2(p) == ABI_SUCCESS, "what it had can still be freed");
+  set_stage(1);
+  await_stage(2);
+  CHECK(cuMemAlloc_v2(&p, 1) == ABI_NOT_PERMITTED, "an allocation under a lease that has B's index");
+  CHECK(vgpu_tenant_bind(0) == handle_of_b && vgpu_tenant_bind(handle_of_b) == -1, "a handle that is none any more");
+  return NULL;
+}
+
+/* B loses its slot to another process, and later A, the lease of unbound threads. */
+void role_tenants_lost(const char *argument) {
+  struct pair to = begin_three(argument);
+  CUcontext context = NULL;
+  CUdeviceptr p = 0;
+  pthread_t thread;
+  char first[128];
+  snprintf(first, sizeof first, "%.*s", (int)(strchr(argument, ',') - argument), argument);
+  handle_of_b = to.b;
+  cuCtxGetCurrent(&context);
+  CHECK(pthread_create(&thread, NULL, outlives_b, context) == 0, "thread");
+  await_stage(1);
+  int64_t handle = -1;
+  for (int i = 0; i < 100 && (handle & 0xff) != (to.b & 0xff) && failures == 0; i++) {
+    if (handle > 0) CHECK(vgpu_tenant_drop(handle) == 0, "drop");
+    for (int tries = 0; tries < 600 && (handle = add(first)) < 0; tries++) usleep(10000);
+    CHECK(handle > 0 && handle != to.b, "lease %d: %lld", i, (long long)handle);
+  }
+  CHECK((handle & 0xff) == (to.b & 0xff), "B's index was not used again");
+  set_stage(2);
+  pthread_join(thread, NULL);
+  CHECK(vgpu_tenant_drop(handle) == 0, "drop");
+  vgpu_tenant_bind(to.c);
+  CHECK(cuMemAlloc_v2(&p, MIB) == ABI_SUCCESS, "C's memory"); /* tells the test to go on */
+  vgpu_tenant_bind(0);
+  for (int i = 0; i < 30000 && left() != 15u * MIB; i++) usleep(1000);
+  CHECK(left() == 15u * MIB, "unbound threads are not C's: %zu", left());
+}
+
 void role_tenants_fork(const char *argument) {
   struct pair to = begin_three(argument);
   int status = -1;

@@ -126,6 +126,7 @@ void test_tenants_memory(void);
 void test_tenants_streams(void);
 void test_tenants_gates(void);
 void test_tenants_drop(void);
+void test_tenants_lost(void);
 void test_tenants_fork(void);
 void test_tenants_churn(void);
 void test_tenants_killed(void);
@@ -144,6 +145,7 @@ void role_tenants_memory(const char *argument);
 void role_tenants_streams(const char *argument);
 void role_tenants_gates(const char *argument);
 void role_tenants_drop(const char *argument);
+void role_tenants_lost(const char *argument);
 void role_tenants_fork(const char *argument);
 void role_tenants_churn(const char *argument);
 

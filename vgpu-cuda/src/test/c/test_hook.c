@@ -290,6 +290,7 @@ static const struct {
     {"tenants-streams", test_tenants_streams},
     {"tenants-gates", test_tenants_gates},
     {"tenants-drop", test_tenants_drop},
+    {"tenants-lost", test_tenants_lost},
     {"tenants-fork", test_tenants_fork},
     {"tenants-churn", test_tenants_churn},
     {"tenants-killed", test_tenants_killed},

@@ -105,6 +105,30 @@ void test_tenants_drop(void) {
   close_three(&seats);
 }
 
+/* While the process has no connection to this seat, its slot gets another owner. */
+static void take_slot(struct fake_seat *seat) {
+  uint64_t until = seat_now() + PATIENCE_NS;
+  while (seat_units(seat) == 0 && seat_now() < until) usleep(1000);
+  seat_stop(seat);
+  __atomic_store_n(&seat->slots[1].pid, 1, __ATOMIC_SEQ_CST);
+  seat_start(seat);
+}
+
+/* What is charged in the two slots is their other owners'. */
+void test_tenants_lost(void) {
+  struct three seats;
+  open_three(&seats);
+  pid_t pid = start(&seats.a, "tenants-lost", seats.others);
+  take_slot(&seats.b);
+  while (seat_units(&seats.c) == 0 && kill(pid, 0) == 0) usleep(1000);
+  take_slot(&seats.a);
+  int status = finish(pid);
+  CHECK(status == 0, "role ended with %d", status);
+  seat_close(&seats.a);
+  seat_close(&seats.b);
+  seat_close(&seats.c);
+}
+
 void test_tenants_fork(void) {
   struct three seats;
   open_three(&seats);

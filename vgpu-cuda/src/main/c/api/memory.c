@@ -128,6 +128,7 @@ abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, u
       known = vgpu__table_take(kind, (uint64_t)(key), &record);                                            \
     }                                                                                                      \
   }                                                                                                        \
+  if (!known && UNLIKELY(LOAD(vgpu__graph_memory_seen))) ADD(vgpu__graph_frees, 1);                        \
   abi_result result = (call);                                                                              \
   if (known) {                                                                                             \
     if (UNLIKELY(result != ABI_SUCCESS)) {                                                                 \

@@ -12,7 +12,7 @@ static abi_result vgpu__ordering(CUstream stream, int thread, int starts) {
   int special = (uintptr_t)named <= (uintptr_t)ABI_STREAM_PER_THREAD;
   const struct vgpu_tenant *tenant = special || !vgpu__are_several() ? vgpu_tenant_current() : vgpu__stream_tenant(named);
   if (starts && (tenant == NULL || (LOAD_ACQUIRE(tenant->grant->word) & SHM_GRANT_REVOKED) != 0)) return ABI_NOT_PERMITTED;
-  vgpu__order_stream(named);
+  vgpu__order_stream(named, starts);
   return ABI_SUCCESS;
 }
 

@@ -138,35 +138,37 @@ static abi_result vgpu__graph_launch_ptsz(CUgraphExec graph, CUstream stream) {
   LAUNCH_GRAPH(graph, stream, 1, REAL(cuGraphLaunch_ptsz));
 }
 
-/* A graph that may allocate: its memory is charged around the launch. */
-static __attribute__((noinline)) abi_result vgpu__launch_charged(CUgraphExec graph, CUstream stream,
+/* A graph that may allocate: its memory is charged around the launch. named: the stream of a launch; none of an upload. */
+static __attribute__((noinline)) abi_result vgpu__launch_charged(CUgraphExec graph, CUstream stream, const CUstream *named,
                                                                  abi_result (*launch)(CUgraphExec, CUstream)) {
   CHANGING();
   struct vgpu_graph_charge charge;
   abi_result refused = vgpu__graph_memory_before(graph, &charge);
   if (refused != ABI_SUCCESS) return refused;
   abi_result result = launch(graph, stream);
-  vgpu__graph_memory_after(&charge);
+  if (result != ABI_SUCCESS) ADD(vgpu__graph_frees, 1); /* it may have freed its memory already */
+  vgpu__graph_memory_after(&charge, result == ABI_SUCCESS && named != NULL && !vgpu__is_capturing(*named));
   return result;
 }
 
 abi_result cuGraphLaunch(CUgraphExec graph, CUstream stream) {
-  if (UNLIKELY(LOAD(vgpu__graph_memory_seen))) return vgpu__launch_charged(graph, stream, vgpu__graph_launch);
+  if (UNLIKELY(LOAD(vgpu__graph_memory_seen))) return vgpu__launch_charged(graph, stream, &stream, vgpu__graph_launch);
   return vgpu__graph_launch(graph, stream);
 }
 
 abi_result cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) {
-  if (UNLIKELY(LOAD(vgpu__graph_memory_seen))) return vgpu__launch_charged(graph, stream, vgpu__graph_launch_ptsz);
+  CUstream named = stream == NULL ? ABI_STREAM_PER_THREAD : stream;
+  if (UNLIKELY(LOAD(vgpu__graph_memory_seen))) return vgpu__launch_charged(graph, stream, &named, vgpu__graph_launch_ptsz);
   return vgpu__graph_launch_ptsz(graph, stream);
 }
 
 /* An upload takes the memory that the first launch would take. */
 abi_result cuGraphUpload(CUgraphExec graph, CUstream stream) {
-  return vgpu__launch_charged(graph, stream, REAL(cuGraphUpload));
+  return vgpu__launch_charged(graph, stream, NULL, REAL(cuGraphUpload));
 }
 
 abi_result cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream) {
-  return vgpu__launch_charged(graph, stream, REAL(cuGraphUpload_ptsz));
+  return vgpu__launch_charged(graph, stream, NULL, REAL(cuGraphUpload_ptsz));
 }
 
 /* The upload that its flag asks for takes memory, so it follows as a call of its own, which is charged. */

@@ -22,7 +22,7 @@ enum { MOST_LAUNCHES = 256, FIRST_CORRECTIONS = 16 };
  * until the monitor closed it. Time that the host waited for the GPU does not count.
  */
 static uint32_t vgpu__plan(const struct vgpu_lane *lane, uint64_t now) {
-  if (lane->each_ns == 0 || lane->planned == 0) return 1;
+  if (lane->each_ns == 0 || lane->planned == 0 || vgpu__lane_needs_ends(lane)) return 1;
   uint64_t gap = lane->gap_ns != 0 ? lane->gap_ns : (now - lane->planned_ns) / lane->planned;
   if (gap > SPARSE_NS) return 1;
   uint64_t most = vgpu__bound_ns(lane->tenant) / 2;
@@ -132,6 +132,7 @@ static void vgpu__abandon(struct vgpu_lane *lane) {
   if (last != NULL && last->lent) last->lent = 0;
   else vgpu__event_return(lane->context, lane->start);
   lane->start = NULL;
+  vgpu__lane_unsure(lane, vgpu__now_ns());
   ADD(lane->tenant->inflight_ns, -lane->cost_ns);
   if (lane->piece.kind == PIECE_WORK) vgpu__busy_leave(lane->tenant, 1);
 }
@@ -447,6 +448,7 @@ unsigned vgpu__batch_harvest(struct vgpu_lane *lane) {
       vgpu__event_return(lane->context, batch->start);
       if (!batch->lent) vgpu__event_return(lane->context, batch->end);
     }
+    vgpu__lane_ended(lane, batch);
     ADD(lane->tenant->inflight_ns, -batch->cost_ns);
     done += batch->kind == PIECE_WORK;
     lane->stalled = 0;

@@ -140,6 +140,7 @@ static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, co
   }
   if ((lane->ticket & 1) == 0) {
     enum step step = vgpu__open(lane, piece, forced, room_ns);
+    if (step == STEP_PASS) vgpu__lane_unsure(lane, vgpu__now_ns());
     if (step != STEP_IN) return step;
     word = LOAD_ACQUIRE(tenant->grant->word);
   }

@@ -97,6 +97,7 @@ static struct vgpu_lane *vgpu__lane_make(struct vgpu_tenant *tenant, CUstream st
   lane->plan = lane->planned = 0;
   lane->gap_ns = 0;
   lane->unmeasured = 0;
+  STORE(lane->unsure_ns, 0);
   lane->stalled = 0;
   lane->each_ns = 0;
   lane->ended_ns = 0;
@@ -215,7 +216,7 @@ static void vgpu__order_legacy(void) {
   }
 }
 
-void vgpu__order_stream(CUstream stream) {
+void vgpu__order_stream(CUstream stream, int starts) {
   if (vgpu__is_legacy(stream)) vgpu__order_legacy();
   struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
   if (lane == NULL) {
@@ -224,6 +225,10 @@ void vgpu__order_stream(CUstream stream) {
   }
   if (LOAD(lane->blocking)) vgpu__blocking_used(lane->context);
   vgpu__end_lane(lane, vgpu__batch_close); /* its wait may be for what another stream captures */
+  if (!starts) return;
+  vgpu__lock(&lane->lock);
+  vgpu__lane_unsure(lane, vgpu__now_ns());
+  vgpu__unlock(&lane->lock);
 }
 
 /*
@@ -250,7 +255,7 @@ uint64_t vgpu__wait_stream(CUstream stream) {
 void vgpu__waited_stream(CUstream stream, uint64_t since) {
   if (!LOAD_ACQUIRE(vgpu__attached)) return;
   struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
-  if (lane == NULL || LOAD(lane->count) == 0) return;
+  if (lane == NULL || vgpu__lane_is_settled(lane)) return;
   vgpu__lock(&lane->lock);
   vgpu__rounds_over(lane, since);
   vgpu__batch_harvest(lane);
@@ -310,7 +315,7 @@ void vgpu__harvest_thread(void) {
 static void vgpu__harvest(CUcontext context, uint64_t waited_since) {
   struct vgpu_lane *lane;
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD(lane->count) == 0 || (context != NULL && lane->context->handle != context)) continue;
+    if (vgpu__lane_is_settled(lane) || (context != NULL && lane->context->handle != context)) continue;
     /* Whoever has waited marks the silent round that is over. Other batches have events. */
     if (waited_since != 0 && LOAD(lane->silent)) vgpu__lock(&lane->lock);
     else if (!vgpu__try_lock(&lane->lock)) continue;
@@ -358,6 +363,7 @@ static void vgpu__drop_lane(struct vgpu_lane *lane) {
 void vgpu__drop_stream(CUstream stream) {
   if (!LOAD_ACQUIRE(vgpu__attached) || vgpu__is_special(stream)) return;
   vgpu__pools_forget_stream(stream, NULL);
+  vgpu__later_forget_stream(stream);
   struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
   if (lane != NULL) vgpu__drop_lane(lane);
   if (!vgpu__are_several()) return;
@@ -432,36 +438,6 @@ static void vgpu__tend(struct vgpu_lane *lane, uint64_t now, uint64_t shut_tenan
     STORE_RELEASE(lane->ticket, lane->ticket + 2);
   }
   vgpu__unlock(&lane->lock);
-}
-
-/* Lane's lock held. An owned stream counts as idle. While one is captured, only its batches are known. */
-static int vgpu__lane_rests(struct vgpu_lane *lane) {
-  if (lane->state == LANE_FREE) return 1;
-  if ((lane->ticket & 1) != 0 || lane->count > 0) return 0;
-  if (lane->state != LANE_LIVE || lane->owner != 0) return 1;
-  int entered = vgpu__context_enter(lane->context);
-  int rests = vgpu__is_capturing(lane->stream) || vgpu__query_stream(lane, lane->opened_ns) != ABI_NOT_READY;
-  vgpu__context_leave(entered);
-  return rests;
-}
-
-int vgpu__lanes_are_idle(const struct vgpu_tenant *tenant) {
-  struct vgpu_lane *lane;
-  const struct vgpu_context *last = NULL;
-  for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD_ACQUIRE(lane->state) == LANE_FREE || LOAD(lane->tenant) != tenant) continue;
-    if (!vgpu__try_lock(&lane->lock)) return 0;
-    int rests = vgpu__lane_rests(lane);
-    const struct vgpu_context *context = lane->state == LANE_LIVE && lane->owner != 0 ? lane->context : NULL;
-    vgpu__unlock(&lane->lock);
-    if (!rests) return 0;
-    if (context == NULL || context == last) continue;
-    int entered = vgpu__context_enter(context);
-    if (!vgpu__is_capturing(ABI_STREAM_LEGACY)) REAL(cuCtxSynchronize)();
-    vgpu__context_leave(entered);
-    last = context;
-  }
-  return 1;
 }
 
 /* The tenants whose work may not continue now, as bits. */

@@ -116,7 +116,8 @@ void vgpu__leave_slow(struct vgpu_entry *entry, CUstream stream);
 void vgpu__slipped(struct vgpu_entry *entry);
 
 void vgpu__close_stream(CUstream stream); /* closes the open batch, in a call that puts something into the stream */
-void vgpu__order_stream(CUstream stream); /* the same in a call that makes the stream wait, signal, or call the host */
+/* The same in a call that makes the stream wait, signal, or call the host. starts: it may use memory. */
+void vgpu__order_stream(CUstream stream, int starts);
 void vgpu__capture_stream(CUstream stream); /* the same before the stream is captured */
 void vgpu__settle_stream(CUstream stream); /* closes the open batch after a call that waited for it, and harvests */
 void vgpu__close_thread(void);            /* closes those of the lanes that this thread used last */
@@ -142,10 +143,7 @@ struct vgpu_tended {
 /* By the monitor: closes old batches and harvests. Fills `tended`, by tenant. */
 void vgpu__tend_lanes(uint64_t now, struct vgpu_tended *tended);
 uint64_t vgpu__lane_tenants(void);
-/*
- * By the monitor, while the tenant's gate is shut: whether nothing of its work is on the GPU. May wait for the work of
- * threads' own default streams, which cannot be asked from elsewhere.
- */
+/* By the monitor, while the tenant's gate is shut: whether nothing of its work is on the GPU. idle.c */
 int vgpu__lanes_are_idle(const struct vgpu_tenant *tenant);
 void vgpu__lanes_forget(void);
 void vgpu__entries_forget(void); /* this thread's entries, when its current context changes */
@@ -230,6 +228,7 @@ struct vgpu_lane {
   /* the stream waits for its host: its work does not count against the bound, and other streams do not wait for it */
   uint32_t stalled;
   uint32_t unmeasured; /* launches to pass unmeasured because an event could not be recorded */
+  uint64_t unsure_ns;  /* idle.c */
   uint64_t each_ns; /* measured GPU time of one launch; 0: not measured yet */
   uint64_t opened_ns;
   uint64_t ended_ns; /* when the last harvested batch ended */
@@ -288,6 +287,16 @@ void vgpu__batch_called(struct vgpu_lane *lane); /* a launch into the open batch
 int vgpu__batch_runs(struct vgpu_lane *lane); /* whether some of its work has begun on the GPU and not ended */
 void vgpu__batch_stalled(struct vgpu_lane *lane); /* it counts as stalled until one of its batches ends */
 unsigned vgpu__batch_harvest(struct vgpu_lane *lane); /* returns the number of batches left */
+
+/* idle.c; lane's lock held */
+int vgpu__lane_needs_ends(const struct vgpu_lane *lane); /* each launch needs an end event */
+void vgpu__lane_unsure(struct vgpu_lane *lane, uint64_t now); /* something enters its stream without an end event */
+void vgpu__lane_ended(struct vgpu_lane *lane, const struct vgpu_batch *batch); /* a batch of it is over */
+void vgpu__lane_waited(struct vgpu_lane *lane, uint64_t since); /* a wait that began at `since` has returned */
+/* No batch is to be looked at, nor would a wait tell anything. Without the lock. */
+static inline int vgpu__lane_is_settled(const struct vgpu_lane *lane) {
+  return LOAD(lane->count) == 0 && LOAD(lane->unsure_ns) == 0;
+}
 
 /* starved.c; lane's lock held */
 void vgpu__starved_ask(struct vgpu_lane *lane); /* before a batch of many launches */

@@ -105,6 +105,7 @@ abi_result vgpu__round_query(struct vgpu_lane *lane, struct vgpu_batch *batch, u
 
 void vgpu__rounds_over(struct vgpu_lane *lane, uint64_t since) {
   uint64_t now = vgpu__now_ns();
+  if (since != 0) vgpu__lane_waited(lane, since);
   for (unsigned i = 0; since != 0 && i < lane->count; i++) {
     struct vgpu_batch *batch = &lane->ring[(lane->head + i) % VGPU_RING];
     if ((int64_t)(batch->closed_ns - since) > 0) continue;

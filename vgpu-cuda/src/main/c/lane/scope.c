@@ -78,30 +78,31 @@ void vgpu__graph_gone(CUgraphExec graph) {
   __atomic_fetch_add(&graphs_epoch, 1, __ATOMIC_RELEASE);
 }
 
-#define INSTANTIATE(call)     \
+#define INSTANTIATE(call, flags)     \
   REFUSED_AFTER_THE_END;      \
   abi_result result = call;   \
   if (result == ABI_SUCCESS && graph != NULL) {   \
-    vgpu__graph_memory_made(of, *graph);          \
+    vgpu__graph_memory_made(of, *graph, flags);   \
     vgpu__graph_instantiated(of, *graph);         \
   }                                               \
   return vgpu__graph_made(result, graph)
 
 abi_result cuGraphInstantiate(CUgraphExec *graph, void *of, void **error_node, char *log, size_t log_size) {
-  INSTANTIATE(REAL(cuGraphInstantiate)(graph, of, error_node, log, log_size));
+  INSTANTIATE(REAL(cuGraphInstantiate)(graph, of, error_node, log, log_size), 0);
 }
 
 abi_result cuGraphInstantiate_v2(CUgraphExec *graph, void *of, void **error_node, char *log, size_t log_size) {
-  INSTANTIATE(REAL(cuGraphInstantiate_v2)(graph, of, error_node, log, log_size));
+  INSTANTIATE(REAL(cuGraphInstantiate_v2)(graph, of, error_node, log, log_size), 0);
 }
 
 abi_result cuGraphInstantiateWithFlags(CUgraphExec *graph, void *of, unsigned long long flags) {
-  INSTANTIATE(REAL(cuGraphInstantiateWithFlags)(graph, of, flags));
+  INSTANTIATE(REAL(cuGraphInstantiateWithFlags)(graph, of, flags), flags);
 }
 
 abi_result vgpu__graph_instantiate(CUgraphExec *graph, void *of, struct abi_instantiate *params, int thread) {
   INSTANTIATE(thread ? REAL(cuGraphInstantiateWithParams_ptsz)(graph, of, params)
-                     : REAL(cuGraphInstantiateWithParams)(graph, of, params));
+                     : REAL(cuGraphInstantiateWithParams)(graph, of, params),
+              params == NULL ? 0 : params->flags);
 }
 
 abi_result cuGraphExecDestroy(CUgraphExec graph) {

@@ -2,10 +2,13 @@
  * Frees in stream order of memory that the driver gives back as soon as the stream reaches the free: plain allocations,
  * and those of destroyed pools. Until then the memory is on the GPU, and charged. The hook records an event behind the
  * free, and every wait checks it.
+ *
+ * The frees of a stream share two events: the older stays where it is, and the younger is recorded again behind each
+ * free. So the charge of a stream that is never idle follows too, by what was freed in two such rounds at most.
  */
 #include "memory.h"
 
-enum { FREES = 1024 };
+enum { FREES = 2048 };
 
 struct later {
   CUevent event; /* NULL: unused entry */
@@ -15,16 +18,21 @@ struct later {
   int gpu; /* the account */
   uint64_t bytes;
   unsigned pool; /* the pool that may be empty then; 0: none */
+  uint64_t number; /* of the younger of a stream's two entries it is higher */
 };
+
+/* The stream of entries that outlive theirs: another one may get its handle. */
+static const CUstream NO_STREAM = (CUstream)UINTPTR_MAX;
 
 static struct later frees[FREES];
 static uint32_t used; /* entries ever used */
 static uint32_t pending;
 static struct vgpu_lock later_lock;
 
-/* Lock held. Returns the entry of the same stream, whose event is then recorded again, or a free entry. */
+/* Lock held. Returns the younger entry of the same stream, whose event is then recorded again, or a free entry. */
 static struct later *vgpu__later_entry(const struct later *wanted) {
-  struct later *vacant = NULL;
+  struct later *vacant = NULL, *young = NULL;
+  int same = 0;
   for (uint32_t i = 0; i < used; i++) {
     struct later *entry = &frees[i];
     if (entry->event == NULL) {
@@ -32,14 +40,16 @@ static struct later *vgpu__later_entry(const struct later *wanted) {
     } else if (entry->stream == wanted->stream && entry->context == wanted->context && entry->tenant == wanted->tenant &&
                /* each thread has its own stream of that name */
                entry->pool == wanted->pool && entry->gpu == wanted->gpu && wanted->stream != ABI_STREAM_PER_THREAD) {
-      return entry;
+      if (young == NULL || entry->number > young->number) young = entry;
+      same++;
     }
   }
+  if (same > 1) return young;
   if (vacant == NULL && used < FREES) {
     vacant = &frees[used];
     STORE(used, used + 1);
   }
-  return vacant;
+  return vacant == NULL ? young : vacant;
 }
 
 CUcontext vgpu__stream_context(CUstream stream) {
@@ -58,7 +68,17 @@ CUdevice vgpu__stream_device(const struct vgpu_tenant *tenant, CUstream stream) 
   return device;
 }
 
+void vgpu__later_forget_stream(CUstream stream) {
+  if (LOAD_ACQUIRE(pending) == 0) return;
+  vgpu__lock(&later_lock);
+  for (uint32_t i = 0; i < used; i++) {
+    if (frees[i].stream == stream) frees[i].stream = NO_STREAM;
+  }
+  vgpu__unlock(&later_lock);
+}
+
 int vgpu__later(CUstream stream, CUcontext handle, struct vgpu_tenant *tenant, int gpu, uint64_t bytes, unsigned pool) {
+  static uint64_t numbers;
   int done = -1;
   struct vgpu_context *context = handle == NULL ? NULL : vgpu__context_of(handle);
   if (context == NULL || vgpu__is_capturing(stream)) return -1;
@@ -71,6 +91,7 @@ int vgpu__later(CUstream stream, CUcontext handle, struct vgpu_tenant *tenant, i
     if (entry->event == NULL) {
       *entry = wanted;
       entry->event = event;
+      entry->number = ++numbers;
       __atomic_fetch_add(&pending, 1, __ATOMIC_RELEASE);
     } else {
       entry->bytes += bytes;

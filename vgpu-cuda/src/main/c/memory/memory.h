@@ -93,6 +93,7 @@ CUcontext vgpu__stream_context(CUstream stream);
 CUdevice vgpu__stream_device(const struct vgpu_tenant *tenant, CUstream stream);
 /* 0; -1: no event could be recorded. pool: the number of a pool that may be empty then; 0: none. */
 int vgpu__later(CUstream stream, CUcontext context, struct vgpu_tenant *tenant, int gpu, uint64_t bytes, unsigned pool);
+void vgpu__later_forget_stream(CUstream stream); /* before it is destroyed; its frees are still due */
 int vgpu__later_settle(void); /* 1: some charge was given back */
 int vgpu__later_any(unsigned pool);
 uint64_t vgpu__later_tenants(void);
@@ -104,13 +105,16 @@ struct vgpu_graph_charge {
   CUdevice device; /* -1: nothing to charge */
   struct vgpu_tenant *tenant;
   uint64_t bytes;
+  CUgraphExec exec;
+  uint64_t frees; /* vgpu__graph_frees before the launch */
 };
 extern uint32_t vgpu__graph_memory_seen VGPU_INTERNAL; /* an allocation node was made in this process */
+extern uint64_t vgpu__graph_frees VGPU_INTERNAL; /* counts what may have freed memory of graphs */
 int vgpu__graph_has_condition(void *graph); /* or may have: a conditional node, also in child graphs */
-void vgpu__graph_memory_made(void *graph, CUgraphExec exec);
+void vgpu__graph_memory_made(void *graph, CUgraphExec exec, uint64_t flags);
 void vgpu__graph_memory_gone(CUgraphExec exec);
 abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge *charge);
-void vgpu__graph_memory_after(const struct vgpu_graph_charge *charge);
+void vgpu__graph_memory_after(const struct vgpu_graph_charge *charge, int ran); /* ran: its memory is allocated now */
 int vgpu__graph_memory_trim(void); /* 1: some charge was given back */
 void vgpu__graph_memory_reset(CUdevice device);
 uint64_t vgpu__graph_memory_tenants(void);

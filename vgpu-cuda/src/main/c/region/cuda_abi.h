@@ -122,7 +122,7 @@ struct abi_launch_config {
 };
 
 /* CUDA_GRAPH_INSTANTIATE_PARAMS. */
-enum { ABI_INSTANTIATE_UPLOAD = 2, ABI_INSTANTIATE_ERROR = 1 };
+enum { ABI_INSTANTIATE_AUTO_FREE = 1, ABI_INSTANTIATE_UPLOAD = 2, ABI_INSTANTIATE_ERROR = 1 };
 struct abi_instantiate {
   uint64_t flags;
   CUstream stream; /* to upload into */

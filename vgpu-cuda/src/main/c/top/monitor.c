@@ -34,19 +34,32 @@ static int vgpu__has_slot(const struct vgpu_tenant *tenant) {
          LOAD(slot->pid_namespace) == vgpu__pid_namespace() && LOAD(slot->start_time) == vgpu__start_time();
 }
 
-/* Not by BYE, which would take the slot from its owner. */
+/*
+ * Not by BYE, which would take the slot from its owner. The pages go at once, so that nothing is written there any more;
+ * they refuse all that is new.
+ */
 static void vgpu__leave_slot(struct vgpu_tenant *tenant) {
-  vgpu__log("slot %u has another owner: this program must be started again", tenant->slot_number);
-  STORE_RELEASE(tenant->mode, (uint32_t)VGPU_DROPPED);
-  vgpu__pages_leave(tenant);
-  STORE_RELEASE(tenant->autonomous, 0);
-  vgpu__seat_close(tenant);
-  vgpu__seat_bar(tenant);
+  if (!tenant->watch.lost) {
+    tenant->watch.lost = 1;
+    vgpu__log("slot %u has another owner: this program must be started again", tenant->slot_number);
+    vgpu__pages_leave(tenant);
+    STORE_RELEASE(tenant->autonomous, 0);
+    vgpu__seat_close(tenant);
+    vgpu__seat_bar(tenant);
+  }
+  if (!vgpu__tenant_lost(tenant)) return;
+  __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
+  if (!__atomic_load_n(&stop, __ATOMIC_SEQ_CST) && !__atomic_load_n(&leaves, __ATOMIC_SEQ_CST)) vgpu__drop_tenant(tenant);
+  STORE_RELEASE(inside, 0);
 }
 
 static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
   struct vgpu_watch *watch = &tenant->watch;
   struct shm_message message;
+  if (watch->lost) {
+    vgpu__leave_slot(tenant);
+    return;
+  }
   int got = vgpu__seat_receive(tenant, &message);
   if (got == VGPU_SEAT_MESSAGE && message.type == SHM_MESSAGE_WELCOME) {
     if (message.status == SHM_STATUS_OK && message.slot_number == tenant->slot_number) {
@@ -157,7 +170,7 @@ static void vgpu__tend_tenant(struct vgpu_tenant *tenant, uint64_t now, const st
     tenant->watch.looked_ns = now;
     vgpu__follow_seat(tenant, now);
   }
-  if (LOAD(tenant->mode) == VGPU_ATTACHED) vgpu__follow_heartbeat(tenant, now, working || wants);
+  if (LOAD(tenant->mode) == VGPU_ATTACHED && !tenant->watch.lost) vgpu__follow_heartbeat(tenant, now, working || wants);
   uint64_t tick_ns = vgpu__tick_ns(tenant, working, pending, express_ns, tended->rest_ns);
   if (tick_ns < round->tick_ns) round->tick_ns = tick_ns;
   round->attached++;

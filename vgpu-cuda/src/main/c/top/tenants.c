@@ -176,12 +176,17 @@ static struct vgpu_tenant *vgpu__oldest(void) {
   return vgpu__tenant_next(&i);
 }
 
-static void vgpu__drop_locked(struct vgpu_tenant *tenant) {
+/* No handle and no bound thread is the tenant's from now on. Lock held. */
+static void vgpu__end_locked(struct vgpu_tenant *tenant) {
   __atomic_fetch_add(&tenant->generation, 1, __ATOMIC_SEQ_CST);
   tenant->dropped_ns = vgpu__now_ns();
   STORE_RELEASE(tenant->mode, (uint32_t)VGPU_DROPPED);
   struct vgpu_tenant *next = vgpu__oldest();
   if (vgpu__unbound == tenant && next != NULL) STORE_RELEASE(vgpu__unbound, next);
+}
+
+static void vgpu__drop_locked(struct vgpu_tenant *tenant) {
+  vgpu__end_locked(tenant);
   vgpu__express_leave(tenant);
   /* The seat takes back the slot on BYE, so replace the pages first. */
   vgpu__pages_leave(tenant);
@@ -199,6 +204,14 @@ int vgpu_tenant_drop(int64_t handle) {
   vgpu__unlock(&vgpu__attach_lock);
   errno = kept;
   return tenant == NULL ? -1 : 0;
+}
+
+/* Joining a lease may take seconds, for which the monitor must not wait. */
+int vgpu__tenant_lost(struct vgpu_tenant *tenant) {
+  if (!vgpu__try_lock(&vgpu__attach_lock)) return 0;
+  if (LOAD(tenant->mode) == VGPU_ATTACHED) vgpu__end_locked(tenant);
+  vgpu__unlock(&vgpu__attach_lock);
+  return 1;
 }
 
 void vgpu__tenants_end(void) {

@@ -20,6 +20,8 @@ int vgpu__join(struct vgpu_tenant *tenant, const char *const *env); /* env NULL:
 VGPU_EXPORT int64_t vgpu_tenant_add(const char *const *env, char *reason, size_t reason_size);
 VGPU_EXPORT int64_t vgpu_tenant_bind(int64_t handle);
 VGPU_EXPORT int vgpu_tenant_drop(int64_t handle);
+/* By the monitor, after the tenant's pages and link are gone. 0: try again, since other leases are joined or left now. */
+int vgpu__tenant_lost(struct vgpu_tenant *tenant);
 void vgpu__tenants_end(void); /* from now on nothing is started or allocated under any lease */
 
 /* ---- fork.c ---- */
