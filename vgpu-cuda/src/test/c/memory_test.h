@@ -52,6 +52,7 @@ void role_pools(void);
 enum { A_DOMAIN = 6 /* a type of location that the hook does not know */ };
 void role_pools_later(void);
 void role_pools_elsewhere(void);
+void role_pools_reset(void);
 void role_graphs_newer(void);
 
 /* roles_measured.c */

@@ -114,6 +114,7 @@ static const struct {
     {"detached", role_detached, NULL},
     {"pools", role_pools, NULL},
     {"pools-later", role_pools_later, NULL},
+    {"pools-reset", role_pools_reset, NULL},
     {"pools-elsewhere", role_pools_elsewhere, "VGPU_EMULATOR=memory=1GiB,cuda=13.4"},
     {"graphs", role_graphs, NULL},
     {"uploads", role_uploads, NULL},
