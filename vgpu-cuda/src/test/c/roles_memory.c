@@ -243,6 +243,14 @@ void role_shared(void) {
   CHECK(CU(cuMemHostRegister_v2, own, sizeof own, 0) != ABI_SUCCESS, "registered twice");
   CHECK(CU(cuMemHostUnregister, own) == ABI_SUCCESS && CU(cuMemHostUnregister, own) != ABI_SUCCESS, "and back");
   EXACT("host memory is counted apart");
+  CUcontext second = NULL;
+  CHECK(CU(cuMemHostAlloc, &pinned, (size_t)MIB, 0) == ABI_SUCCESS, "pinned in the first context");
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuMemHostRegister_v2, own, sizeof own, 0) == ABI_SUCCESS, "in another");
+  CHECK(GET(own_slot()->host_bytes) == MIB + sizeof own, "both count: %llu", (unsigned long long)GET(own_slot()->host_bytes));
+  CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "destroyed");
+  CHECK(GET(own_slot()->host_bytes) == MIB, "it ends with its context: %llu", (unsigned long long)GET(own_slot()->host_bytes));
+  CHECK(CU(cuDevicePrimaryCtxReset_v2, 0) == ABI_SUCCESS && GET(own_slot()->host_bytes) == 0, "or by a reset");
+  CHECK(ledger_bytes() == 0, "and is no memory of the GPU: %llu", (unsigned long long)ledger_bytes());
 }
 
 /* Calls fail as VGPU_EMULATOR_FAIL says. Whatever fails, the ledger must equal the driver's account. */

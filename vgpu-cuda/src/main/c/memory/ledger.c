@@ -181,6 +181,7 @@ uint64_t vgpu__lease_bytes(const struct vgpu_tenant *tenant, int gpu) {
 void vgpu__give_back_all(const struct vgpu_sums *sums) {
   for (unsigned i = 0; i < VGPU_TENANTS; i++) {
     struct vgpu_tenant *tenant = vgpu__tenants[i];
+    if (sums->host[i] != 0) ADD(tenant->slot->host_bytes, -sums->host[i]);
     for (int gpu = 0; tenant != NULL && gpu < vgpu__gpus(tenant); gpu++) {
       if (sums->bytes[i][gpu] != 0) vgpu__give_back(tenant, gpu, sums->bytes[i][gpu]);
     }

@@ -460,7 +460,7 @@ void vgpu__pools_reset(CUdevice device) {
   for (uint32_t i = 0; i < LOAD_ACQUIRE(pools_used); i++) {
     struct pool *pool = &pools[i];
     if (LOAD_ACQUIRE(pool->state) == FREE || pool->state == ON_HOST) continue;
-    struct vgpu_sums sums = {{{0}}};
+    struct vgpu_sums sums = {.bytes = {{0}}};
     vgpu__lock(&pool->lock);
     if (pool->device != device) {
       vgpu__unlock(&pool->lock);
