@@ -79,6 +79,7 @@ int exec_apart(const char *program, const char *role); /* in its own pid namespa
 void role_gang(void);
 void role_gang_kinds(void);
 void role_gang_newer(void);
+void role_graphs_elsewhere(void);
 void role_gang_killed(void);
 void role_gang_other(void);
 void role_measured_gang(void);

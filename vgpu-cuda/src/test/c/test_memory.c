@@ -164,6 +164,7 @@ static const struct {
     {"replay-legacy-waits", role_replay_legacy_waits, REPLAYED},
     {"replay-legacy-frees", role_replay_legacy_frees, REPLAYED},
     {"movable", role_movable, NULL},
+    {"graphs-elsewhere", role_graphs_elsewhere, GANG},
     {"gang", role_gang, GANG},
     {"gang-kinds", role_gang_kinds, GANG},
     {"gang-newer", role_gang_newer, GANG ",cuda=13.4"},

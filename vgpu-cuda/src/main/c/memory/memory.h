@@ -104,6 +104,7 @@ struct vgpu_graph_charge {
   CUdevice device; /* -1: nothing to charge */
   struct vgpu_tenant *tenant;
   uint64_t bytes;
+  int several; /* its allocation nodes are on several devices */
 };
 extern uint32_t vgpu__graph_memory_seen VGPU_INTERNAL; /* an allocation node was made in this process */
 int vgpu__graph_has_condition(void *graph); /* or may have: a conditional node, also in child graphs */
