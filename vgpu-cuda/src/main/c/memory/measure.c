@@ -93,16 +93,19 @@ void vgpu__load_ends(void) { __atomic_fetch_add(&measure.loads_over, 1, __ATOMIC
 enum look { LOOK_TOLD, LOOK_AGAIN, LOOK_UNSEEN, LOOK_NOT };
 typedef enum look look_call(const struct vgpu_spot *spot, int64_t *beyond, uint64_t *mark, int *still);
 
-/* Compares once. *still: no operation was under way in which memory and charge change at different moments. */
+/*
+ * Compares once. *still: no operation was under way in which memory and charge change at different moments. With NULL no
+ * lock but NVML's is needed.
+ */
 static enum look vgpu__look(const struct vgpu_spot *spot, int64_t *beyond, uint64_t *mark, int *still) {
-  *still = vgpu__pools_are_settled() && !vgpu__changing_any();
+  if (still != NULL) *still = vgpu__pools_are_settled() && !vgpu__changing_any();
   uint64_t held, after, charged = vgpu__charged(spot, mark);
   int told = vgpu__held_read(spot->uuid, &held);
-  *still = *still && !vgpu__changing_any();
+  if (still != NULL) *still = *still && !vgpu__changing_any();
   vgpu__charged(spot, &after);
   if (vgpu__suspended_any()) return LOOK_AGAIN; /* suspended memory is away, its charge is not */
   /* While its last context is being destroyed, which takes long, NVML does not list the process. */
-  if (told <= 0) return told < 0 ? LOOK_NOT : *still ? LOOK_UNSEEN : LOOK_AGAIN;
+  if (told <= 0) return told < 0 ? LOOK_NOT : still != NULL && *still ? LOOK_UNSEEN : LOOK_AGAIN;
   if (*mark != after) return LOOK_AGAIN;
   held = (held + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
   *beyond = (int64_t)(held - charged);
@@ -122,10 +125,9 @@ static enum look vgpu__look_alone(const struct vgpu_spot *spot, int64_t *beyond,
   struct vgpu_tenant *tenants[VGPU_TENANTS], *tenant;
   unsigned count = 0;
   uint64_t mark;
-  int still;
   for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) tenants[count++] = tenant;
   for (unsigned i = 0; i < count; i++) vgpu__lock(&tenants[i]->ledger_lock);
-  enum look look = look_once(spot, beyond, &mark, &still);
+  enum look look = look_once(spot, beyond, &mark, NULL);
   for (unsigned i = count; i > 0; i--) vgpu__unlock(&tenants[i - 1]->ledger_lock);
   return look;
 }
@@ -159,11 +161,10 @@ static int vgpu__beyond_now(const struct vgpu_spot *spot, int64_t *beyond, look_
     vgpu__futex_wait(&measure.state, OPENING, until - vgpu__now_ns());
   }
   if (LOAD_ACQUIRE(measure.state) != READY || !vgpu__go_in()) return 0;
-  int still;
-  enum look look = look_once(spot, beyond, &mark, &still);
+  enum look look = look_once(spot, beyond, &mark, NULL);
   for (int i = 1; i < QUICK && look == LOOK_AGAIN; i++) {
     vgpu__sleep_ns(QUICKLY_NS);
-    look = look_once(spot, beyond, &mark, &still);
+    look = look_once(spot, beyond, &mark, NULL);
   }
   if (look == LOOK_AGAIN) look = vgpu__look_alone(spot, beyond, look_once);
   vgpu__go_out();
