@@ -66,6 +66,8 @@ void role_measured_refused_beside(void);
 void role_measured_large(void);
 void role_measured_stuck(void);
 void role_measured_crowd(void);
+void role_measured_together(void);
+void role_measured_found(void);
 void role_measured_owed(void);
 void role_measured_paused(void);
 void role_measured_not(void);

@@ -138,6 +138,8 @@ static const struct {
     {"measured-refused-beside", role_measured_refused_beside, "VGPU_EMULATOR=memory=1GiB,module=40MiB,lazy=off"},
     {"measured-large", role_measured_large, "VGPU_EMULATOR=memory=1GiB,context=600MiB"},
     {"measured-crowd", role_measured_crowd, "VGPU_EMULATOR=memory=1GiB,module=40MiB,lazy=off"},
+    {"measured-together", role_measured_together, "VGPU_EMULATOR=memory=1GiB,module=40MiB,lazy=off"},
+    {"measured-found", role_measured_found, "VGPU_EMULATOR=memory=1GiB,module=0"},
     {"measured-owed", role_measured_owed, "VGPU_EMULATOR=memory=1GiB,module=0"},
     {"measured-stuck", role_measured_stuck, "VGPU_EMULATOR=memory=1GiB,module=40MiB,lazy=off"},
     {"measured-less", role_measured_less, "VGPU_EMULATOR=memory=1GiB,context=9728KiB"},
