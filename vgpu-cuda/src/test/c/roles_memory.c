@@ -139,7 +139,7 @@ struct prop { struct abi_mem_prop known; char rest[32]; };
 
 void role_physical(void) {
   struct prop device = {{1, 1, {ABI_LOCATION_DEVICE, 0}}, ""}, host = {{1, 0, {2, 0}}, ""};
-  uint64_t h = 0, again = 0, imported = 0;
+  uint64_t h = 0, again = 0, imported = 0, more = 0;
   CUdeviceptr at = 0;
   int fd = -1;
   begin();
@@ -156,6 +156,8 @@ void role_physical(void) {
   CHECK(CU(cuMemExportToShareableHandle, &fd, h, 1, 0ull) == ABI_SUCCESS && fd >= 0, "export");
   CHECK(CU(cuMemImportFromShareableHandle, &imported, (void *)(intptr_t)fd, 1) == ABI_SUCCESS, "import");
   EXACT("imported: its owner pays");
+  CHECK(CU(cuMemCreate, &more, (size_t)(QUOTA - CONTEXT), &device, 0ull) == ABI_OUT_OF_MEMORY, "and it counts, exported or not");
+  EXACT("exported, charged once");
   CHECK(CU(cuMemMap, at + 4 * MIB, (size_t)(4 * MIB), (size_t)0, imported, 0ull) == ABI_SUCCESS, "map what was imported");
   CHECK(CU(cuMemUnmap, at + 4 * MIB, (size_t)(4 * MIB)) == ABI_SUCCESS, "unmap it");
   CHECK(CU(cuMemUnmap, at, (size_t)(4 * MIB)) == ABI_SUCCESS, "and its owner's");
