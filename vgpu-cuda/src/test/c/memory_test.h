@@ -53,6 +53,7 @@ void role_pools(void);
 enum { A_DOMAIN = 6 /* a type of location that the hook does not know */ };
 void role_pools_later(void);
 void role_pools_elsewhere(void);
+void role_pools_reset(void);
 void role_graphs_newer(void);
 
 /* roles_measured.c */
@@ -66,6 +67,8 @@ void role_measured_refused_beside(void);
 void role_measured_large(void);
 void role_measured_stuck(void);
 void role_measured_crowd(void);
+void role_measured_together(void);
+void role_measured_found(void);
 void role_measured_owed(void);
 void role_measured_paused(void);
 void role_measured_not(void);
@@ -79,6 +82,7 @@ int exec_apart(const char *program, const char *role); /* in its own pid namespa
 void role_gang(void);
 void role_gang_kinds(void);
 void role_gang_newer(void);
+void role_graphs_elsewhere(void);
 void role_gang_killed(void);
 void role_gang_other(void);
 void role_measured_gang(void);

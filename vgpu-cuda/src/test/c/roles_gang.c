@@ -207,6 +207,51 @@ void role_gang_kinds(void) {
   }
 }
 
+/* ---- graphs of a lease that has one account for all its GPUs ---- */
+
+static void exact_in_all(const char *what) {
+  uint64_t both = given(0) + given(1);
+  CHECK(ledger_bytes() == both, "%s: charged %lld, given %lld", what, (long long)ledger_bytes(), (long long)both);
+}
+
+/* A graph that allocates on these GPUs is launched into a stream of the first of them while `here` is current. */
+static void graph_elsewhere(int first, int last, int here) {
+  void *graph = NULL, *node = NULL;
+  CUgraphExec exec = NULL;
+  CUstream stream = NULL;
+  CUdeviceptr made[2] = {0};
+  enter(first);
+  CHECK(CU(cuStreamCreate, &stream, 1) == ABI_SUCCESS && CU(cuGraphCreate, &graph, 0) == ABI_SUCCESS, "graph");
+  for (int gpu = first; gpu <= last; gpu++) {
+    struct abi_mem_alloc_node params = {.pool = {1, 0, {ABI_LOCATION_DEVICE, gpu}}, .bytes = 40 * MIB};
+    CHECK(CU(cuGraphAddMemAllocNode, &node, graph, NULL, (size_t)0, &params) == ABI_SUCCESS, "node");
+    made[gpu] = params.address;
+  }
+  CHECK(CU(cuGraphInstantiateWithFlags, &exec, graph, 0ull) == ABI_SUCCESS, "instantiate");
+  enter(here);
+  CHECK(CU(cuGraphLaunch, exec, stream) == ABI_SUCCESS && CU(cuStreamSynchronize, stream) == ABI_SUCCESS, "launch");
+  exact_in_all("launched");
+  for (int gpu = first; gpu <= last; gpu++) {
+    CHECK(CU(cuMemFreeAsync, made[gpu], stream) == ABI_SUCCESS && CU(cuStreamSynchronize, stream) == ABI_SUCCESS, "free");
+    CHECK(CU(cuDeviceGraphMemTrim, gpu) == ABI_SUCCESS, "trim");
+  }
+  exact_in_all("trimmed");
+  CHECK(CU(cuGraphExecDestroy, exec) == ABI_SUCCESS && CU(cuGraphDestroy, graph) == ABI_SUCCESS, "destroy");
+  CHECK(CU(cuStreamDestroy_v2, stream) == ABI_SUCCESS, "stream");
+}
+
+void role_graphs_elsewhere(void) {
+  open_library();
+  CHECK(CU(cuInit, 0) == ABI_SUCCESS, "cuInit");
+  open_driver();
+  for (int gpu = 0; gpu < 2; gpu++) CHECK(CU(cuDevicePrimaryCtxRetain, &on[gpu], gpu) == ABI_SUCCESS, "retain %d", gpu);
+  for (int here = 0; here < 2; here++) {
+    graph_elsewhere(0, 0, here);
+    graph_elsewhere(1, 1, here);
+    graph_elsewhere(0, 1, here);
+  }
+}
+
 /* Managed pools, and memory of a part of a GPU. */
 void role_gang_newer(void) {
   begin_both();

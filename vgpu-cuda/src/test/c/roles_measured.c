@@ -204,6 +204,52 @@ void role_measured_crowd(void) {
   EXACT("freed");
 }
 
+/* Threads that do the same at the same moment. */
+static pthread_barrier_t together;
+static void *modules[LOADERS];
+
+static void *load_together(void *module) {
+  CU(cuCtxSetCurrent, context);
+  pthread_barrier_wait(&together);
+  CHECK(CU(cuModuleLoadData, (void **)module, PTX) == ABI_SUCCESS, "a module for which there is room");
+  return NULL;
+}
+
+/* Holds the lock of the context that pays, again and again, so that the threads stand in line for it. */
+static void *retain_beside(void *unused) {
+  CUcontext same = NULL;
+  while (!GET(stop)) {
+    CHECK(CU(cuDevicePrimaryCtxRetain, &same, 0) == ABI_SUCCESS && CU(cuDevicePrimaryCtxRelease_v2, 0) == ABI_SUCCESS, "retain");
+  }
+  return unused;
+}
+
+static void all_together(void *(*body)(void *)) {
+  pthread_t threads[LOADERS], beside[2];
+  __atomic_store_n(&stop, 0, __ATOMIC_SEQ_CST);
+  for (int i = 0; i < 2; i++) pthread_create(&beside[i], NULL, retain_beside, NULL);
+  pthread_barrier_init(&together, NULL, LOADERS);
+  for (int i = 0; i < LOADERS; i++) pthread_create(&threads[i], NULL, body, &modules[i]);
+  for (int i = 0; i < LOADERS; i++) pthread_join(threads[i], NULL);
+  __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
+  for (int i = 0; i < 2; i++) pthread_join(beside[i], NULL);
+  pthread_barrier_destroy(&together);
+}
+
+/* The room is just that for the modules of all threads. Each is charged once, whichever of them is measured first. */
+void role_measured_together(void) {
+  begin_inexact();
+  CUdeviceptr p = fill_but(LOADERS * 40 * MIB);
+  for (int round = 0; round < 20 && failures == 0; round++) {
+    all_together(load_together);
+    EXACT("all are loaded");
+    CHECK(ledger_bytes() == QUOTA, "round %d: %llu", round, (unsigned long long)ledger_bytes());
+    for (int i = 0; i < LOADERS; i++) CHECK(CU(cuModuleUnload, modules[i]) == ABI_SUCCESS, "unload");
+    await_exact("and gone");
+  }
+  CHECK(CU(cuMemFree_v2, p) == ABI_SUCCESS, "free");
+}
+
 /* If undoing fails, the program keeps the object, and its memory is owed. */
 void role_measured_stuck(void) {
   void *module = NULL;
@@ -253,6 +299,34 @@ void role_measured_owed(void) {
   EXACT("all is charged");
   CHECK(CU(cuModuleUnload, module) == ABI_SUCCESS, "unload");
   await_exact("and given back");
+}
+
+static void *allocate_together(void *at) {
+  CUdeviceptr p = 0;
+  CU(cuCtxSetCurrent, context);
+  pthread_barrier_wait(&together);
+  CHECK(CU(cuMemAlloc_v2, &p, (size_t)MIB) == ABI_SUCCESS, "an allocation for which there is room");
+  *(CUdeviceptr *)at = p;
+  return NULL;
+}
+
+/* Threads that allocate, beside the hook's own, find the memory of a variable. It is charged once. */
+void role_measured_found(void) {
+  begin_inexact();
+  for (int round = 0; round < 8 && failures == 0; round++) {
+    void *module = NULL;
+    CHECK(CU(cuModuleLoadData, &module, LARGE) == ABI_SUCCESS, "module");
+    await_exact("it has no memory yet");
+    CUdeviceptr p = fill_but((40 + LOADERS) * MIB);
+    usleep(120000); /* a new reading is taken only after this time */
+    CHECK(CU(cuModuleGetGlobal_v2, &(CUdeviceptr){0}, &(size_t){0}, module, "large") == ABI_SUCCESS, "the variable");
+    all_together(allocate_together);
+    EXACT("full");
+    CHECK(ledger_bytes() == QUOTA, "round %d: %llu", round, (unsigned long long)ledger_bytes());
+    for (int i = 0; i < LOADERS; i++) CHECK(CU(cuMemFree_v2, (CUdeviceptr)(uintptr_t)modules[i]) == ABI_SUCCESS, "free");
+    CHECK(CU(cuMemFree_v2, p) == ABI_SUCCESS && CU(cuModuleUnload, module) == ABI_SUCCESS, "and the rest");
+    await_exact("and gone");
+  }
 }
 
 /* Set size 64 MiB, real size 9.5. With managed memory a smaller figure is not believed. */

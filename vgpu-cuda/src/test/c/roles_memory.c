@@ -187,7 +187,7 @@ struct prop { struct abi_mem_prop known; char rest[32]; };
 
 void role_physical(void) {
   struct prop device = {{1, 1, {ABI_LOCATION_DEVICE, 0}}, ""}, host = {{1, 0, {2, 0}}, ""};
-  uint64_t h = 0, again = 0, imported = 0;
+  uint64_t h = 0, again = 0, imported = 0, more = 0;
   CUdeviceptr at = 0;
   int fd = -1;
   begin();
@@ -204,6 +204,8 @@ void role_physical(void) {
   CHECK(CU(cuMemExportToShareableHandle, &fd, h, 1, 0ull) == ABI_SUCCESS && fd >= 0, "export");
   CHECK(CU(cuMemImportFromShareableHandle, &imported, (void *)(intptr_t)fd, 1) == ABI_SUCCESS, "import");
   EXACT("imported: its owner pays");
+  CHECK(CU(cuMemCreate, &more, (size_t)(QUOTA - CONTEXT), &device, 0ull) == ABI_OUT_OF_MEMORY, "and it counts, exported or not");
+  EXACT("exported, charged once");
   CHECK(CU(cuMemMap, at + 4 * MIB, (size_t)(4 * MIB), (size_t)0, imported, 0ull) == ABI_SUCCESS, "map what was imported");
   CHECK(CU(cuMemUnmap, at + 4 * MIB, (size_t)(4 * MIB)) == ABI_SUCCESS, "unmap it");
   CHECK(CU(cuMemUnmap, at, (size_t)(4 * MIB)) == ABI_SUCCESS, "and its owner's");
@@ -291,6 +293,14 @@ void role_shared(void) {
   CHECK(CU(cuMemHostRegister_v2, own, sizeof own, 0) != ABI_SUCCESS, "registered twice");
   CHECK(CU(cuMemHostUnregister, own) == ABI_SUCCESS && CU(cuMemHostUnregister, own) != ABI_SUCCESS, "and back");
   EXACT("host memory is counted apart");
+  CUcontext second = NULL;
+  CHECK(CU(cuMemHostAlloc, &pinned, (size_t)MIB, 0) == ABI_SUCCESS, "pinned in the first context");
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuMemHostRegister_v2, own, sizeof own, 0) == ABI_SUCCESS, "in another");
+  CHECK(GET(own_slot()->host_bytes) == MIB + sizeof own, "both count: %llu", (unsigned long long)GET(own_slot()->host_bytes));
+  CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "destroyed");
+  CHECK(GET(own_slot()->host_bytes) == MIB, "it ends with its context: %llu", (unsigned long long)GET(own_slot()->host_bytes));
+  CHECK(CU(cuDevicePrimaryCtxReset_v2, 0) == ABI_SUCCESS && GET(own_slot()->host_bytes) == 0, "or by a reset");
+  CHECK(ledger_bytes() == 0, "and is no memory of the GPU: %llu", (unsigned long long)ledger_bytes());
 }
 
 /* Calls fail as VGPU_EMULATOR_FAIL says. Whatever fails, the ledger must equal the driver's account. */

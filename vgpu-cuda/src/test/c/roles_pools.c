@@ -178,6 +178,21 @@ void role_pools(void) {
   EXACT("reset");
 }
 
+/* A device's own pool that the program has only used by its handle: a reset ends its memory as well. */
+void role_pools_reset(void) {
+  CUmemoryPool pool = NULL;
+  CUdeviceptr p = 0;
+  begin();
+  CHECK(CU(cuDeviceGetDefaultMemPool, &pool, 0) == ABI_SUCCESS, "default pool");
+  for (int i = 0; i < 3; i++) {
+    CHECK(CU(cuMemAllocFromPoolAsync, &p, (size_t)(300 * MIB), pool, NULL) == ABI_SUCCESS, "from it");
+    EXACT("from it");
+    CHECK(CU(cuDevicePrimaryCtxReset_v2, 0) == ABI_SUCCESS, "reset");
+    CHECK(CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "again");
+    EXACT("reset");
+  }
+}
+
 static void from_pool(CUmemoryPool pool, int on_gpu, const char *what) {
   CUdeviceptr p = 0, large = 0;
   uint64_t before = real_bytes();

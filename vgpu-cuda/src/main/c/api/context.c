@@ -67,7 +67,7 @@ static abi_result vgpu__destroy(abi_result (*destroy)(CUcontext), CUcontext cont
   vgpu__lock(&vgpu__made_lock);
   abi_result result = destroy(context);
   if (result == ABI_SUCCESS) {
-    struct vgpu_sums sums = {{{0}}};
+    struct vgpu_sums sums = {.bytes = {{0}}};
     struct vgpu_record record;
     if (vgpu__table_take(KIND_CONTEXT, (uint64_t)(uintptr_t)context, &record)) {
       sums.bytes[record.tenant->index][record.gpu] += record.bytes;

@@ -232,7 +232,7 @@ abi_result cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, uint64_t ha
 
 abi_result cuMemUnmap(CUdeviceptr pointer, size_t size) {
   CHANGING();
-  struct vgpu_sums sums = {{{0}}};
+  struct vgpu_sums sums = {.bytes = {{0}}};
   vgpu__lock(&vgpu__vmm_call);
   abi_result result = REAL(cuMemUnmap)(pointer, size);
   if (result == ABI_SUCCESS) vgpu__vmm_unmapped(pointer, size, &sums);
@@ -300,7 +300,7 @@ abi_result cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
   return result;
 }
 
-/* ---- pinned host memory: counted, not limited ---- */
+/* ---- pinned host memory: counted, not limited; it ends with its context ---- */
 
 static void vgpu__count_host(const struct vgpu_tenant *tenant, uint64_t bytes, int sign) {
   uint64_t whole = (bytes + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
@@ -310,7 +310,8 @@ static void vgpu__count_host(const struct vgpu_tenant *tenant, uint64_t bytes, i
 static abi_result vgpu__pinned(abi_result result, void **pointer, uint64_t bytes) {
   const struct vgpu_tenant *tenant = vgpu_tenant_current();
   if (result == ABI_SUCCESS && pointer != NULL && LOAD(tenant->mode) == VGPU_ATTACHED) {
-    if (vgpu__table_put(tenant, 0, KIND_HOST, (uint64_t)(uintptr_t)*pointer, bytes, 0) == 0) vgpu__count_host(tenant, bytes, 1);
+    int failed = vgpu__table_put(tenant, 0, KIND_HOST, (uint64_t)(uintptr_t)*pointer, bytes, vgpu__context_number());
+    if (!failed) vgpu__count_host(tenant, bytes, 1);
   }
   return result;
 }
@@ -333,7 +334,7 @@ static abi_result vgpu__unpin(void *pointer, abi_result (*unpin)(void *)) {
   abi_result result = unpin(pointer);
   if (!known) return result;
   if (result == ABI_SUCCESS) vgpu__count_host(record.tenant, record.bytes, -1);
-  else vgpu__table_put(record.tenant, 0, KIND_HOST, (uint64_t)(uintptr_t)pointer, record.bytes, 0);
+  else vgpu__table_put(record.tenant, 0, KIND_HOST, (uint64_t)(uintptr_t)pointer, record.bytes, record.context);
   return result;
 }
 

@@ -39,7 +39,7 @@ static abi_result vgpu__primary_drop(struct vgpu_primary *primary, abi_result (*
   abi_result result = release(device);
   if (result == ABI_SUCCESS && primary->retained > 0) primary->retained--;
   if (result == ABI_SUCCESS && last) {
-    struct vgpu_sums sums = {{{0}}};
+    struct vgpu_sums sums = {.bytes = {{0}}};
     vgpu__uncharge(primary, &sums);
     vgpu__context_gone(primary->handle, &sums);
   }
@@ -103,7 +103,7 @@ static abi_result vgpu__reset(abi_result (*reset)(CUdevice), CUdevice device) {
   vgpu__context_going(primary->handle);
   abi_result result = reset(device);
   if (result == ABI_SUCCESS && primary->handle != NULL) {
-    struct vgpu_sums sums = {{{0}}};
+    struct vgpu_sums sums = {.bytes = {{0}}};
     vgpu__uncharge(primary, &sums);
     vgpu__context_gone(primary->handle, &sums);
     vgpu__pools_reset(device);
@@ -140,11 +140,11 @@ static abi_result vgpu__green_destroy(struct vgpu_primary *primary, void *green)
     if (known) vgpu__table_put(record.tenant, 0, KIND_GREEN, (uint64_t)(uintptr_t)green, record.bytes, 0);
     return result;
   }
-  struct vgpu_sums sums = {{{0}}};
+  struct vgpu_sums sums = {.bytes = {{0}}};
   if (known && primary->retained > 0) primary->retained--;
   vgpu__context_gone(view, &sums);
   if (last) {
-    sums = (struct vgpu_sums){{{0}}};
+    sums = (struct vgpu_sums){.bytes = {{0}}};
     vgpu__uncharge(primary, &sums);
     vgpu__context_gone(primary->handle, &sums);
   }

@@ -140,24 +140,25 @@ int64_t vgpu__context_adjust(const struct vgpu_spot *spot, int64_t bytes) {
   return changed;
 }
 
-int vgpu__context_add(const struct vgpu_spot *spot, uint64_t bytes) {
+int vgpu__context_add(struct vgpu_excess *excess) {
+  const struct vgpu_spot *spot = excess->spot;
   int added = 0;
-  for (int i = 0; i < VGPU_DEVICES && !added; i++) {
+  for (int i = 0; i < VGPU_DEVICES && added == 0; i++) {
     struct vgpu_primary *primary = &vgpu__primaries[i];
     if (!vgpu__primary_is_there(primary, spot)) continue;
     vgpu__lock(&primary->lock);
-    added = vgpu__primary_is_there(primary, spot) && vgpu__reserve_now(primary->charged, primary->gpu, bytes) == 0;
-    if (added) STORE(primary->bytes, primary->bytes + bytes);
+    if (vgpu__primary_is_there(primary, spot)) added = vgpu__excess_charge(excess, primary->charged, primary->gpu);
+    if (added > 0) STORE(primary->bytes, primary->bytes + (uint64_t)excess->bytes);
     vgpu__unlock(&primary->lock);
   }
-  if (added) return 1;
+  if (added != 0) return added;
   vgpu__lock(&vgpu__made_lock);
-  for (int i = 0; i < vgpu__contexts_used() && !added; i++) {
+  for (int i = 0; i < vgpu__contexts_used() && added == 0; i++) {
     uint64_t key;
     struct vgpu_record record;
     if (!vgpu__find_there(i, spot, &key, &record) || !vgpu__table_take(KIND_CONTEXT, key, &record)) continue;
-    added = vgpu__reserve_now(record.tenant, record.gpu, bytes) == 0;
-    vgpu__table_put(record.tenant, record.gpu, KIND_CONTEXT, key, record.bytes + (added ? bytes : 0), 0);
+    added = vgpu__excess_charge(excess, record.tenant, record.gpu);
+    vgpu__table_put(record.tenant, record.gpu, KIND_CONTEXT, key, record.bytes + (added > 0 ? (uint64_t)excess->bytes : 0), 0);
   }
   vgpu__unlock(&vgpu__made_lock);
   return added;

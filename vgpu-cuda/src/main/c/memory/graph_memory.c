@@ -202,16 +202,17 @@ void vgpu__graph_memory_gone(CUgraphExec exec) {
 
 /* ---- launches ---- */
 
+static unsigned vgpu__graph_place(const struct vgpu_record *record) { return (record->context - FIRST_PLACE) % FREES; }
+
 /*
  * The device that a graph's allocation nodes are on. For a lease with an account for each GPU it must be a single one.
- * -1: unknown.
+ * Otherwise that of the current context stands for several until they are launched. -1: unknown.
  */
 static CUdevice vgpu__graph_device(const struct vgpu_record *record) {
   CUdevice device = -1;
-  if (record->tenant->gpus > 1) {
-    unsigned place = (record->context - FIRST_PLACE) % FREES;
-    return place > DEVICES ? -1 : (CUdevice)place - 1;
-  }
+  unsigned place = vgpu__graph_place(record);
+  if (place <= DEVICES) return (CUdevice)place - 1;
+  if (record->tenant->gpus > 1) return -1;
   return REAL(cuCtxGetDevice)(&device) != ABI_SUCCESS || device >= DEVICES ? -1 : device;
 }
 
@@ -229,17 +230,18 @@ abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge 
   }
   if (device < 0) return ABI_SUCCESS;
   struct account *account = &accounts[device];
+  int several = vgpu__graph_place(&record) == SEVERAL;
   for (int again = 0;; again++) {
     vgpu__lock(&account->lock);
     uint64_t frees = LOAD(vgpu__graph_frees);
-    uint64_t coming = vgpu__coming(account, device, record.bytes, vgpu__own_is_kept(exec) ? record.bytes : 0);
+    uint64_t coming = vgpu__coming(account, device, record.bytes, !several && vgpu__own_is_kept(exec) ? record.bytes : 0);
     uint64_t missing = coming > account->sum ? coming - account->sum : 0;
     if (missing == 0 || vgpu__reserve(record.tenant, vgpu__gpu_of(record.tenant, device), missing) == 0) {
       account->charged[record.tenant->index] += missing;
       account->sum += missing;
       account->pending += record.bytes;
       vgpu__unlock(&account->lock);
-      *charge = (struct vgpu_graph_charge){device, record.tenant, record.bytes, exec, frees};
+      *charge = (struct vgpu_graph_charge){device, record.tenant, record.bytes, exec, frees, several};
       return ABI_SUCCESS;
     }
     vgpu__unlock(&account->lock);
@@ -247,27 +249,34 @@ abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge 
   }
 }
 
-void vgpu__graph_memory_after(const struct vgpu_graph_charge *charge, int ran) {
-  if (charge->device < 0) return;
-  if (ran) vgpu__own_launched(charge->exec, charge->frees);
-  struct account *account = &accounts[charge->device];
+/* Charges what the device keeps now. `bytes` of a launch are not under way any more. */
+static void vgpu__account_take(CUdevice device, struct vgpu_tenant *tenant, uint64_t bytes) {
+  struct account *account = &accounts[device];
   uint64_t reserved;
-  uint32_t index = charge->tenant->index;
   vgpu__lock(&account->lock);
-  account->pending -= charge->bytes;
-  if (vgpu__figure(charge->device, ATTRIBUTE_RESERVED, &reserved)) {
+  account->pending -= bytes;
+  if (vgpu__figure(device, ATTRIBUTE_RESERVED, &reserved)) {
     if (reserved > account->sum) { /* more than the steps reserved: charged if there is room, else logged */
       uint64_t more = reserved - account->sum;
-      if (vgpu__reserve(charge->tenant, vgpu__gpu_of(charge->tenant, charge->device), more) == 0) {
-        account->charged[index] += more;
+      if (vgpu__reserve(tenant, vgpu__gpu_of(tenant, device), more) == 0) {
+        account->charged[tenant->index] += more;
         account->sum += more;
       } else {
         vgpu__log("a graph took %llu bytes more than the quota has room for", (unsigned long long)more);
       }
     }
-    vgpu__account_settle(account, charge->device, index);
+    vgpu__account_settle(account, device, tenant->index);
   }
   vgpu__unlock(&account->lock);
+}
+
+void vgpu__graph_memory_after(const struct vgpu_graph_charge *charge, int ran) {
+  if (charge->device < 0) return;
+  if (ran) vgpu__own_launched(charge->exec, charge->frees);
+  vgpu__account_take(charge->device, charge->tenant, charge->bytes);
+  for (CUdevice device = 0; charge->several && device < DEVICES; device++) {
+    if (device != charge->device) vgpu__account_take(device, charge->tenant, 0);
+  }
 }
 
 uint64_t vgpu__graph_memory_tenants(void) {

@@ -13,6 +13,39 @@ enum { TRIES = 1 << 20 };
 
 static uint64_t vgpu__units(uint64_t bytes) { return bytes / SHM_MEMORY_UNIT + (bytes % SHM_MEMORY_UNIT != 0); }
 
+/*
+ * The ledgers that this thread holds, by their tenants' indices. Whoever holds all of them charges by the same functions
+ * as everybody else.
+ */
+static __thread uint64_t held __attribute__((tls_model("initial-exec")));
+
+/* Returns the argument of vgpu__let_go. */
+static int vgpu__hold(struct vgpu_tenant *tenant) {
+  uint64_t bit = (uint64_t)1 << tenant->index;
+  if ((held & bit) != 0) return 0;
+  vgpu__lock(&tenant->ledger_lock);
+  held |= bit;
+  return 1;
+}
+
+static void vgpu__let_go(struct vgpu_tenant *tenant, int held_here) {
+  if (!held_here) return;
+  held &= ~((uint64_t)1 << tenant->index);
+  vgpu__unlock(&tenant->ledger_lock);
+}
+
+uint64_t vgpu__ledgers_hold(void) {
+  uint64_t here = 0;
+  for (uint32_t i = 0; i < LOAD_ACQUIRE(vgpu__tenants_used); i++) here |= (uint64_t)vgpu__hold(vgpu__tenants[i]) << i;
+  return here;
+}
+
+void vgpu__ledgers_let_go(uint64_t here) {
+  for (uint32_t i = VGPU_TENANTS; i > 0; i--) {
+    if ((here >> (i - 1) & 1) != 0) vgpu__let_go(vgpu__tenants[i - 1], 1);
+  }
+}
+
 /* Makes sure that the last change seen in `word` has a receipt in its owner's slot. Returns 0: read the word again. */
 static int vgpu__help(const struct vgpu_tenant *tenant, int gpu, uint64_t word) {
   uint64_t who = word >> SHM_MEMORY_SLOT_SHIFT & SHM_MEMORY_SLOT_MASK;
@@ -76,9 +109,9 @@ int vgpu__reserve_now(struct vgpu_tenant *tenant, int gpu, uint64_t bytes) {
   int refused = LOAD(tenant->mode) == VGPU_DROPPED || (LOAD_ACQUIRE(tenant->grant->word) & SHM_GRANT_REVOKED) != 0 ||
                 units >= UINT64_MAX >> SHM_MEMORY_UNITS_SHIFT || gpu < 0;
   if (!refused && units > 0) {
-    vgpu__lock(&tenant->ledger_lock);
+    int here = vgpu__hold(tenant);
     refused = vgpu__change(tenant, gpu, (int64_t)units) != 0;
-    vgpu__unlock(&tenant->ledger_lock);
+    vgpu__let_go(tenant, here);
   }
   if (refused) ADD(tenant->slot->denied, 1);
   return refused ? -1 : 0;
@@ -121,26 +154,23 @@ static uint64_t vgpu__pay(struct vgpu_tenant *tenant, int gpu, uint64_t units) {
 void vgpu__give_back(struct vgpu_tenant *tenant, int gpu, uint64_t bytes) {
   uint64_t units = vgpu__units(bytes);
   if (LOAD(tenant->mode) != VGPU_ATTACHED || units == 0 || gpu < 0) return;
-  vgpu__lock(&tenant->ledger_lock);
+  int here = vgpu__hold(tenant);
   if (UNLIKELY(tenant->debt_units[gpu] != 0)) units -= vgpu__pay(tenant, gpu, units);
   vgpu__return_units(tenant, gpu, units);
-  vgpu__unlock(&tenant->ledger_lock);
+  vgpu__let_go(tenant, here);
 }
 
 void vgpu__owe(struct vgpu_tenant *tenant, int gpu, uint64_t bytes) {
-  vgpu__lock(&tenant->ledger_lock);
+  int here = vgpu__hold(tenant);
   STORE(tenant->debt_units[gpu], vgpu__units(bytes));
-  vgpu__unlock(&tenant->ledger_lock);
+  vgpu__let_go(tenant, here);
 }
 
-static int vgpu__pay_account(struct vgpu_tenant *tenant, int gpu) {
-  uint64_t part = vgpu__reserve_part(tenant, gpu, LOAD(tenant->debt_units[gpu]) * SHM_MEMORY_UNIT);
-  vgpu__lock(&tenant->ledger_lock);
-  uint64_t units = vgpu__units(part);
-  /* the rest, if a free has paid meanwhile */
-  vgpu__return_units(tenant, gpu, units - vgpu__pay(tenant, gpu, units));
+int vgpu__pay_account(struct vgpu_tenant *tenant, int gpu) {
+  int here = vgpu__hold(tenant); /* nobody sees the memory charged and owed as well */
+  vgpu__pay(tenant, gpu, vgpu__units(vgpu__reserve_part(tenant, gpu, LOAD(tenant->debt_units[gpu]) * SHM_MEMORY_UNIT)));
   int owed = tenant->debt_units[gpu] != 0;
-  vgpu__unlock(&tenant->ledger_lock);
+  vgpu__let_go(tenant, here);
   return owed;
 }
 
@@ -154,12 +184,12 @@ int vgpu__pay_owed(void) {
 }
 
 uint64_t vgpu__overhead_less(struct vgpu_tenant *tenant, int gpu, uint64_t bytes) {
-  vgpu__lock(&tenant->ledger_lock);
+  int here = vgpu__hold(tenant);
   uint64_t units = bytes / SHM_MEMORY_UNIT, overhead = tenant->overhead_units[gpu];
   if (units > overhead) units = overhead;
   STORE(tenant->overhead_units[gpu], overhead - units);
   vgpu__return_units(tenant, gpu, units);
-  vgpu__unlock(&tenant->ledger_lock);
+  vgpu__let_go(tenant, here);
   return units * SHM_MEMORY_UNIT;
 }
 
@@ -181,6 +211,7 @@ uint64_t vgpu__lease_bytes(const struct vgpu_tenant *tenant, int gpu) {
 void vgpu__give_back_all(const struct vgpu_sums *sums) {
   for (unsigned i = 0; i < VGPU_TENANTS; i++) {
     struct vgpu_tenant *tenant = vgpu__tenants[i];
+    if (sums->host[i] != 0) ADD(tenant->slot->host_bytes, -sums->host[i]);
     for (int gpu = 0; tenant != NULL && gpu < vgpu__gpus(tenant); gpu++) {
       if (sums->bytes[i][gpu] != 0) vgpu__give_back(tenant, gpu, sums->bytes[i][gpu]);
     }

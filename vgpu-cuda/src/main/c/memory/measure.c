@@ -70,7 +70,7 @@ static void vgpu__go_out(void) { __atomic_fetch_sub(&measure.inside, 1, __ATOMIC
 
 /* ---- the comparison ---- */
 
-/* The bytes charged to all leases for this process there. *mark changes with every charge. */
+/* The bytes charged to all leases for this process there. *mark changes with every charge and debt. */
 static uint64_t vgpu__charged(const struct vgpu_spot *spot, uint64_t *mark) {
   struct vgpu_tenant *tenant;
   uint64_t units = 0;
@@ -81,6 +81,7 @@ static uint64_t vgpu__charged(const struct vgpu_spot *spot, uint64_t *mark) {
       uint64_t own = LOAD_ACQUIRE(*vgpu__own_of(tenant->slot, gpu));
       units += own >> OWN_SEQ_BITS;
       *mark = *mark * 31 + own + LOAD(tenant->slot->moved_bytes);
+      *mark = (*mark * 31 + LOAD(tenant->debt_units[gpu])) * 31 + LOAD(tenant->overhead_units[gpu]);
     }
   }
   return units * SHM_MEMORY_UNIT;
@@ -91,18 +92,20 @@ void vgpu__load_begins(void) { __atomic_fetch_add(&measure.loads_begun, 1, __ATO
 void vgpu__load_ends(void) { __atomic_fetch_add(&measure.loads_over, 1, __ATOMIC_SEQ_CST); }
 
 enum look { LOOK_TOLD, LOOK_AGAIN, LOOK_UNSEEN, LOOK_NOT };
-typedef enum look look_call(const struct vgpu_spot *spot, int64_t *beyond, uint64_t *mark, int *still);
 
-/* Compares once. *still: no operation was under way in which memory and charge change at different moments. */
+/*
+ * Compares once. *still: no operation was under way in which memory and charge change at different moments. With NULL no
+ * lock but NVML's is needed.
+ */
 static enum look vgpu__look(const struct vgpu_spot *spot, int64_t *beyond, uint64_t *mark, int *still) {
-  *still = vgpu__pools_are_settled() && !vgpu__changing_any();
+  if (still != NULL) *still = vgpu__pools_are_settled() && !vgpu__changing_any();
   uint64_t held, after, charged = vgpu__charged(spot, mark);
   int told = vgpu__held_read(spot->uuid, &held);
-  *still = *still && !vgpu__changing_any();
+  if (still != NULL) *still = *still && !vgpu__changing_any();
   vgpu__charged(spot, &after);
   if (vgpu__suspended_any()) return LOOK_AGAIN; /* suspended memory is away, its charge is not */
   /* While its last context is being destroyed, which takes long, NVML does not list the process. */
-  if (told <= 0) return told < 0 ? LOOK_NOT : *still ? LOOK_UNSEEN : LOOK_AGAIN;
+  if (told <= 0) return told < 0 ? LOOK_NOT : still != NULL && *still ? LOOK_UNSEEN : LOOK_AGAIN;
   if (*mark != after) return LOOK_AGAIN;
   held = (held + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT;
   *beyond = (int64_t)(held - charged);
@@ -117,55 +120,86 @@ static enum look vgpu__look_between(const struct vgpu_spot *spot, int64_t *beyon
   return look == LOOK_TOLD && __atomic_load_n(&measure.loads_begun, __ATOMIC_SEQ_CST) != over ? LOOK_AGAIN : look;
 }
 
-/* The same while no charge of this process can change. */
-static enum look vgpu__look_alone(const struct vgpu_spot *spot, int64_t *beyond, look_call *look_once) {
-  struct vgpu_tenant *tenants[VGPU_TENANTS], *tenant;
-  unsigned count = 0;
-  uint64_t mark;
-  int still;
-  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) tenants[count++] = tenant;
-  for (unsigned i = 0; i < count; i++) vgpu__lock(&tenants[i]->ledger_lock);
-  enum look look = look_once(spot, beyond, &mark, &still);
-  for (unsigned i = count; i > 0; i--) vgpu__unlock(&tenants[i - 1]->ledger_lock);
-  return look;
+static enum look vgpu__look_for(struct vgpu_excess *excess) {
+  return (excess->among_loads ? vgpu__look : vgpu__look_between)(excess->spot, &excess->bytes, &excess->mark, NULL);
+}
+
+/*
+ * Holds the ledgers if what was read is still so; alone, reads it then. Nobody else can charge the same excess, nor
+ * change what it is beyond, until vgpu__ledgers_let_go. Returns its argument; 0: it is not so.
+ */
+static uint64_t vgpu__excess_hold(struct vgpu_excess *excess) {
+  uint64_t mark, here = vgpu__ledgers_hold();
+  int so = excess->alone && vgpu__look_for(excess) == LOOK_TOLD;
+  if (!excess->alone) {
+    vgpu__charged(excess->spot, &mark);
+    so = mark == excess->mark;
+  }
+  if (so) return here;
+  vgpu__ledgers_let_go(here);
+  return 0;
+}
+
+/* Sets the debts there: that of an account, if any, and none of the others. The ledgers are held. */
+static void vgpu__owe_there(const struct vgpu_spot *spot, const struct vgpu_tenant *payer, int pays, uint64_t bytes) {
+  struct vgpu_tenant *tenant;
+  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
+    for (int gpu = 0; gpu < vgpu__gpus(tenant); gpu++) {
+      if (vgpu__spot_has(spot, tenant, gpu)) vgpu__owe(tenant, gpu, tenant == payer && gpu == pays ? bytes : 0);
+    }
+  }
+}
+
+int vgpu__excess_charge(struct vgpu_excess *excess, struct vgpu_tenant *tenant, int gpu) {
+  uint64_t here = vgpu__excess_hold(excess);
+  if (here == 0) return -1;
+  if (excess->bytes < 0) excess->bytes = 0;
+  int charged = vgpu__reserve_now(tenant, gpu, (uint64_t)excess->bytes) == 0;
+  if (charged) vgpu__owe_there(excess->spot, NULL, 0, 0); /* the debts were a part of it */
+  vgpu__ledgers_let_go(here);
+  return charged;
 }
 
 /*
  * Charges what is held beyond the charge, as far as the quota has room. The rest is owed by the tenant that pays for
- * contexts. Returns 0 if all is charged.
+ * contexts. Returns 0 if all is charged; -1: it is not so any more.
  */
-static int vgpu__charge_beyond(const struct vgpu_spot *spot, int64_t beyond) {
-  int64_t rest = beyond <= 0 ? 0 : beyond - vgpu__context_adjust(spot, beyond);
+static int vgpu__charge_beyond(struct vgpu_excess *excess) {
+  uint64_t here = vgpu__excess_hold(excess);
+  if (here == 0) return -1;
+  int64_t rest = excess->bytes <= 0 ? 0 : excess->bytes - vgpu__context_adjust(excess->spot, excess->bytes);
   int pays = 0;
-  struct vgpu_tenant *tenant, *payer = vgpu__contexts_payer(spot, &pays);
-  for (unsigned i = 0; (tenant = vgpu__tenant_next(&i)) != NULL; i++) {
-    for (int gpu = 0; gpu < vgpu__gpus(tenant); gpu++) {
-      if (vgpu__spot_has(spot, tenant, gpu)) vgpu__owe(tenant, gpu, tenant == payer && gpu == pays ? (uint64_t)rest : 0);
-    }
-  }
-  if (rest > 0) vgpu__log("contexts and modules take %lld bytes for which the quota has no room", (long long)rest);
-  return rest > 0;
+  struct vgpu_tenant *payer = vgpu__contexts_payer(excess->spot, &pays);
+  vgpu__owe_there(excess->spot, payer, pays, (uint64_t)rest);
+  /* there may be room, if a context was just being used by another thread */
+  int owed = rest > 0 && (payer == NULL || vgpu__pay_account(payer, pays));
+  vgpu__ledgers_let_go(here);
+  if (owed) vgpu__log("contexts and modules take %lld bytes for which the quota has no room", (long long)rest);
+  return owed;
 }
 
 /* ---- in the thread that makes a context, loads a module, or allocates soon after ---- */
 
 /*
- * 1: known; 0: NVML is not available, or does not list this process. 0 with vgpu__look_between also while a load is
- * under way.
+ * 1: known; 0: NVML is not available, or does not list this process. 0 between loads also while one is under way.
  */
-static int vgpu__beyond_now(const struct vgpu_spot *spot, int64_t *beyond, look_call *look_once) {
-  uint64_t until = vgpu__now_ns() + OPEN_NS, mark;
+static int vgpu__beyond_now(struct vgpu_excess *excess, int alone) {
+  uint64_t until = vgpu__now_ns() + OPEN_NS;
   while (LOAD_ACQUIRE(measure.state) == OPENING && LOAD_ACQUIRE(measure.runs) && vgpu__now_ns() < until) {
     vgpu__futex_wait(&measure.state, OPENING, until - vgpu__now_ns());
   }
   if (LOAD_ACQUIRE(measure.state) != READY || !vgpu__go_in()) return 0;
-  int still;
-  enum look look = look_once(spot, beyond, &mark, &still);
-  for (int i = 1; i < QUICK && look == LOOK_AGAIN; i++) {
+  enum look look = alone ? LOOK_AGAIN : vgpu__look_for(excess);
+  for (int i = 1; i < QUICK && look == LOOK_AGAIN && !alone; i++) {
     vgpu__sleep_ns(QUICKLY_NS);
-    look = look_once(spot, beyond, &mark, &still);
+    look = vgpu__look_for(excess);
   }
-  if (look == LOOK_AGAIN) look = vgpu__look_alone(spot, beyond, look_once);
+  excess->alone = look == LOOK_AGAIN;
+  if (excess->alone) {
+    uint64_t here = vgpu__ledgers_hold();
+    look = vgpu__look_for(excess);
+    vgpu__ledgers_let_go(here);
+  }
   vgpu__go_out();
   return look == LOOK_TOLD;
 }
@@ -186,45 +220,73 @@ static int vgpu__any_is_short(const struct vgpu_spot *spot) {
   return 0;
 }
 
+/*
+ * Charges what is held beyond the charge there to a tenant, or (NULL) to a context that is there. 0: *bytes are charged,
+ * none if it is not known; -1: there is no room for *bytes.
+ */
+static int vgpu__charge_made(const struct vgpu_spot *spot, struct vgpu_tenant *tenant, int gpu, uint64_t *bytes) {
+  struct vgpu_excess excess = {.spot = spot, .among_loads = 1};
+  for (int i = 0, trimmed = 0;; i++) {
+    *bytes = 0;
+    if (!vgpu__beyond_now(&excess, i >= QUICK) || excess.bytes <= 0 || !vgpu__go_in()) return 0;
+    int charged = tenant == NULL ? vgpu__context_add(&excess) : vgpu__excess_charge(&excess, tenant, gpu);
+    vgpu__go_out();
+    if (charged < 0 && excess.alone) return 0;
+    if (charged < 0) continue;
+    *bytes = (uint64_t)excess.bytes;
+    if (charged > 0) return 0;
+    if (trimmed || !vgpu__trim()) return -1;
+    trimmed = 1; /* what there is beyond may be another amount now */
+  }
+}
+
 int vgpu__measure_context(struct vgpu_tenant *tenant, int gpu, uint64_t *bytes) {
-  int64_t beyond = 0;
+  uint64_t more;
   struct vgpu_spot spot;
   if (!LOAD(vgpu__attached) || gpu < 0 || !vgpu__measure_is_short(tenant, gpu, 0)) return 0;
   vgpu__spot_of(tenant, gpu, &spot);
-  if (!vgpu__beyond_now(&spot, &beyond, vgpu__look) || beyond <= 0) return 0;
-  if (vgpu__reserve_now(tenant, gpu, (uint64_t)beyond) != 0 &&
-      (!vgpu__trim() || vgpu__reserve_now(tenant, gpu, (uint64_t)beyond) != 0)) {
-    vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)*bytes + (uint64_t)beyond);
+  if (vgpu__charge_made(&spot, tenant, gpu, &more) != 0) {
+    vgpu__log("the quota has no room for a context of %llu bytes", (unsigned long long)(*bytes + more));
     return -1;
   }
-  *bytes += (uint64_t)beyond;
+  *bytes += more;
   return 0;
 }
 
 int vgpu__measure_made(void) {
   int fits = 1;
+  uint64_t bytes;
   struct vgpu_spot spot;
   if (!LOAD(vgpu__attached)) return 0;
   for (unsigned i = 0; fits && vgpu__spot_next(&i, &spot); i++) {
-    int64_t beyond = 0;
-    if (vgpu__contexts_any(&spot) && vgpu__any_is_short(&spot) && vgpu__beyond_now(&spot, &beyond, vgpu__look) && beyond > 0) {
-      fits = vgpu__context_add(&spot, (uint64_t)beyond) || (vgpu__trim() && vgpu__context_add(&spot, (uint64_t)beyond));
-    }
+    if (vgpu__contexts_any(&spot) && vgpu__any_is_short(&spot)) fits = vgpu__charge_made(&spot, NULL, 0, &bytes) == 0;
   }
   vgpu__measure_soon();
   return fits ? 0 : -1;
+}
+
+/* 1: done; 0: not known. */
+static int vgpu__settle_spot(const struct vgpu_spot *spot) {
+  struct vgpu_excess excess = {.spot = spot};
+  for (int i = 0, owed = -1; owed < 0; i++) {
+    if (!vgpu__beyond_now(&excess, i >= QUICK) || !vgpu__go_in()) return 0;
+    owed = vgpu__charge_beyond(&excess);
+    vgpu__go_out();
+    if (owed < 0 && excess.alone) return 0;
+  }
+  return 1;
 }
 
 void vgpu__measure_settle(void) {
   uint32_t asked = LOAD(measure.wanted);
   struct vgpu_spot spot;
   for (unsigned i = 0; vgpu__spot_next(&i, &spot); i++) {
-    int64_t beyond = 0;
-    if (vgpu__contexts_any(&spot) && !vgpu__beyond_now(&spot, &beyond, vgpu__look_between)) {
+    if (!vgpu__contexts_any(&spot)) {
+      vgpu__overhead_end(&spot);
+    } else if (!vgpu__settle_spot(&spot)) {
       if (LOAD(measure.state) == FAILED) STORE(vgpu__measure_pending, 0);
       return;
     }
-    vgpu__charge_beyond(&spot, beyond);
   }
   STORE(vgpu__measure_pending, LOAD(measure.wanted) != asked);
 }
@@ -233,34 +295,39 @@ void vgpu__measure_settle(void) {
 
 /* Corrects the charge of one spot to NVML's figure. 1: done; 0: not known this time; -1: NVML gives no figure. */
 static int vgpu__measure_spot(const struct vgpu_spot *spot) {
-  int64_t beyond = 0, before = 0;
-  uint64_t mark = 0, first_mark = 0;
+  int64_t before = 0;
+  uint64_t first_mark = 0;
   unsigned alike = 0;
   int told = !vgpu__contexts_any(spot);
   for (int i = 0; i < READINGS && vgpu__contexts_any(spot); i++) {
     if (i > 0) vgpu__sleep_ns(AGAIN_NS);
     if (LOAD(measure.stop)) return 0;
     int still;
-    enum look look = vgpu__look_between(spot, &beyond, &mark, &still);
+    struct vgpu_excess excess = {.spot = spot, .alone = i == READINGS - 1};
+    enum look look = vgpu__look_between(spot, &excess.bytes, &excess.mark, &still);
     if (look == LOOK_NOT || (look == LOOK_UNSEEN && ++measure.unseen >= (unsigned)UNSEEN)) return -1;
     if (look != LOOK_TOLD) {
       alike = 0;
       continue;
     }
     measure.unseen = 0;
+    int owed = vgpu__charge_beyond(&excess);
+    if (owed < 0) continue; /* the marks tell whether charges have changed */
     told = 1;
-    if (vgpu__charge_beyond(spot, beyond) != 0 || beyond == 0) break;
-    if (beyond > 0 || !still) {
+    if (owed != 0 || excess.bytes == 0) break;
+    if (excess.bytes > 0 || !still) {
       alike = 0;
       continue;
     }
-    alike = alike > 0 && beyond == before && mark == first_mark ? alike + 1 : 1;
-    before = beyond;
-    first_mark = mark;
-    if (alike >= ALIKE && !LOAD(vgpu__measure_less)) {
-      vgpu__context_adjust(spot, beyond);
-      break;
-    }
+    alike = alike > 0 && excess.bytes == before && excess.mark == first_mark ? alike + 1 : 1;
+    before = excess.bytes;
+    first_mark = excess.mark;
+    excess.alone = 0;
+    uint64_t here = alike >= ALIKE && !LOAD(vgpu__measure_less) ? vgpu__excess_hold(&excess) : 0;
+    if (here == 0) continue;
+    vgpu__context_adjust(spot, excess.bytes);
+    vgpu__ledgers_let_go(here);
+    break;
   }
   if (!vgpu__contexts_any(spot)) vgpu__overhead_end(spot);
   return told;

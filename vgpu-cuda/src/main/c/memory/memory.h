@@ -18,12 +18,19 @@ abi_result vgpu__refusal(const struct vgpu_tenant *tenant); /* why a reservation
 void vgpu__owe(struct vgpu_tenant *tenant, int gpu, uint64_t bytes); /* replaces the previous debt */
 /* pays debts with the room that there is; 1: some debt is left */
 int vgpu__pay_owed(void);
+int vgpu__pay_account(struct vgpu_tenant *tenant, int gpu);
 /* gives back at most so much paid debt */
 uint64_t vgpu__overhead_less(struct vgpu_tenant *tenant, int gpu, uint64_t bytes);
 /* no context is left there: gives back all paid debt, and forgets the rest */
 void vgpu__overhead_end(const struct vgpu_spot *spot);
 
 void vgpu__give_back_all(const struct vgpu_sums *sums);
+/*
+ * Between these calls no other thread changes a charge or a debt. Only the locks of NVML and of the table are waited
+ * for meanwhile.
+ */
+uint64_t vgpu__ledgers_hold(void); /* returns the argument of vgpu__ledgers_let_go */
+void vgpu__ledgers_let_go(uint64_t here);
 
 /* ---- room.c ---- */
 /* After the driver had no room for what the quota allows: waits a moment. 1: try again. */
@@ -107,6 +114,7 @@ struct vgpu_graph_charge {
   uint64_t bytes;
   CUgraphExec exec;
   uint64_t frees; /* vgpu__graph_frees before the launch */
+  int several; /* its allocation nodes are on several devices */
 };
 extern uint32_t vgpu__graph_memory_seen VGPU_INTERNAL; /* an allocation node was made in this process */
 extern uint64_t vgpu__graph_frees VGPU_INTERNAL; /* counts what may have freed memory of graphs */
@@ -146,13 +154,27 @@ uint64_t vgpu__contexts_bytes(const struct vgpu_tenant *tenant); /* the charge o
 struct vgpu_tenant *vgpu__contexts_payer(const struct vgpu_spot *spot, int *gpu);
 /* Changes the charge of contexts there by up to `bytes`; returns the change. Skips contexts that are being made. */
 int64_t vgpu__context_adjust(const struct vgpu_spot *spot, int64_t bytes);
-/* 1: all of it is charged; 0: no room, nothing changed */
-int vgpu__context_add(const struct vgpu_spot *spot, uint64_t bytes);
+/* Charges the excess to a context there, as vgpu__excess_charge does. */
+struct vgpu_excess;
+int vgpu__context_add(struct vgpu_excess *excess);
 void vgpu__context_used(struct vgpu_context *context); /* charges it, if it was made by no handled function */
 uint64_t vgpu__context_tenants(void);
 void vgpu__context_charge_forget(void);
 
 /* ---- measure.c: measuring the memory of contexts and modules ---- */
+/* What a reading found to be held beyond the charge there. */
+struct vgpu_excess {
+  const struct vgpu_spot *spot;
+  int among_loads; /* loads under way do not matter */
+  int64_t bytes;
+  uint64_t mark;
+  int alone; /* charges change too often for a reading: it is taken again where it is charged */
+};
+/*
+ * Charges all of it, if it is still so: 1; 0: no room; -1: charges have changed since the reading, so that another
+ * thread may have charged it. Alone -1 means that there is no reading.
+ */
+int vgpu__excess_charge(struct vgpu_excess *excess, struct vgpu_tenant *tenant, int gpu);
 /* memory is charged that NVML does not count: its figure may be too small */
 extern uint32_t vgpu__measure_less VGPU_INTERNAL;
 extern uint32_t vgpu__measure_pending VGPU_INTERNAL; /* a change is not measured yet */

@@ -276,15 +276,11 @@ static abi_result vgpu__pool_allocate(const struct request *r) {
     return vgpu__charge_by_pointer(tenant, r, device);
   }
   struct pool *pool = vgpu__pool_of(handle, device, LIVE);
-  if (pool != NULL && pool->managed) {
-    STORE(vgpu__measure_less, 1);
-    if (pool->device == NO_DEVICE) pool->device = vgpu__stream_device(tenant, stream);
-  } else if (pool != NULL && pool->device == NO_DEVICE && tenant->gpus > 1) {
-    pool->device = vgpu__pool_device(handle);
-  }
   if (pool == NULL) return vgpu__charge_by_pointer(tenant, r, device);
+  if (pool->managed) STORE(vgpu__measure_less, 1);
   if (LOAD_ACQUIRE(pool->state) == ON_HOST) return vgpu__pool_call(r);
   vgpu__lock(&pool->lock);
+  if (pool->device == NO_DEVICE) pool->device = pool->managed ? vgpu__stream_device(tenant, stream) : vgpu__pool_device(handle);
   abi_result result = vgpu__pool_take(pool, tenant, r);
   vgpu__unlock(&pool->lock);
   return result;
@@ -463,9 +459,13 @@ abi_result cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value) 
 void vgpu__pools_reset(CUdevice device) {
   for (uint32_t i = 0; i < LOAD_ACQUIRE(pools_used); i++) {
     struct pool *pool = &pools[i];
-    if (LOAD_ACQUIRE(pool->state) == FREE || pool->state == ON_HOST || pool->device != device) continue;
-    struct vgpu_sums sums = {{{0}}};
+    if (LOAD_ACQUIRE(pool->state) == FREE || pool->state == ON_HOST) continue;
+    struct vgpu_sums sums = {.bytes = {{0}}};
     vgpu__lock(&pool->lock);
+    if (pool->device != device) {
+      vgpu__unlock(&pool->lock);
+      continue;
+    }
     vgpu__table_take_tagged(KIND_POOL, FIRST_TAG + i, &sums);
     for (uint32_t t = 0; t < VGPU_TENANTS * VGPU_GPUS; t++) {
       pool->slack[t / VGPU_GPUS] += sums.bytes[t / VGPU_GPUS][t % VGPU_GPUS];

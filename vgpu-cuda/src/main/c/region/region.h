@@ -209,9 +209,10 @@ enum { VGPU_SILENCE_NS = 15 * NS_PER_MS }; /* if the last beat is older, the sea
 int vgpu__seat_is_silent(struct vgpu_tenant *tenant, uint64_t now);
 
 /* ---- table.c: the allocations of this process ---- */
-/* Bytes by tenant and account, for calls that free memory of several tenants at once. */
+/* Bytes by tenant and account, for calls that free memory of several tenants at once; and of pinned host memory. */
 struct vgpu_sums {
   uint64_t bytes[VGPU_TENANTS][VGPU_GPUS];
+  uint64_t host[VGPU_TENANTS];
 };
 
 enum vgpu_kind { KIND_NONE, KIND_POINTER, KIND_POOL, KIND_ARRAY, KIND_HANDLE, KIND_CONTEXT, KIND_HOST, KIND_STREAM, KIND_GRAPH,

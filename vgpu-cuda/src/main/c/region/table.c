@@ -139,7 +139,9 @@ static void take_all(uint64_t mask, uint64_t wanted, struct vgpu_sums *sums) {
   for (size_t pass = 0; pass < 2; pass++) {
     for (size_t i = 0; i < capacity;) {
       if (entries[i].value != 0 && (entries[i].value & mask) == wanted) {
-        sums->bytes[tenant_of(entries[i].value)][gpu_of(entries[i].value)] += bytes_of(entries[i].value);
+        uint64_t value = entries[i].value;
+        int on_host = (value & KIND_MASK) == KIND_HOST;
+        *(on_host ? &sums->host[tenant_of(value)] : &sums->bytes[tenant_of(value)][gpu_of(value)]) += bytes_of(value);
         erase(i);
       } else {
         i++;

@@ -111,12 +111,12 @@ class NativeTest extends NativeTests {
     assertThat(output).contains("ok   errors").doesNotContain("FAIL", "WARNING: ", "ERROR: ");
   }
 
-  /** The ledger and the gate alone, with no process and no time that passes. */
+  /** The ledger, the measurement and the gate alone, with no process and no time that passes. */
   @ParameterizedTest
   @ValueSource(strings = {"plain", "asan"})
   void eachFileKeepsItsRules(String kind) throws Exception {
     String output = succeed("sh", TESTS.resolve("units.sh").toString(), kind, work.toString());
-    assertThat(output).contains("ok   ledger", "ok   gate").doesNotContain("FAIL");
+    assertThat(output).contains("ok   ledger", "ok   measure", "ok   gate").doesNotContain("FAIL");
   }
 
   @Test
