@@ -145,17 +145,13 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
 
   @Override
   public Lease acquire(LocalClaim claim) {
-    Message request = new Message(Protocol.ACQUIRE);
-    SeatCalls.Call call =
-        calls.begin(request.with(REQUEST, RequestValues.of(claim.request())), claim.pool());
+    SeatCalls.Call call = begin(Protocol.ACQUIRE, claim);
     return granted(claim, Operation.GRANTED.get().apply(answer(call)));
   }
 
   @Override
   public Optional<Lease> tryAcquire(LocalClaim claim, long timeoutNs) throws InterruptedException {
-    Message request = new Message(Protocol.ENQUEUE);
-    SeatCalls.Call call =
-        calls.begin(request.with(REQUEST, RequestValues.of(claim.request())), claim.pool());
+    SeatCalls.Call call = begin(Protocol.ENQUEUE, claim);
     InterruptedException interrupt = null;
     boolean answered = false;
     try {
@@ -178,6 +174,15 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
       Thread.currentThread().interrupt();
     }
     return Optional.of(granted(claim, Operation.GRANTED.get().apply(reply)));
+  }
+
+  private SeatCalls.Call begin(String type, LocalClaim claim) {
+    Message request = new Message(type).with(REQUEST, RequestValues.of(claim.request()));
+    SeatCalls.Call call = calls.begin(request, claim.pool());
+    if (claim.pool().isClosed()) {
+      failPending(claim.pool()); // as it closed, it may have missed this one
+    }
+    return call;
   }
 
   private Lease granted(LocalClaim claim, Operation.Granted granted) {
