@@ -4,7 +4,6 @@ import static dev.vgpu.PreemptionClass.NEARLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.MemorySize;
@@ -97,8 +96,8 @@ class ClientRacesTest extends TwoPools {
       assertThat(other.get()).isEqualTo(80);
       assertThat(client.leases())
           .as("time %s", i)
-          .map(GpuLease::request)
-          .containsExactly(gpu.request());
+          .map(lease -> lease.request().memory())
+          .containsExactly(gpu.request().memory());
       gpu.resize(of(10));
     }
   }
