@@ -262,7 +262,8 @@ final class SeatCalls implements Link.Handler {
   public void closed(Link from, String reason) {
     lost = true;
     for (Call call : waiting.values()) {
-      boolean ignored = call.settle(null, new SeatLostException("the seat's holder is gone: " + reason));
+      boolean ignored =
+          call.settle(null, new SeatLostException("the seat's holder is gone: " + reason));
     }
     whenLost.accept(reason);
   }

@@ -330,7 +330,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
 
   @Override
   public List<GpuLease> leases() {
-    return ask(Operation.LEASES, NOTHING);
+    return Operation.Leases.all(last -> ask(Operation.LEASES, last));
   }
 
   @Override

@@ -45,8 +45,7 @@ class NodeTest {
     RemoteTurns.Reports next = mock();
     node.turns().forEach(turns -> turns.connect(next));
     lease.remote().claim(standing -> {});
-    FutureTask<Integer> call =
-        new FutureTask<>(() -> enter(lease));
+    FutureTask<Integer> call = new FutureTask<>(() -> enter(lease));
     Thread thread = new Thread(call);
     thread.setDaemon(true);
     thread.start();

@@ -105,7 +105,7 @@ class ClientRacesTest extends TwoPools {
   private static int resize(VirtualGpu gpu, int mebibytes, AtomicInteger come) {
     come.incrementAndGet();
     while (come.get() < 2) {
-      Thread.yield();
+      Thread.onSpinWait();
     }
     gpu.resize(of(mebibytes));
     return mebibytes;

@@ -91,7 +91,7 @@ class SeatCallsTest {
   private static void meet(AtomicInteger come) {
     come.incrementAndGet();
     while (come.get() < 2) {
-      Thread.yield();
+      Thread.onSpinWait();
     }
   }
 
