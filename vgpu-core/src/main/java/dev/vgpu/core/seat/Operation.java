@@ -171,11 +171,9 @@ record Operation<Q, A>(
                 LeaseValues.putLeases(message, leases.part);
                 message.with("next", leases.next);
               },
-              message ->
-                  new Leases(LeaseValues.leases(message), message.find("next").orElse(""))),
+              message -> new Leases(LeaseValues.leases(message), message.find("next").orElse(""))),
           (client, last) ->
-              Leases.after(
-                  last, client.user().visible(client.authority().leases(), GpuLease::id)));
+              Leases.after(last, client.user().visible(client.authority().leases(), GpuLease::id)));
 
   static final Operation<Nothing, List<GpuState>> STATES =
       new Operation<>(

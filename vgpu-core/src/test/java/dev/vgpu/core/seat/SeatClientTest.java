@@ -111,6 +111,7 @@ class SeatClientTest {
       resizeInVain(100);
       Pools.await(() -> isSize(lease.request(), 100));
       assertThat(isBookedWith(100)).isTrue();
+      assertThat(other.isClosed()).isFalse();
     }
   }
 }
