@@ -2,8 +2,10 @@ package dev.vgpu.core.metering;
 
 import dev.vgpu.GpuUsage;
 import dev.vgpu.UsageRecord;
+import dev.vgpu.VgpuException;
 import dev.vgpu.core.NanoClock;
 import java.io.IOException;
+import java.nio.file.NotDirectoryException;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayDeque;
@@ -355,6 +357,7 @@ public final class Meter implements AutoCloseable {
    *
    * @param since the moment
    * @param readings of the living virtual GPUs
+   * @throws VgpuException if the records cannot be read
    */
   public List<UsageRecord> since(Instant since, Collection<Reading> readings) {
     UsageSum sum = new UsageSum(since, Integer.MAX_VALUE, key -> true);
@@ -379,6 +382,7 @@ public final class Meter implements AutoCloseable {
    * @param isWanted which virtual GPUs, by their id
    * @param readings of the living virtual GPUs
    * @throws IllegalArgumentException if no part says {@code from}
+   * @throws VgpuException if the records cannot be read
    */
   public Part part(
       Instant since, String from, Predicate<String> isWanted, Collection<Reading> readings) {
@@ -398,8 +402,12 @@ public final class Meter implements AutoCloseable {
       try {
         resume(journal); // otherwise, after a take-over, the last second would be missing
         journal.readAll(sum::add);
+      } catch (NotDirectoryException e) {
+        whenFails.accept(unreadable(journal, e)); // as if the records had been removed
       } catch (IOException e) {
-        whenFails.accept("usage cannot be read: path=" + journal.directory() + ": " + e);
+        String reason = unreadable(journal, e);
+        whenFails.accept(reason);
+        throw new VgpuException(reason, e); // a part would look like all of it
       } finally {
         writing.unlock();
       }
@@ -413,6 +421,10 @@ public final class Meter implements AutoCloseable {
     } finally {
       lock.unlock();
     }
+  }
+
+  private static String unreadable(UsageJournal journal, IOException why) {
+    return "usage cannot be read: path=" + journal.directory() + ": " + why;
   }
 
   /** Leaves the files to the next holder of the seat: nothing more is written. Does not wait. */

@@ -7,6 +7,7 @@ import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -349,6 +350,8 @@ final class UsageJournal implements AutoCloseable {
       }
     } catch (NoSuchFileException e) {
       return files; // nothing was written yet
+    } catch (DirectoryIteratorException e) {
+      throw e.getCause();
     }
     return files;
   }

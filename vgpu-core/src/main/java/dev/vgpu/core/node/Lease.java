@@ -63,6 +63,9 @@ public final class Lease implements GateOwner, BookedCalls {
 
   private volatile VirtualGpuRequest request;
 
+  private final ReentrantLock resizing = new ReentrantLock();
+  private volatile boolean sizeUnclear;
+
   /** Its entry in the books of this JVM; null while another process decides. */
   private volatile @Nullable Booking booking;
 
@@ -117,6 +120,26 @@ public final class Lease implements GateOwner, BookedCalls {
   /** Records that another process replaced what it is granted. */
   public void request(VirtualGpuRequest replaced) {
     request = replaced;
+  }
+
+  /** Resizes it by another process, one at a time: results apply in the order of requests. */
+  public void resizeInTurn(Runnable resize) {
+    resizing.lock();
+    try {
+      resize.run();
+    } finally {
+      resizing.unlock();
+    }
+  }
+
+  /** {@return whether another process may have resized it without that being known here} */
+  public boolean isSizeUnclear() {
+    return sizeUnclear;
+  }
+
+  /** Records whether another process may have resized it without that being known here. */
+  public void sizeUnclear(boolean unclear) {
+    sizeUnclear = unclear;
   }
 
   /** {@return the node that it belongs to} */

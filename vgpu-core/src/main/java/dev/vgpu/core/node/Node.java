@@ -204,7 +204,8 @@ public final class Node implements NodeContext {
   public void stopDeciding() {
     turns().forEach(each -> each.connect(null));
     for (Lease lease : leases.values()) {
-      if (lease.remote() == null) {
+      RemoteTurns.Tenant tenant = lease.remote();
+      if (tenant == null || !tenant.isOf(turns(lease.on))) {
         lease.remote(turns(lease.on).new Tenant(lease.id, lease.gate, RemoteTurns.Before.OPEN));
       }
     }

@@ -21,6 +21,7 @@ import dev.vgpu.core.wire.StateValues;
 import dev.vgpu.core.wire.UsageValues;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -79,6 +80,41 @@ record Operation<Q, A>(
   /** A program to be started under a lease; if {@code file} is present, it is checked. */
   record Program(String lease, Optional<Path> file) {}
 
+  /**
+   * A part of the list of leases, which may be longer than a message.
+   *
+   * @param next what the question for the next part says; empty if there is none
+   */
+  record Leases(List<GpuLease> part, String next) {
+    private static final int MOST = 1_000;
+
+    /** {@return the part of a list that begins after a lease} The first begins after "". */
+    static Leases after(String last, List<GpuLease> all) {
+      if (last.isEmpty() && all.size() <= MOST) {
+        return new Leases(all, "");
+      }
+      List<GpuLease> part =
+          all.stream()
+              .filter(lease -> lease.id().compareTo(last) > 0)
+              .sorted(Comparator.comparing(GpuLease::id))
+              .limit(MOST)
+              .toList();
+      return new Leases(part, part.size() < MOST ? "" : part.get(MOST - 1).id());
+    }
+
+    /** {@return the whole list} */
+    static List<GpuLease> all(Function<String, Leases> ask) {
+      List<GpuLease> all = new ArrayList<>();
+      String next = "";
+      do {
+        Leases got = ask.apply(next);
+        all.addAll(got.part);
+        next = got.part.isEmpty() ? "" : got.next;
+      } while (!next.isEmpty());
+      return List.copyOf(all);
+    }
+  }
+
   private static final Codec<Nothing> NOTHING =
       new Codec<>((message, nothing) -> {}, message -> Nothing.NOTHING);
 
@@ -123,13 +159,21 @@ record Operation<Q, A>(
             return Nothing.NOTHING;
           });
 
-  static final Operation<Nothing, List<GpuLease>> LEASES =
+  static final Operation<String, Leases> LEASES =
       new Operation<>(
           "leases",
           Line.READ,
-          NOTHING,
-          new Codec<>(LeaseValues::putLeases, LeaseValues::leases),
-          (client, nothing) -> client.user().visible(client.authority().leases(), GpuLease::id));
+          new Codec<>(
+              (message, last) -> message.with("after", last),
+              message -> message.find("after").orElse("")),
+          new Codec<>(
+              (message, leases) -> {
+                LeaseValues.putLeases(message, leases.part);
+                message.with("next", leases.next);
+              },
+              message -> new Leases(LeaseValues.leases(message), message.find("next").orElse(""))),
+          (client, last) ->
+              Leases.after(last, client.user().visible(client.authority().leases(), GpuLease::id)));
 
   static final Operation<Nothing, List<GpuState>> STATES =
       new Operation<>(

@@ -3,6 +3,7 @@ package dev.vgpu.core.seat;
 import static dev.vgpu.core.seat.Protocol.LEASE;
 import static dev.vgpu.core.seat.Protocol.NUMBER;
 import static dev.vgpu.core.seat.Protocol.TURN;
+import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.GpuEvent;
 import dev.vgpu.VgpuException;
@@ -22,6 +23,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -72,13 +74,15 @@ final class SeatCalls implements Link.Handler {
     }
   }
 
+  /** How a request ended; one of the two is null. */
+  private record Outcome(@Nullable Message reply, @Nullable RuntimeException failure) {}
+
   /** A request that was sent. */
   final class Call {
     private final long number;
     private final Object owner;
     private final CountDownLatch answered = new CountDownLatch(1);
-    private volatile @Nullable Message reply;
-    private volatile @Nullable RuntimeException failure;
+    private final AtomicReference<@Nullable Outcome> outcome = new AtomicReference<>();
 
     Call(long number, Object owner) {
       this.number = number;
@@ -89,18 +93,18 @@ final class SeatCalls implements Link.Handler {
       return number;
     }
 
-    void settle(@Nullable Message with, @Nullable RuntimeException because) {
+    /** Ends the request; returns false if it has ended already, and then changes nothing. */
+    boolean settle(@Nullable Message with, @Nullable RuntimeException because) {
       waiting.remove(number);
-      if (answered.getCount() > 0) {
-        reply = with;
-        failure = because;
-        answered.countDown();
-      }
+      boolean settles = outcome.compareAndSet(null, new Outcome(with, because));
+      answered.countDown();
+      return settles;
     }
 
     /** Whether a failure was in the holder's reply, and not that there was none. */
     boolean isRefused() {
-      return reply != null;
+      Outcome had = outcome.get();
+      return had != null && had.reply != null;
     }
 
     /** Waits for the reply; returns false if it does not arrive in time. */
@@ -125,7 +129,8 @@ final class SeatCalls implements Link.Handler {
     }
 
     private void cancel(RuntimeException because) {
-      settle(null, because); // first: the reply to this message says something else
+      // First: the reply to this message says something else.
+      boolean ignored = settle(null, because);
       tell(new Message(Protocol.CANCEL).with("of", number));
     }
 
@@ -157,16 +162,13 @@ final class SeatCalls implements Link.Handler {
      */
     Message answer(long timeoutNs) {
       if (!isAnswered(timeoutNs)) {
-        settle(null, unanswered(timeoutNs));
+        boolean ignored = settle(null, unanswered(timeoutNs));
       }
-      RuntimeException because = failure;
-      if (because != null) {
-        throw because;
+      Outcome had = requireNonNull(outcome.get());
+      if (had.failure != null) {
+        throw had.failure;
       }
-      Message with = reply;
-      if (with == null) {
-        throw new IllegalStateException("answered by nothing");
-      }
+      Message with = requireNonNull(had.reply);
       Protocol.check(with);
       return with;
     }
@@ -178,7 +180,7 @@ final class SeatCalls implements Link.Handler {
     waiting.put(call.number, call);
     tell(message.with(NUMBER, call.number));
     if (lost) {
-      call.settle(null, new SeatLostException("the seat's holder is gone"));
+      boolean ignored = call.settle(null, new SeatLostException("the seat's holder is gone"));
     }
     return call;
   }
@@ -209,9 +211,7 @@ final class SeatCalls implements Link.Handler {
     switch (message.type()) {
       case Protocol.REPLY -> {
         Call call = waiting.get(message.number(NUMBER));
-        if (call != null) {
-          call.settle(message, null);
-        } else {
+        if (call == null || !call.settle(message, null)) {
           message.find(LEASE).ifPresent(this::giveBack);
         }
       }
@@ -262,7 +262,8 @@ final class SeatCalls implements Link.Handler {
   public void closed(Link from, String reason) {
     lost = true;
     for (Call call : waiting.values()) {
-      call.settle(null, new SeatLostException("the seat's holder is gone: " + reason));
+      boolean ignored =
+          call.settle(null, new SeatLostException("the seat's holder is gone: " + reason));
     }
     whenLost.accept(reason);
   }

@@ -9,6 +9,7 @@ import static dev.vgpu.core.seat.Protocol.USAGE;
 import dev.vgpu.BackendChoice;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
+import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuState;
@@ -44,9 +45,13 @@ import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** The authority when another process holds the seat. Thread-safe. */
 final class SeatClient implements Authority, RemoteTurns.Reports {
+  private static final Logger log = LoggerFactory.getLogger(SeatClient.class);
+
   /** The longest wait for a reply that does not depend on backends or other tenants. */
   private static final long ANSWER_NS = 10_000_000_000L;
 
@@ -145,17 +150,13 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
 
   @Override
   public Lease acquire(LocalClaim claim) {
-    Message request = new Message(Protocol.ACQUIRE);
-    SeatCalls.Call call =
-        calls.begin(request.with(REQUEST, RequestValues.of(claim.request())), claim.pool());
+    SeatCalls.Call call = begin(Protocol.ACQUIRE, claim);
     return granted(claim, Operation.GRANTED.get().apply(answer(call)));
   }
 
   @Override
   public Optional<Lease> tryAcquire(LocalClaim claim, long timeoutNs) throws InterruptedException {
-    Message request = new Message(Protocol.ENQUEUE);
-    SeatCalls.Call call =
-        calls.begin(request.with(REQUEST, RequestValues.of(claim.request())), claim.pool());
+    SeatCalls.Call call = begin(Protocol.ENQUEUE, claim);
     InterruptedException interrupt = null;
     boolean answered = false;
     try {
@@ -178,6 +179,15 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
       Thread.currentThread().interrupt();
     }
     return Optional.of(granted(claim, Operation.GRANTED.get().apply(reply)));
+  }
+
+  private SeatCalls.Call begin(String type, LocalClaim claim) {
+    Message request = new Message(type).with(REQUEST, RequestValues.of(claim.request()));
+    SeatCalls.Call call = calls.begin(request, claim.pool());
+    if (claim.pool().isClosed()) {
+      failPending(claim.pool()); // as it closed, it may have missed this one
+    }
+    return call;
   }
 
   private Lease granted(LocalClaim claim, Operation.Granted granted) {
@@ -209,6 +219,10 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
 
   @Override
   public void resize(Lease lease, VirtualGpuRequest asked) {
+    lease.resizeInTurn(() -> resizeInTurn(lease, asked));
+  }
+
+  private void resizeInTurn(Lease lease, VirtualGpuRequest asked) {
     VirtualGpuRequest before = lease.request();
     ResizeRules.checkSameElsewhere(before, asked, lease.id, lease.gpuIds());
     if (lease.isClosed()) {
@@ -220,7 +234,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
       resizeHere(lease, asked);
     }
     try {
-      Object ignored = askLong(Operation.RESIZE, new Operation.Resize(lease.id, asked));
+      resizeThere(lease, asked);
     } catch (RuntimeException e) {
       if (shrinks) {
         resizeHere(lease, before);
@@ -231,6 +245,46 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
       resizeHere(lease, asked);
     }
     lease.request(asked);
+  }
+
+  private void resizeThere(Lease lease, VirtualGpuRequest asked) {
+    Message message = Operation.RESIZE.ask(new Operation.Resize(lease.id, asked));
+    SeatCalls.Call call = calls.begin(message, this);
+    try {
+      Object ignored = answer(call);
+      lease.sizeUnclear(false);
+    } catch (RuntimeException e) {
+      if (!call.isRefused()) {
+        lease.sizeUnclear(true);
+        calls.close(); // settled when all leases are claimed again
+      }
+      throw e;
+    }
+  }
+
+  /** Agrees with the seat on a size: this process's, or the seat's if others have the rest. */
+  private void settle(Lease lease) {
+    try {
+      lease.resizeInTurn(() -> settleSize(lease));
+    } catch (RuntimeException e) {
+      log.warn("it is not clear how large a virtual GPU is: id={}", lease.id, e);
+    }
+  }
+
+  private void settleSize(Lease lease) {
+    try {
+      resizeThere(lease, lease.request());
+    } catch (GpuCapacityException e) {
+      leases().stream()
+          .filter(booked -> booked.id().equals(lease.id))
+          .forEach(booked -> takeOver(lease, booked.request()));
+    }
+  }
+
+  private static void takeOver(Lease lease, VirtualGpuRequest booked) {
+    resizeHere(lease, booked);
+    lease.request(booked);
+    lease.sizeUnclear(false);
   }
 
   private static void resizeHere(Lease lease, VirtualGpuRequest asked) {
@@ -276,7 +330,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
 
   @Override
   public List<GpuLease> leases() {
-    return ask(Operation.LEASES, NOTHING);
+    return Operation.Leases.all(last -> ask(Operation.LEASES, last));
   }
 
   @Override
@@ -438,5 +492,8 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
   /** Says that all leases have been claimed. */
   void claimed() {
     calls.tell(new Message(Protocol.CLAIMED));
+    node.leases().stream()
+        .filter(lease -> lease.isSizeUnclear() && !lease.isClosed())
+        .forEach(lease -> node.workers().execute(() -> settle(lease)));
   }
 }

@@ -188,6 +188,7 @@ public final class SeatKeeper {
       taken = true;
     } finally {
       if (!taken) {
+        node.stopDeciding(); // otherwise the next holder would not learn of this JVM's leases
         leases.close();
       }
     }
@@ -215,11 +216,13 @@ public final class SeatKeeper {
     } finally {
       if (!begun) { // out of disk space, or of threads
         serves.close();
+        loop.abandon(); // otherwise the clients that have connected would stay with it
         table.stopDeciding();
         reclaims.stop();
         if (sees != null) {
           sees.close();
         }
+        table.giveUp();
         enforcements.close();
         stopped();
       }
@@ -234,6 +237,7 @@ public final class SeatKeeper {
     } catch (OutOfMemoryError e) { // no thread can be started
       if (holding != null) {
         holding.server().close();
+        loop.abandon();
         holding.stopDeciding();
       }
       enforcements.close();

@@ -474,11 +474,10 @@ final class SeatServer implements AutoCloseable {
     }
     ServerSocketChannel channel = server;
     if (channel != null) {
-      try {
+      try (channel) {
         if (channel.getLocalAddress() instanceof UnixDomainSocketAddress bound) {
           Files.deleteIfExists(bound.getPath());
         }
-        channel.close();
       } catch (IOException e) {
         log.debug("the seat's socket could not be closed", e);
       }

@@ -189,6 +189,11 @@ public final class RemoteTurns implements TurnStepper {
       seat.leave();
     }
 
+    /** {@return whether it reports where these turns report} */
+    public boolean isOf(RemoteTurns turns) {
+      return RemoteTurns.this == turns;
+    }
+
     @Override
     public void wanted() {
       stopLingering();

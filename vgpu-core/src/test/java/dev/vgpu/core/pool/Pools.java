@@ -103,7 +103,7 @@ public final class Pools {
   }
 
   /** Deletes a run directory as soon as nobody holds its seat. */
-  static void delete(Path runDirectory) throws IOException {
+  public static void delete(Path runDirectory) throws IOException {
     SeatLock seat;
     do {
       assertThat(Thread.interrupted()).as("the seat is held for ever").isFalse();

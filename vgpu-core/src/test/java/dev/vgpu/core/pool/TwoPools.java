@@ -46,11 +46,19 @@ abstract class TwoPools {
     return open(directory);
   }
 
+  GpuPool open(Discovery discovery) {
+    return open(directory, discovery);
+  }
+
   GpuPool open(Path runDirectory) {
+    return open(runDirectory, new Discovery(List.of()));
+  }
+
+  private GpuPool open(Path runDirectory, Discovery discovery) {
     return new NodeRegistry(Map.of(), () -> List.of(backend))
         .openPool(
             GpuPoolOptions.builder().runDirectory(runDirectory).gpus(List.copyOf(gpus)).build(),
-            new Discovery(List.of()),
+            discovery,
             NanoClock.SYSTEM);
   }
 }

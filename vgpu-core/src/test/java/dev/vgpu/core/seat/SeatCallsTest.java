@@ -2,21 +2,29 @@ package dev.vgpu.core.seat;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.withSettings;
 
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.book.PoolSettings;
 import dev.vgpu.core.node.Node;
+import dev.vgpu.core.wire.Link;
 import dev.vgpu.core.wire.Message;
 import java.util.Optional;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.mockito.invocation.InvocationOnMock;
 
 /** How long a client waits for the seat. */
 @Timeout(60)
 class SeatCallsTest {
+  private static final int TIMES = 500;
+
   private final SeatCalls calls =
       new SeatCalls(
           new Node(PoolSettings.from(GpuPoolOptions.defaults()), NanoClock.SYSTEM, ended -> {}),
@@ -32,7 +40,7 @@ class SeatCallsTest {
             1_000_000,
             () -> {
               if (asked.incrementAndGet() == 3) {
-                call.settle(new Message(Protocol.REPLY), null);
+                assertThat(call.settle(new Message(Protocol.REPLY), null)).isTrue();
               }
             });
     assertThat(answer.type()).isEqualTo(Protocol.REPLY);
@@ -51,5 +59,56 @@ class SeatCallsTest {
                     }))
         .isInstanceOf(VgpuException.class)
         .hasMessageContaining("has not answered within 1 ms");
+  }
+
+  /** A reply and the end of the waiting meet: whoever has the lease gives it back, and only one. */
+  @Test
+  void aLeaseThatIsGrantedAtTheMomentOfACancelIsGivenBackOrReturned() throws Exception {
+    AtomicInteger givenBack = new AtomicInteger();
+    Link link = mock(withSettings().stubOnly().defaultAnswer(sent -> count(sent, givenBack)));
+    calls.speakThrough(link);
+    for (int i = 0; i < TIMES; i++) {
+      givenBack.set(0);
+      SeatCalls.Call call = calls.begin(new Message(Protocol.ACQUIRE), this);
+      Message reply = new Message(Protocol.REPLY).with(Protocol.LEASE, "a");
+      AtomicInteger come = new AtomicInteger();
+      FutureTask<Integer> granted =
+          new FutureTask<>(
+              () -> {
+                meet(come);
+                calls.received(link, reply.with(Protocol.NUMBER, call.number()));
+                return 0;
+              });
+      new Thread(granted).start();
+      meet(come);
+      calls.fail(this, new IllegalStateException("closed"));
+      assertThat(granted.get()).isZero();
+      assertThat(givenBack).hasValue(isReturned(call) ? 0 : 1);
+    }
+  }
+
+  /** Both threads go on at once: one that is woken would come too late. */
+  private static void meet(AtomicInteger come) {
+    come.incrementAndGet();
+    while (come.get() < 2) {
+      Thread.onSpinWait();
+    }
+  }
+
+  private static @Nullable Object count(InvocationOnMock sent, AtomicInteger givenBack) {
+    if (sent.getArguments().length == 1
+        && sent.getArgument(0) instanceof Message message
+        && message.type().equals(Protocol.CLOSE)) {
+      givenBack.incrementAndGet();
+    }
+    return null;
+  }
+
+  private static boolean isReturned(SeatCalls.Call call) {
+    try {
+      return call.answer(1).find(Protocol.LEASE).isPresent();
+    } catch (IllegalStateException e) {
+      return false;
+    }
   }
 }

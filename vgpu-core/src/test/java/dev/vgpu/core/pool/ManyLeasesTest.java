@@ -1,0 +1,46 @@
+package dev.vgpu.core.pool;
+
+import static dev.vgpu.PreemptionClass.NEARLINE;
+import static java.util.stream.Collectors.toSet;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.vgpu.GpuCapacityException;
+import dev.vgpu.GpuLease;
+import dev.vgpu.MemorySize;
+import dev.vgpu.VirtualGpu;
+import dev.vgpu.VirtualGpuRequest;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** The process that holds the seat has more virtual GPUs than one message can list. */
+@Timeout(60)
+class ManyLeasesTest extends TwoPools {
+  private static final int LEASES = 2_200;
+  private static final int GPUS = 3;
+
+  ManyLeasesTest() {
+    super(GPUS);
+  }
+
+  private static VirtualGpuRequest of(int mebibytes) {
+    return Pools.request(NEARLINE).memory(MemorySize.ofMebibytes(mebibytes)).build();
+  }
+
+  @Test
+  void anotherProcessListsThemAllAndIsToldOfSome() {
+    List<VirtualGpu> held = new ArrayList<>();
+    for (int i = 0; i < LEASES; i++) {
+      held.add(holder.acquire(of(1)));
+    }
+    assertThat(client.leases().stream().map(GpuLease::id).collect(toSet()))
+        .isEqualTo(held.stream().map(VirtualGpu::id).collect(toSet()));
+    assertThat(client.leases()).hasSize(LEASES);
+    assertThatThrownBy(() -> client.acquire(of(1000)))
+        .isInstanceOfSatisfying(
+            GpuCapacityException.class,
+            refusal -> assertThat(refusal.holders()).hasSizeBetween(1, LEASES / GPUS));
+  }
+}
