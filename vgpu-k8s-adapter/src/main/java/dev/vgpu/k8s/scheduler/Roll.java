@@ -240,6 +240,11 @@ final class Roll {
   /** {@return why no node can host a pod, even if nothing else ran; empty if one can} */
   Optional<String> lack(Pod pod, PodRequest request) {
     if (view.serving(request).isEmpty()) {
+      if (!request.isOfOneContainer()) {
+        return Optional.of(
+            "vgpu gives GPUs to one container of a pod, and to no init container, and no node has"
+                + " NVIDIA's device plugin alone: ask for all GPUs in one container");
+      }
       if (request.gpus() > PodRequest.MOST_GPUS) {
         return Optional.of(severalText(request));
       }
