@@ -388,9 +388,7 @@ final class Roll {
           isReserved ? PodRequests.reserved(pod, Optional.empty()) : Optional.empty();
       if (held.isEmpty()) {
         LOG.warn(
-            "{} runs, but its request is not understood: {}",
-            pod.getMetadata().getName(),
-            e.getMessage());
+            "{}: its request is not understood: {}", pod.getMetadata().getName(), e.getMessage());
       }
       return held;
     }
