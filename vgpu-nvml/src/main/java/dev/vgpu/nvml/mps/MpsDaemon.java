@@ -37,6 +37,9 @@ final class MpsDaemon {
   private static final int MOST_ENVIRONMENT_BYTES = 2 << 20;
   private static final Path PROC = Path.of("/proc");
 
+  /** So many missed answers in a row mean that it hangs; a single one, that the machine is busy. */
+  private static final int MOST_MISSED = 3;
+
   private final MpsTool tool;
   private final GpuId gpu;
   private final Path pipes;
@@ -153,7 +156,7 @@ final class MpsDaemon {
     Optional<String> failure = Optional.empty();
     if (Files.exists(pipes.resolve(PID_FILE), LinkOption.NOFOLLOW_LINKS)) {
       try {
-        String ignored = tool.command(environment(), "get_server_list");
+        ask();
         return Optional.empty();
       } catch (MpsTool.HungException e) {
         failure = Optional.of("it hung");
@@ -173,6 +176,21 @@ final class MpsDaemon {
     String ignored = tool.command(environment(), "set_default_active_thread_percentage 100");
     log.info("MPS control daemon started: gpu={} directory={}", gpu, pipes);
     return failure;
+  }
+
+  /** Takes at most {@link #MOST_MISSED} times the tool's time limit. */
+  private void ask() {
+    for (int missed = 1; true; missed++) {
+      try {
+        String ignored = tool.command(environment(), "get_server_list");
+        return;
+      } catch (MpsTool.HungException e) {
+        if (missed == MOST_MISSED) {
+          throw e;
+        }
+        log.info("an MPS daemon is slow, and is asked again: gpu={}", gpu, e);
+      }
+    }
   }
 
   private void prepareDirectories() {
