@@ -312,6 +312,8 @@ final class Roll {
   }
 
   private void count(Entry entry, double nowS) {
+    // Also if there is no room for it now: its gang's name may become another gang's.
+    entry.crew = entry.uid();
     String node = entry.pod().getSpec().getNodeName();
     Place place = entry.place;
     Place left = place == null ? null : view.withoutLost(place);
@@ -340,7 +342,6 @@ final class Roll {
     crew.isPlaced = true;
     crew.isGoing = true;
     crews.put(entry.uid(), crew);
-    entry.crew = entry.uid();
     // A known place stays: a GPU that is lost for a moment comes back with what runs on it.
     entry.place = place == null ? view.place(entry.uid()).orElseThrow() : place;
   }
