@@ -20,6 +20,9 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -39,6 +42,8 @@ final class MpsDaemon {
 
   /** So many missed answers in a row mean that it hangs; a single one, that the machine is busy. */
   private static final int MOST_MISSED = 3;
+
+  private static final long EXIT_MS = 5_000;
 
   private final MpsTool tool;
   private final GpuId gpu;
@@ -301,6 +306,13 @@ final class MpsDaemon {
       killed &= server.destroyForcibly();
     }
     log.debug("an MPS control daemon that hung is killed: pid={} all={}", daemon.pid(), killed);
+    try { // while it is there, another one does not start
+      ProcessHandle ignored = daemon.onExit().get(EXIT_MS, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    } catch (ExecutionException | TimeoutException e) {
+      log.warn("an MPS control daemon that was killed is still there: pid={}", daemon.pid(), e);
+    }
   }
 
   private void removePidFile() {
