@@ -364,6 +364,25 @@ static void instances_outlive_their_maker(void) {
                 NVML_ERROR_INSUFFICIENT_RESOURCES);
 }
 
+static void write_settings(const char *text) {
+    char path[300];
+    char fresh[310];
+    snprintf(path, sizeof path, "%s/nvml", getenv("VGPU_EMULATOR_DIR"));
+    snprintf(fresh, sizeof fresh, "%s.new", path);
+    FILE *file = fopen(fresh, "we");
+    CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0 && rename(fresh, path) == 0);
+}
+
+static void errors_are_injected_into_functions_of_a_gpu(void) {
+    nvmlDevice_t device = NULL;
+    nvmlGpuInstance_t instance = NULL;
+    write_settings("fail.nvmlDeviceGetMigDeviceHandleByIndex=999\nfail.nvmlDeviceCreateGpuInstance=15\n");
+    CHECK_EQUAL(nvmlDeviceGetMigDeviceHandleByIndex(gpu, 0, &device), NVML_ERROR_UNKNOWN);
+    CHECK_EQUAL(nvmlDeviceCreateGpuInstance(gpu, TWO, &instance), NVML_ERROR_GPU_IS_LOST);
+    write_settings("");
+    CHECK_OK(nvmlDeviceGetMigDeviceHandleByIndex(gpu, 0, &device));
+}
+
 int main(int argc, char **argv) {
     if (argc == 3) {
         return strcmp(argv[1], "look") == 0   ? role_look(argv[2])
@@ -379,6 +398,7 @@ int main(int argc, char **argv) {
     a_program_sees_its_instance_alone();
     instances_run_at_once();
     instances_outlive_their_maker();
+    errors_are_injected_into_functions_of_a_gpu();
     CHECK_OK(nvmlShutdown());
     return check_failures == 0 ? 0 : 1;
 }

@@ -229,7 +229,7 @@ EMU_API nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned int insta
     emu_gpu *gpu = NULL;
     emu_mig_table table;
     EMU_NVML_ENTER(sample != NULL);
-    nvmlReturn_t result = emu_nvml_mig_table(device, &gpu, &table);
+    nvmlReturn_t result = emu_nvml_mig_table(__func__, device, &gpu, &table);
     if (result != NVML_SUCCESS) {
         return result;
     }

@@ -105,8 +105,9 @@ EMU_API nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode
     return NVML_SUCCESS;
 }
 
-nvmlReturn_t emu_nvml_mig_table(nvmlDevice_t device, emu_gpu **gpu, emu_mig_table *table) {
-    nvmlReturn_t result = cuttable(__func__, device, gpu);
+nvmlReturn_t emu_nvml_mig_table(const char *function, nvmlDevice_t device, emu_gpu **gpu,
+                                emu_mig_table *table) {
+    nvmlReturn_t result = cuttable(function, device, gpu);
     if (result == NVML_SUCCESS) {
         emu_mig_read((*gpu)->state, (*gpu)->index, table);
         result = table->current == 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
@@ -224,7 +225,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t devi
                                                                unsigned int *count) {
     emu_gpu *gpu = NULL;
     emu_mig_table table;
-    nvmlReturn_t result = emu_nvml_mig_table(device, &gpu, &table);
+    nvmlReturn_t result = emu_nvml_mig_table(__func__, device, &gpu, &table);
     if (result != NVML_SUCCESS) {
         return result;
     }
@@ -261,12 +262,12 @@ static nvmlReturn_t add(emu_gpu *gpu, const emu_mig_profile *profile, uint32_t s
     return emu_nvml_instance_at(gpu->index, id, handle);
 }
 
-static nvmlReturn_t create(nvmlDevice_t device, unsigned int profile_id,
+static nvmlReturn_t create(const char *function, nvmlDevice_t device, unsigned int profile_id,
                            const nvmlGpuInstancePlacement_t *placement,
                            nvmlGpuInstance_t *handle) {
     emu_gpu *gpu = NULL;
     emu_mig_table table;
-    nvmlReturn_t result = emu_nvml_mig_table(device, &gpu, &table);
+    nvmlReturn_t result = emu_nvml_mig_table(function, device, &gpu, &table);
     if (result != NVML_SUCCESS) {
         return result;
     }
@@ -298,14 +299,14 @@ static nvmlReturn_t create(nvmlDevice_t device, unsigned int profile_id,
 
 EMU_API nvmlReturn_t nvmlDeviceCreateGpuInstance(nvmlDevice_t device, unsigned int profile_id,
                                                  nvmlGpuInstance_t *instance) {
-    return create(device, profile_id, NULL, instance);
+    return create(__func__, device, profile_id, NULL, instance);
 }
 
 EMU_API nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(
     nvmlDevice_t device, unsigned int profile_id, const nvmlGpuInstancePlacement_t *placement,
     nvmlGpuInstance_t *instance) {
     return placement == NULL ? NVML_ERROR_INVALID_ARGUMENT
-                             : create(device, profile_id, placement, instance);
+                             : create(__func__, device, profile_id, placement, instance);
 }
 
 /* Reads the table of an instance's GPU; otherwise returns the error. */
@@ -356,7 +357,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int
                                                nvmlGpuInstance_t *instances, unsigned int *count) {
     emu_gpu *gpu = NULL;
     emu_mig_table table;
-    nvmlReturn_t result = emu_nvml_mig_table(device, &gpu, &table);
+    nvmlReturn_t result = emu_nvml_mig_table(__func__, device, &gpu, &table);
     if (result != NVML_SUCCESS) {
         return result;
     }
@@ -377,7 +378,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned 
                                                   nvmlGpuInstance_t *instance) {
     emu_gpu *gpu = NULL;
     emu_mig_table table;
-    nvmlReturn_t result = emu_nvml_mig_table(device, &gpu, &table);
+    nvmlReturn_t result = emu_nvml_mig_table(__func__, device, &gpu, &table);
     if (result != NVML_SUCCESS) {
         return result;
     }

@@ -36,8 +36,9 @@ void emu_nvml_mig_close(void);
 /* Whether this process may change MIG mode and instances. */
 bool emu_nvml_mig_allowed(const char *function);
 
-/* The table of a GPU that is in MIG mode; otherwise the error. */
-nvmlReturn_t emu_nvml_mig_table(nvmlDevice_t device, emu_gpu **gpu, emu_mig_table *table);
+/* The table of a GPU that is in MIG mode; otherwise the error, also one injected into a function. */
+nvmlReturn_t emu_nvml_mig_table(const char *function, nvmlDevice_t device, emu_gpu **gpu,
+                                emu_mig_table *table);
 
 /* A GPU's handle. */
 nvmlDevice_t emu_nvml_device_at(uint32_t index);

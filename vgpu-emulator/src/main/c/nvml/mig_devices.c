@@ -175,7 +175,7 @@ EMU_API nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, un
                                                          nvmlDevice_t *mig) {
     emu_gpu *gpu = NULL;
     emu_mig_table table;
-    nvmlReturn_t result = emu_nvml_mig_table(device, &gpu, &table);
+    nvmlReturn_t result = emu_nvml_mig_table(__func__, device, &gpu, &table);
     if (result != NVML_SUCCESS || mig == NULL) {
         return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
     }

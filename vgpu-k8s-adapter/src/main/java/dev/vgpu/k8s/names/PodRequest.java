@@ -14,7 +14,8 @@ import java.util.stream.Collectors;
  * What a pod requests of GPUs. Immutable.
  *
  * @param system the system whose vocabulary it uses
- * @param container the container that uses the GPUs
+ * @param container the container that uses the GPUs; empty if several containers, or init
+ *     containers, use whole ones, which NVIDIA's device plugin alone can give
  * @param gpus how many GPUs of one node
  * @param sharePercent the share of each, 1 to 100; 0 for whole GPUs and best effort
  * @param isWhole whether the GPUs are exclusive
@@ -98,9 +99,18 @@ public record PodRequest(
    * @param count how many
    */
   public PodRequest on(int count) {
+    return copy(container, count);
+  }
+
+  /** {@return the same request for several containers, or init containers} */
+  PodRequest withoutContainer() {
+    return copy("", gpus);
+  }
+
+  private PodRequest copy(String newContainer, int count) {
     return new PodRequest(
         system,
-        container,
+        newContainer,
         count,
         sharePercent,
         isWhole,
@@ -114,6 +124,11 @@ public record PodRequest(
         runS,
         gang,
         resources);
+  }
+
+  /** {@return whether vgpu can give it: to one container that is no init container} */
+  public boolean isOfOneContainer() {
+    return !container.isEmpty();
   }
 
   /** {@return the acceptable models, by their full names if there are such GPUs} */

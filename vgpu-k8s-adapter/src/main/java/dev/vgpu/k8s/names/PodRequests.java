@@ -54,6 +54,21 @@ public final class PodRequests {
    * @throws PodRefusedException if no GPU can give that, or the request contradicts itself
    */
   public static Optional<PodRequest> of(Pod pod) {
+    return PodView.together(pod, VgpuCountWords.HAMI_COUNT)
+        .flatMap(PodRequests::wholes)
+        .or(() -> read(pod));
+  }
+
+  /** {@return whole GPUs for several containers: only NVIDIA's device plugin can give those} */
+  private static Optional<PodRequest> wholes(Pod together) {
+    try {
+      return read(together).filter(PodRequest::isWhole).map(PodRequest::withoutContainer);
+    } catch (PodRefusedException e) {
+      return Optional.empty();
+    }
+  }
+
+  private static Optional<PodRequest> read(Pod pod) {
     PodView view = new PodView(pod);
     view.early().forEach(PodRequests::refuseWords);
     List<GpuPart> parts = new ArrayList<>();

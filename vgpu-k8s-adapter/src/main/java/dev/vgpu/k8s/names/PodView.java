@@ -6,6 +6,7 @@ import io.fabric8.kubernetes.api.model.EnvVar;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.api.model.Quantity;
+import io.fabric8.kubernetes.api.model.ResourceRequirementsBuilder;
 import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
@@ -32,7 +33,7 @@ final class PodView {
 
   PodView(Pod pod) {
     this.pod = pod;
-    containers().forEach(this::add);
+    containers(pod).forEach(this::add);
     // Of the sidecars, only the one that KAI's annotations name can have a part of a GPU.
     KaiWords.container(this)
         .flatMap(name -> sidecars().filter(one -> one.getName().equals(name)).findFirst())
@@ -41,13 +42,17 @@ final class PodView {
 
   /** The init containers that run beside the containers. */
   private Stream<Container> sidecars() {
-    return initContainers().filter(one -> "Always".equals(one.getRestartPolicy()));
+    return initContainers(pod).stream().filter(PodView::isSidecar);
   }
 
-  private Stream<Container> initContainers() {
+  private static boolean isSidecar(Container early) {
+    return "Always".equals(early.getRestartPolicy());
+  }
+
+  private static List<Container> initContainers(Pod pod) {
     return pod.getSpec() == null || pod.getSpec().getInitContainers() == null
-        ? Stream.empty()
-        : pod.getSpec().getInitContainers().stream();
+        ? List.of()
+        : pod.getSpec().getInitContainers();
   }
 
   /**
@@ -59,11 +64,61 @@ final class PodView {
         KaiWords.container(this).stream()
             .filter(name -> sidecars().anyMatch(one -> one.getName().equals(name)))
             .toList();
-    return initContainers()
+    return initContainers(pod).stream()
         .filter(one -> !counted.contains(one.getName()))
         .map(PodView::alone)
         .filter(one -> !one.askers.isEmpty())
         .toList();
+  }
+
+  /**
+   * {@return the pod with all its requests of a resource in its first container, as many as
+   * kube-scheduler counts; empty if at most one container requests it, and no init container}
+   */
+  static Optional<Pod> together(Pod pod, String resource) {
+    long early = initContainers(pod).stream().filter(one -> asks(one, resource)).count();
+    long all = early + containers(pod).stream().filter(one -> asks(one, resource)).count();
+    if (containers(pod).isEmpty() || (early == 0 && all < 2)) {
+      return Optional.empty();
+    }
+    Pod copy = new PodBuilder(pod).build();
+    BigDecimal sum = BigDecimal.ZERO;
+    for (Container one : containers(copy)) {
+      sum = sum.add(take(one, resource));
+    }
+    BigDecimal most = sum;
+    BigDecimal sidecars = BigDecimal.ZERO;
+    for (Container one : initContainers(copy)) {
+      BigDecimal together = sidecars.add(take(one, resource));
+      most = most.max(together);
+      sidecars = isSidecar(one) ? together : sidecars;
+    }
+    most = most.max(sum.add(sidecars));
+    Container first = containers(copy).get(0);
+    first.setResources(
+        new ResourceRequirementsBuilder(first.getResources())
+            .addToLimits(resource, new Quantity(most.toPlainString()))
+            .build());
+    return Optional.of(copy);
+  }
+
+  private static boolean asks(Container container, String resource) {
+    Quantity amount = asked(container).get(resource);
+    return amount != null && number(resource, amount.toString()).signum() > 0;
+  }
+
+  /** {@return how much a container requests, which it does no more} */
+  private static BigDecimal take(Container container, String resource) {
+    Quantity amount = asked(container).get(resource);
+    if (amount == null) {
+      return BigDecimal.ZERO;
+    }
+    container.setResources(
+        new ResourceRequirementsBuilder(container.getResources())
+            .removeFromRequests(resource)
+            .removeFromLimits(resource)
+            .build());
+    return number(resource, amount.toString());
   }
 
   private static PodView alone(Container container) {
@@ -87,21 +142,40 @@ final class PodView {
 
   /** {@return whether there is such a container or sidecar} */
   boolean hasContainer(String name) {
-    return Stream.concat(containers().stream(), sidecars())
+    return Stream.concat(containers(pod).stream(), sidecars())
         .anyMatch(one -> one.getName().equals(name));
   }
 
-  private List<Container> containers() {
+  private static List<Container> containers(Pod pod) {
     return pod.getSpec() == null || pod.getSpec().getContainers() == null
         ? List.of()
         : pod.getSpec().getContainers();
   }
 
   private void add(Container container) {
-    if (container.getResources() == null) {
-      return;
-    }
+    asked(container)
+        .forEach(
+            (name, quantity) -> {
+              String other = askers.putIfAbsent(name, container.getName());
+              if (other != null) {
+                throw new PodRefusedException(
+                    name
+                        + " is asked by two containers, "
+                        + other
+                        + " and "
+                        + container.getName()
+                        + ": one container of a pod may use GPUs; split the pod");
+              }
+              amounts.put(name, number(name, quantity.toString()));
+            });
+  }
+
+  /** {@return what a container requests besides the node's own resources} */
+  private static Map<String, Quantity> asked(Container container) {
     Map<String, Quantity> asked = new TreeMap<>();
+    if (container.getResources() == null) {
+      return asked;
+    }
     if (container.getResources().getRequests() != null) {
       asked.putAll(container.getResources().getRequests());
     }
@@ -109,20 +183,7 @@ final class PodView {
       asked.putAll(container.getResources().getLimits());
     }
     asked.keySet().removeIf(name -> !name.contains("/"));
-    asked.forEach(
-        (name, quantity) -> {
-          String other = askers.putIfAbsent(name, container.getName());
-          if (other != null) {
-            throw new PodRefusedException(
-                name
-                    + " is asked by two containers, "
-                    + other
-                    + " and "
-                    + container.getName()
-                    + ": one container of a pod may use GPUs; split the pod");
-          }
-          amounts.put(name, number(name, quantity.toString()));
-        });
+    return asked;
   }
 
   /** {@return whether a container requests a resource} */
@@ -151,7 +212,7 @@ final class PodView {
               + names
               + ": one container of a pod may use GPUs; split the pod");
     }
-    return names.isEmpty() ? containers().get(0).getName() : names.get(0);
+    return names.isEmpty() ? containers(pod).get(0).getName() : names.get(0);
   }
 
   Optional<String> annotation(String name) {
@@ -186,7 +247,7 @@ final class PodView {
   }
 
   Optional<String> environment(String container, String name) {
-    return containers().stream()
+    return containers(pod).stream()
         .filter(one -> one.getName().equals(container) && one.getEnv() != null)
         .flatMap(one -> one.getEnv().stream())
         .filter(one -> name.equals(one.getName()) && one.getValue() != null)

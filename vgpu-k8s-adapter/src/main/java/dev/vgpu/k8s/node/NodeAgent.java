@@ -54,10 +54,9 @@ public final class NodeAgent implements AutoCloseable {
             pool, settings.pluginDirectory().resolve("held"), settings.cdiDirectory(), steps);
     holdings.replay(holding -> isWanted(settings, api, holding));
     UnixServer.Threads threads = open(UnixServer.Threads.open(THREADS));
-    ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor();
-    opened.push(timer::shutdownNow);
-    ScheduledExecutorService asking = Executors.newSingleThreadScheduledExecutor();
-    opened.push(asking::shutdownNow);
+    ScheduledExecutorService timer = timer();
+    ScheduledExecutorService asking = timer();
+    ScheduledExecutorService telling = timer();
     Future<?> ignored =
         timer.scheduleWithFixedDelay(this::tend, TEND_MS, TEND_MS, TimeUnit.MILLISECONDS);
     SlotOwners owners = open(new SlotOwners(settings.podResources(), threads));
@@ -73,7 +72,7 @@ public final class NodeAgent implements AutoCloseable {
               settings.node(),
               settings.slots(),
               settings.offered());
-      SlotDriver.Timers timers = new SlotDriver.Timers(timer, asking);
+      SlotDriver.Timers timers = new SlotDriver.Timers(timer, telling, asking);
       open(SlotDriver.open(parts, settings.devicePluginDirectory(), threads, timers));
     }
     open(
@@ -89,11 +88,17 @@ public final class NodeAgent implements AutoCloseable {
             settings.pluginDirectory(),
             settings.registryDirectory(),
             threads,
-            asking));
+            new DraDriver.Timers(telling, asking)));
     ContainerMetrics metrics =
         new ContainerMetrics(
             pool, conditions, holdings, new ContainersOf(api, owners), settings.node());
     http = open(HttpEndpoint.open(settings.metricsPort(), metrics::text));
+  }
+
+  private ScheduledExecutorService timer() {
+    ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor();
+    opened.push(timer::shutdownNow);
+    return timer;
   }
 
   /** A slot is wanted while its resource is offered: then the device plugin looks after it. */

@@ -1,6 +1,7 @@
 package dev.vgpu.k8s.scheduler;
 
 import dev.vgpu.fleet.gang.Terms;
+import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.scheduler.Roll.Unserved;
@@ -17,6 +18,7 @@ final class Entrance {
 
   private final Roll roll;
   private final SharedNodes shared;
+  final UnsizedGangs unsized = new UnsizedGangs();
 
   Entrance(Roll roll, SharedNodes shared) {
     this.roll = roll;
@@ -42,6 +44,67 @@ final class Entrance {
             e.getMessage());
       }
     }
+  }
+
+  /** A pod waits outside the line, until a node can host it, or the size of its gang is known. */
+  void waitsOutside(Pod pod, int size) {
+    String uid = pod.getMetadata().getUid();
+    if (size > 0) {
+      roll.unserved.put(uid, new Unserved(pod, size));
+      return;
+    }
+    Roll.requestOf(pod)
+        .flatMap(PodRequest::gang)
+        .ifPresent(one -> unsized.add(Roll.gangName(pod, one.name()), pod));
+  }
+
+  /** A pod waits, if it is not in line already. The size of its gang may have to be looked up. */
+  void waits(Pod pod) {
+    Optional<PodRequest> request = Roll.requestOf(pod);
+    int size = request.flatMap(PodRequest::gang).map(GangName::size).orElse(1);
+    if (request.isPresent() && !roll.entries.containsKey(pod.getMetadata().getUid())) {
+      waitsOutside(pod, size);
+    }
+  }
+
+  /**
+   * {@return a pod in line that requests something else now} Its owner may change that until it is
+   * being bound.
+   */
+  Optional<Entry> changed(Pod pod) {
+    String uid = pod.getMetadata().getUid();
+    return Optional.ofNullable(roll.crewOf(uid))
+        .filter(crew -> !crew.isGoing)
+        .map(crew -> roll.entry(uid))
+        .filter(entry -> !entry.isBound && !entry.request().equals(Roll.requestOf(pod)));
+  }
+
+  /**
+   * {@return whether a pod that is not in line may join it now, because its owner has changed it}
+   *
+   * @param isOther whether it has left the line because it requests something else
+   */
+  boolean sees(Pod pod, boolean isOther) {
+    String uid = pod.getMetadata().getUid();
+    Unserved unserved = roll.unserved.get(uid);
+    Optional<Pod> before =
+        Optional.ofNullable(unserved).map(Unserved::pod).or(() -> unsized.find(uid));
+    if (isOther
+        || before.filter(one -> !Roll.requestOf(one).equals(Roll.requestOf(pod))).isPresent()) {
+      forget(uid);
+      waits(pod);
+      return true;
+    }
+    if (unserved != null) {
+      roll.unserved.replace(uid, new Unserved(pod, unserved.size()));
+    }
+    return false;
+  }
+
+  /** A pod that is not in line will not join it. */
+  void forget(String uid) {
+    roll.unserved.remove(uid);
+    unsized.remove(uid);
   }
 
   /**

@@ -47,9 +47,11 @@ final class FleetView {
   private Map<String, NodeRules> rules = Map.of();
 
   /** The part of a request that decides which nodes serve it. */
-  private record Asked(Set<KubeletResource> resources, boolean isWhole, int gpus) {
+  private record Asked(
+      Set<KubeletResource> resources, boolean isWhole, boolean isOfOneContainer, int gpus) {
     static Asked of(PodRequest request) {
-      return new Asked(request.resources(), request.isWhole(), request.gpus());
+      return new Asked(
+          request.resources(), request.isWhole(), request.isOfOneContainer(), request.gpus());
     }
   }
 

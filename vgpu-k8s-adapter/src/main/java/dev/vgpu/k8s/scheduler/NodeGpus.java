@@ -90,7 +90,8 @@ record NodeGpus(NodeSpec spec, List<String> ids, Set<KubeletResource> offered, b
 
   /** {@return whether a container that requests this gets it there, and no more than it} */
   boolean serves(PodRequest request) {
-    return (isShared ? request.gpus() <= PodRequest.MOST_GPUS : request.isWhole())
+    boolean isVgpus = request.isOfOneContainer() && request.gpus() <= PodRequest.MOST_GPUS;
+    return (isShared ? isVgpus : request.isWhole())
         && !Collections.disjoint(offered, request.resources());
   }
 

@@ -4,11 +4,9 @@ import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.gang.Decision;
-import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
-import dev.vgpu.k8s.scheduler.Roll.Unserved;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
@@ -45,7 +43,6 @@ final class PodLine {
   private final Reasons reasons;
   private final Bindings bindings;
   private final Entrance entrance;
-  private final UnsizedGangs unsized = new UnsizedGangs();
   private final List<Action> outbox = new ArrayList<>();
   private double evictAgainS;
 
@@ -78,6 +75,7 @@ final class PodLine {
   synchronized Answer filter(Pod pod, Set<String> listed, int size, double nowS) {
     Optional<PodRequest> request;
     Entry entry;
+    boolean ignored = leavesAsOther(pod);
     try {
       request = PodRequests.of(pod);
       if (request.isEmpty()) {
@@ -85,14 +83,14 @@ final class PodLine {
       }
       String uid = pod.getMetadata().getUid();
       if (size < 1) {
-        request.get().gang().ifPresent(gang -> unsized.add(Roll.gangName(pod, gang.name()), pod));
+        entrance.waitsOutside(pod, size);
         return Answer.none("the size of its gang is not known: its group object is not there");
       }
-      unsized.remove(uid);
+      entrance.unsized.remove(uid);
       Optional<String> lack =
           roll.entries.containsKey(uid) ? Optional.empty() : roll.lack(pod, request.get());
       if (lack.isPresent()) {
-        roll.unserved.put(uid, new Unserved(pod, size));
+        entrance.waitsOutside(pod, size);
         return Answer.none(lack.get());
       }
       entry = entrance.enter(pod, request, size);
@@ -146,7 +144,7 @@ final class PodLine {
    * @param most the number of gangs at most; those after them come next
    */
   synchronized List<Pod> unsized(int most) {
-    return unsized.next(most);
+    return entrance.unsized.next(most);
   }
 
   /** The size of a gang is known now. Its pods join the line; nobody else wakes them. */
@@ -154,9 +152,9 @@ final class PodLine {
     Roll.requestOf(member)
         .flatMap(PodRequest::gang)
         .map(gang -> Roll.gangName(member, gang.name()))
-        .map(unsized::take)
+        .map(entrance.unsized::take)
         .orElse(List.of())
-        .forEach(pod -> roll.unserved.put(pod.getMetadata().getUid(), new Unserved(pod, size)));
+        .forEach(pod -> entrance.waitsOutside(pod, size));
     entrance.joinServed();
     decide(nowS);
   }
@@ -289,17 +287,19 @@ final class PodLine {
       gone(pod.getMetadata().getUid(), nowS);
       return;
     }
-    String node = pod.getSpec().getNodeName();
     Entry entry = roll.entries.get(pod.getMetadata().getUid());
     if (entry != null) {
       entry.see(pod);
     }
-    if (node != null && !node.isEmpty()) {
-      forget(pod.getMetadata().getUid());
-    }
-    if (node == null || node.isEmpty() || (entry != null && entry.isBound)) {
+    if (!KnownPods.isBound(pod)) {
+      seeWaiting(pod, nowS);
       return;
     }
+    entrance.forget(pod.getMetadata().getUid());
+    if (entry != null && entry.isBound) {
+      return;
+    }
+    String node = pod.getSpec().getNodeName();
     if (entry != null && entry.place != null && entry.place.node().equals(node)) {
       Crew crew = roll.crews.get(entry.crew);
       if (crew != null && crew.isPlaced) {
@@ -320,9 +320,25 @@ final class PodLine {
     shared.waitingFor(seen).forEach(this::tryGo);
   }
 
+  private void seeWaiting(Pod pod, double nowS) {
+    boolean isOther = leavesAsOther(pod);
+    if (entrance.sees(pod, isOther)) {
+      entrance.joinServed();
+      decide(nowS);
+    }
+  }
+
+  /** {@return whether a pod has left the line, to join it anew with another request} */
+  private boolean leavesAsOther(Pod pod) {
+    Optional<Entry> old = entrance.changed(pod);
+    old.ifPresent(this::drop);
+    old.map(Entry::uid).ifPresent(roll.entries::remove);
+    return old.isPresent();
+  }
+
   /** A pod has ended or was deleted: its GPUs are free. */
   synchronized void gone(String uid, double nowS) {
-    forget(uid);
+    entrance.forget(uid);
     Entry entry = roll.entries.remove(uid);
     if (entry == null) {
       return;
@@ -350,19 +366,13 @@ final class PodLine {
     }
   }
 
-  /** A pod that is not in line will not join it. */
-  private void forget(String uid) {
-    roll.unserved.remove(uid);
-    unsized.remove(uid);
-  }
-
   private void drop(Entry entry) {
     Crew crew = roll.crews.get(entry.crew);
     if (crew == null || !crew.members.contains(entry.uid())) {
       return;
     }
     if (crew.isPlaced && !crew.isGoing) {
-      giveBack(crew, "a member has gone: " + entry.fullName());
+      giveBack(crew, "a member has left: " + entry.fullName());
     }
     entrance.leave(crew, entry.uid());
   }
@@ -471,23 +481,11 @@ final class PodLine {
   /** Starts from the API's state; discards all earlier state. */
   synchronized void begin(Collection<Node> allNodes, Collection<Pod> pods, double nowS) {
     outbox.clear();
-    unsized.clear();
+    entrance.unsized.clear();
     roll.begin(allNodes, pods, nowS);
     shared.begin();
-    Restart.waiting(pods).forEach(this::waitsStill);
+    Restart.waiting(pods).forEach(entrance::waits);
     entrance.joinServed();
     decide(nowS);
-  }
-
-  /** The size of its gang may have to be looked up again. */
-  private void waitsStill(Pod pod) {
-    String uid = pod.getMetadata().getUid();
-    Optional<GangName> gang = Roll.requestOf(pod).flatMap(PodRequest::gang);
-    int size = gang.map(GangName::size).orElse(1);
-    if (size < 1) {
-      gang.ifPresent(one -> unsized.add(Roll.gangName(pod, one.name()), pod));
-    } else if (!roll.entries.containsKey(uid)) {
-      roll.unserved.put(uid, new Unserved(pod, size));
-    }
   }
 }

@@ -240,6 +240,11 @@ final class Roll {
   /** {@return why no node can host a pod, even if nothing else ran; empty if one can} */
   Optional<String> lack(Pod pod, PodRequest request) {
     if (view.serving(request).isEmpty()) {
+      if (!request.isOfOneContainer()) {
+        return Optional.of(
+            "vgpu gives GPUs to one container of a pod, and to no init container, and no node has"
+                + " NVIDIA's device plugin alone: ask for all GPUs in one container");
+      }
       if (request.gpus() > PodRequest.MOST_GPUS) {
         return Optional.of(severalText(request));
       }
@@ -307,6 +312,8 @@ final class Roll {
   }
 
   private void count(Entry entry, double nowS) {
+    // Also if there is no room for it now: its gang's name may become another gang's.
+    entry.crew = entry.uid();
     String node = entry.pod().getSpec().getNodeName();
     Place place = entry.place;
     Place left = place == null ? null : view.withoutLost(place);
@@ -335,7 +342,6 @@ final class Roll {
     crew.isPlaced = true;
     crew.isGoing = true;
     crews.put(entry.uid(), crew);
-    entry.crew = entry.uid();
     // A known place stays: a GPU that is lost for a moment comes back with what runs on it.
     entry.place = place == null ? view.place(entry.uid()).orElseThrow() : place;
   }
@@ -383,9 +389,7 @@ final class Roll {
           isReserved ? PodRequests.reserved(pod, Optional.empty()) : Optional.empty();
       if (held.isEmpty()) {
         LOG.warn(
-            "{} runs, but its request is not understood: {}",
-            pod.getMetadata().getName(),
-            e.getMessage());
+            "{}: its request is not understood: {}", pod.getMetadata().getName(), e.getMessage());
       }
       return held;
     }

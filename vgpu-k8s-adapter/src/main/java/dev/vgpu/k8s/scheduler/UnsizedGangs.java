@@ -6,6 +6,8 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
 
 /**
  * Pods of gangs whose group objects are not there yet, so that the sizes are not known. They are
@@ -21,6 +23,11 @@ final class UnsizedGangs {
 
   void remove(String uid) {
     pods.values().removeIf(members -> members.remove(uid) != null && members.isEmpty());
+  }
+
+  /** {@return a pod of these, as it was added} */
+  Optional<Pod> find(String uid) {
+    return pods.values().stream().map(one -> one.get(uid)).filter(Objects::nonNull).findFirst();
   }
 
   /** {@return one pod of each of the next gangs, in turns} */

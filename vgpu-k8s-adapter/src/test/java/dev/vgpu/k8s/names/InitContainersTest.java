@@ -3,6 +3,8 @@ package dev.vgpu.k8s.names;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.fabric8.kubernetes.api.model.Container;
+import io.fabric8.kubernetes.api.model.ContainerBuilder;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.api.model.Quantity;
@@ -57,7 +59,6 @@ class InitContainersTest {
   @ValueSource(
       strings = {
         "vgpu.dev/slot",
-        "nvidia.com/gpu",
         "aliyun.com/gpu-mem",
         "tencent.com/vcuda-core",
         "tke.cloud.tencent.com/qgpu-core",
@@ -75,6 +76,61 @@ class InitContainersTest {
             .hasMessageContaining(resource + "] are asked by the init container early");
       }
     }
+  }
+
+  private static Container container(String name, String gpus) {
+    return new ContainerBuilder()
+        .withName(name)
+        .withNewResources()
+        .addToLimits("nvidia.com/gpu", new Quantity(gpus))
+        .endResources()
+        .build();
+  }
+
+  private static Container sidecar(String name, String gpus) {
+    return new ContainerBuilder(container(name, gpus)).withRestartPolicy("Always").build();
+  }
+
+  private static Pod pod(List<Container> early, Container... containers) {
+    return new PodBuilder(pod(Map.of()))
+        .editSpec()
+        .withInitContainers(early)
+        .withContainers(containers)
+        .endSpec()
+        .build();
+  }
+
+  /** As many as kube-scheduler and the kubelet count: containers use those of init containers. */
+  @Test
+  void wholeGpusOfSeveralContainersAreCountedTogether() {
+    Map<Pod, Integer> counts =
+        Map.of(
+            pod(List.of(container("i", "1")), container("a", "1")), 1,
+            pod(List.of(container("i", "4")), container("a", "1"), container("b", "2")), 4,
+            pod(List.of(), container("a", "1"), container("b", "2")), 3,
+            pod(List.of(sidecar("s", "1"), container("i", "2")), container("a", "1")), 3,
+            pod(List.of(sidecar("s", "1")), container("a", "4")), 5,
+            pod(List.of(container("i", "2")), container("a", "0")), 2);
+    counts.forEach(
+        (pod, gpus) -> {
+          Pod before = new PodBuilder(pod).build();
+          PodRequest request = PodRequests.of(pod).orElseThrow();
+          assertThat(request.gpus()).isEqualTo(gpus);
+          assertThat(request.isWhole()).isTrue();
+          assertThat(request.isOfOneContainer()).isFalse();
+          assertThat(request.resources()).containsExactly(KubeletResource.HAMI);
+          assertThat(pod).isEqualTo(before);
+        });
+    assertThat(PodRequests.of(pod(WHOLE)).orElseThrow().isOfOneContainer()).isTrue();
+  }
+
+  @Test
+  void partsOfGpusAreForOneContainer() {
+    Pod pod =
+        early(Map.of("nvidia.com/gpu", "1", "nvidia.com/gpumem", "3000"), "nvidia.com/gpu", "1");
+    assertThatThrownBy(() -> PodRequests.of(pod))
+        .isInstanceOf(PodRefusedException.class)
+        .hasMessageContaining("nvidia.com/gpu] are asked by the init container early");
   }
 
   @Test

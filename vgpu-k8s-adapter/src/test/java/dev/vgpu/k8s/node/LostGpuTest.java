@@ -4,12 +4,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.proto.deviceplugin.Device;
+import dev.vgpu.k8s.proto.drahealth.HealthStatus;
+import dev.vgpu.k8s.proto.drahealth.NodeWatchResourcesResponse;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.util.Iterator;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
@@ -102,6 +105,34 @@ class LostGpuTest {
     devices.ended("a", "slot-3");
     node.delete("a");
     TestNode.await("given back", () -> agent.holdings().all().isEmpty());
+  }
+
+  /** A call that hangs is tried for minutes; the kubelet must know what its pods have. */
+  @Test
+  void theKubeletIsToldWhileTheApiServerHangs() throws Exception {
+    Pod ignored = node.pod("a", node.reservation(25, "1Gi"));
+    String unused = devices.admit("a", "main", "slot-3");
+    devices.preStart("slot-3");
+    TestNode.await("told", () -> isTold(0) && isTold(1));
+    node.kubelet.register();
+    node.mock.goAway();
+    TestNode.await("a call hangs", () -> node.mock.unserved.get() > 0);
+    read("lost.0=1");
+    TestNode.await("its slot is unhealthy", () -> unhealthy().equals(List.of("slot-3")));
+    Iterator<NodeWatchResourcesResponse> told = node.kubelet.health();
+    assertThat(told.hasNext()).as("what was told last").isTrue();
+    NodeWatchResourcesResponse health = told.next();
+    while (isHealthy(health) && told.hasNext()) {
+      health = told.next();
+    }
+    assertThat(isHealthy(health)).isFalse();
+    node.mock.comeBack();
+    TestNode.await("tainted", () -> taints().contains("lost"));
+  }
+
+  private static boolean isHealthy(NodeWatchResourcesResponse health) {
+    return health.getDevicesList().stream()
+        .allMatch(one -> one.getHealth() == HealthStatus.HEALTHY);
   }
 
   /** A degraded GPU still runs what is on it, and the scheduler still counts it there. */

@@ -15,6 +15,9 @@ import dev.vgpu.k8s.proto.dra.NodePrepareResourcesResponse;
 import dev.vgpu.k8s.proto.dra.NodeUnprepareResourceResponse;
 import dev.vgpu.k8s.proto.dra.NodeUnprepareResourcesRequest;
 import dev.vgpu.k8s.proto.dra.NodeUnprepareResourcesResponse;
+import dev.vgpu.k8s.proto.drahealth.DRAResourceHealthGrpc;
+import dev.vgpu.k8s.proto.drahealth.NodeWatchResourcesRequest;
+import dev.vgpu.k8s.proto.drahealth.NodeWatchResourcesResponse;
 import dev.vgpu.k8s.proto.registration.InfoRequest;
 import dev.vgpu.k8s.proto.registration.PluginInfo;
 import dev.vgpu.k8s.proto.registration.RegistrationGrpc;
@@ -26,6 +29,7 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -87,6 +91,13 @@ public final class StrictKubelet implements AutoCloseable {
       assertThat(sockets).hasSize(1);
       return sockets.get(0);
     }
+  }
+
+  /** What the plugin tells of its devices' health, from now on. */
+  Iterator<NodeWatchResourcesResponse> health() {
+    return DRAResourceHealthGrpc.newBlockingStub(plugin)
+        .withDeadlineAfter(TIMEOUT_SECONDS, TimeUnit.SECONDS)
+        .nodeWatchResources(NodeWatchResourcesRequest.getDefaultInstance());
   }
 
   private DRAPluginGrpc.DRAPluginBlockingStub plugin() {

@@ -44,6 +44,12 @@ public final class TestNode implements AutoCloseable {
   public final StrictKubelet kubelet;
   public final GpuPool pool;
 
+  /**
+   * All that were opened: a virtual GPU ends when nothing refers to it any more, and those of a
+   * closed role are to outlast it as they outlast a dead process.
+   */
+  private final List<NodeAgent> agents = new ArrayList<>();
+
   public TestNode() throws IOException {
     this("run");
   }
@@ -96,17 +102,23 @@ public final class TestNode implements AutoCloseable {
 
   /** The role, in this process. */
   NodeAgent agent(Step.Listener steps) throws IOException {
-    return NodeAgent.open(settings(directory), api, pool, steps);
+    return agent(settings(directory), steps);
   }
 
   /** The role, whose node has another name. */
   NodeAgent agent(String name) throws IOException {
-    return NodeAgent.open(settings(name, directory, List.of()), api, pool, step -> {});
+    return agent(settings(name, directory, List.of()), step -> {});
   }
 
   /** The role, whose device plugin offers these resources beside its own. */
   public NodeAgent agent(List<KubeletResource> resources) throws IOException {
-    return NodeAgent.open(settings(directory, resources), api, pool, step -> {});
+    return agent(settings(directory, resources), step -> {});
+  }
+
+  private NodeAgent agent(NodeSettings settings, Step.Listener steps) throws IOException {
+    NodeAgent agent = NodeAgent.open(settings, api, pool, steps);
+    agents.add(agent);
+    return agent;
   }
 
   /** The device plugins' side of the kubelet. */

@@ -356,10 +356,10 @@ class ExtenderServerTest {
     Pod asks = Pods.pod("early", Map.of(), Map.of("cpu", "1"));
     asks.getSpec()
         .setInitContainers(
-            Pods.whole("other", 1, Map.of()).getSpec().getContainers().stream().toList());
+            Pods.share("other", 1, Map.of()).getSpec().getContainers().stream().toList());
     Pod pod = create(asks);
     assertThat(filter(pod).path("FailedAndUnresolvableNodes").path("node-0").asText())
-        .contains("[nvidia.com/gpu] are asked by the init container main");
+        .contains("[vgpu.dev/slot] are asked by the init container main");
     assertThat(bind(pod, "node-0")).contains("no place");
   }
 

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodBuilder;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -120,5 +121,37 @@ class ImpossiblePodsTest {
     assertThat(cluster.actions).as("they are woken").hasSize(2);
     cluster.settle();
     assertThat(bound(cluster, "pair")).isEqualTo(2);
+  }
+
+  private static Pod ofTwoContainers(String name) {
+    return new PodBuilder(Pods.whole(name, 1, Map.of()))
+        .editSpec()
+        .addNewInitContainer()
+        .withName("early")
+        .withResources(Pods.whole("", 2, Map.of()).getSpec().getContainers().get(0).getResources())
+        .endInitContainer()
+        .endSpec()
+        .build();
+  }
+
+  /** The node role can enforce nothing there; NVIDIA's device plugin gives the GPUs. */
+  @Test
+  void gpusOfInitContainersAreOnNodesOfNvidiasPlugin() {
+    SmallCluster cluster = new SmallCluster(List.of(Pods.node("node-0", 4)));
+    cluster.create(ofTwoContainers("a"));
+    cluster.create(ofTwoContainers("b"));
+    cluster.settle();
+    assertThat(cluster.lastReason).contains("ask for all GPUs in one container");
+    cluster.nodes(List.of(Pods.node("node-0", 4), Pods.plainNode("node-1", 3)));
+    cluster.settle();
+    assertThat(cluster.isBound("uid-a")).isTrue();
+    assertThat(cluster.gpus("uid-a")).hasSize(2);
+    assertThat(cluster.isBound("uid-b")).as("one GPU is left there").isFalse();
+    cluster.restart();
+    cluster.settle();
+    assertThat(cluster.isBound("uid-b")).as("also after a restart").isFalse();
+    cluster.delete("uid-a");
+    cluster.settle();
+    assertThat(cluster.pods.get("uid-b").getSpec().getNodeName()).isEqualTo("node-1");
   }
 }

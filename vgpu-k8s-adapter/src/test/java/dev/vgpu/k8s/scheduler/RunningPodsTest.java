@@ -174,4 +174,41 @@ class RunningPodsTest {
     Answer two = line.filter(Pods.whole("b", 1, Map.of()), Set.of("node"), 1, 0);
     assertThat(two.text()).as("of three GPUs, two are in use and one is given").contains("no room");
   }
+
+  private static Pod ending(Pod pod) {
+    return new PodBuilder(pod)
+        .editMetadata()
+        .withDeletionTimestamp("2026-01-01T00:00:00Z")
+        .endMetadata()
+        .build();
+  }
+
+  /** A pod of the earlier gang is about to end, on a node that was away for a moment. */
+  @Test
+  void aPodOfAnEarlierGangIsNoneOfALaterOneOfItsName() {
+    List<Node> nodes = Pods.nodes(2, 1);
+    SmallCluster cluster = new SmallCluster(nodes);
+    Pods.gangOfWholes("ring", 2).forEach(cluster::create);
+    cluster.settle();
+    List.copyOf(cluster.pods.values())
+        .forEach(
+            pod -> {
+              cluster.create(ending(pod));
+              cluster.line.see(ending(pod), 0);
+            });
+    String away = cluster.pods.get("uid-ring-0").getSpec().getNodeName();
+    cluster.nodes(nodes.stream().filter(one -> !one.getMetadata().getName().equals(away)).toList());
+    for (String name : List.of("later-0", "later-1")) {
+      cluster.create(Pods.whole(name, 1, Pods.gang("ring", 2)));
+      assertThat(cluster.schedule("uid-" + name)).isFalse();
+    }
+    cluster.nodes(nodes);
+    cluster.delete("uid-ring-1");
+    cluster.settle();
+    assertThat(cluster.isBound("uid-later-0")).as("one of the two GPUs is in use").isFalse();
+    cluster.delete("uid-ring-0");
+    cluster.settle();
+    assertThat(cluster.isBound("uid-later-0")).isTrue();
+    assertThat(cluster.isBound("uid-later-1")).isTrue();
+  }
 }

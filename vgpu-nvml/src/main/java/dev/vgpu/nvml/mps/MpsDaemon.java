@@ -20,6 +20,9 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -36,6 +39,11 @@ final class MpsDaemon {
   private static final int MOST_RECORD_BYTES = 256;
   private static final int MOST_ENVIRONMENT_BYTES = 2 << 20;
   private static final Path PROC = Path.of("/proc");
+
+  /** So many missed answers in a row mean that it hangs; a single one, that the machine is busy. */
+  private static final int MOST_MISSED = 3;
+
+  private static final long EXIT_MS = 5_000;
 
   private final MpsTool tool;
   private final GpuId gpu;
@@ -153,7 +161,7 @@ final class MpsDaemon {
     Optional<String> failure = Optional.empty();
     if (Files.exists(pipes.resolve(PID_FILE), LinkOption.NOFOLLOW_LINKS)) {
       try {
-        String ignored = tool.command(environment(), "get_server_list");
+        ask();
         return Optional.empty();
       } catch (MpsTool.HungException e) {
         failure = Optional.of("it hung");
@@ -173,6 +181,21 @@ final class MpsDaemon {
     String ignored = tool.command(environment(), "set_default_active_thread_percentage 100");
     log.info("MPS control daemon started: gpu={} directory={}", gpu, pipes);
     return failure;
+  }
+
+  /** Takes at most {@link #MOST_MISSED} times the tool's time limit. */
+  private void ask() {
+    for (int missed = 1; true; missed++) {
+      try {
+        String ignored = tool.command(environment(), "get_server_list");
+        return;
+      } catch (MpsTool.HungException e) {
+        if (missed == MOST_MISSED) {
+          throw e;
+        }
+        log.info("an MPS daemon is slow, and is asked again: gpu={}", gpu, e);
+      }
+    }
   }
 
   private void prepareDirectories() {
@@ -283,6 +306,13 @@ final class MpsDaemon {
       killed &= server.destroyForcibly();
     }
     log.debug("an MPS control daemon that hung is killed: pid={} all={}", daemon.pid(), killed);
+    try { // while it is there, another one does not start
+      ProcessHandle ignored = daemon.onExit().get(EXIT_MS, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    } catch (ExecutionException | TimeoutException e) {
+      log.warn("an MPS control daemon that was killed is still there: pid={}", daemon.pid(), e);
+    }
   }
 
   private void removePidFile() {

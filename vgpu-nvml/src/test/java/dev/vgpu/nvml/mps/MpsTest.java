@@ -23,6 +23,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.BooleanSupplier;
@@ -324,6 +325,29 @@ class MpsTest {
     assertThatThrownBy(unasked::ensure).isInstanceOf(VgpuException.class);
     assertThat(daemon.process().orElseThrow().pid()).isEqualTo(pid);
     assertThat(daemon.ensure()).isEmpty();
+  }
+
+  /** A busy machine may delay an answer by more than the limit. */
+  @Test
+  void aDaemonThatAnswersLateOnceIsLeftAsItIs() throws Exception {
+    MpsLease lease = lease("a-1", share(30), List.of());
+    assertThat(lease.id()).isEqualTo("a-1");
+    long pid = daemon.process().orElseThrow().pid();
+    Path slow = directory.resolve("slow");
+    Path calls = directory.resolve("calls");
+    Files.writeString(
+        slow,
+        String.format(
+            Locale.ROOT,
+            "#!/bin/sh%necho >> %s%n[ $(wc -l < %s) -gt 1 ] || exec sleep 60%nexec %s \"$@\"%n",
+            calls,
+            calls,
+            tool));
+    assertThat(slow.toFile().setExecutable(true)).isTrue();
+    MpsTool late = new MpsTool(slow, 1_000);
+    assertThat(new MpsDaemon(late, directory.resolve("mps"), id).ensure()).isEmpty();
+    assertThat(Files.readAllLines(calls)).as("asked again").hasSizeGreaterThan(1);
+    assertThat(daemon.process().orElseThrow().pid()).isEqualTo(pid);
   }
 
   @Test

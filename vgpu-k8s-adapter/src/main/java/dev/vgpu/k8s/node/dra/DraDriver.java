@@ -14,6 +14,7 @@ import java.nio.file.Path;
 import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -55,13 +56,22 @@ public final class DraDriver implements AutoCloseable {
       boolean isConditional) {}
 
   /**
+   * Two threads. The kubelet takes the health to be unknown if it is not told for 30 s, and a call
+   * of the API server is tried for minutes.
+   *
+   * @param health tells the kubelet the health of the GPUs
+   * @param remote asks the API server
+   */
+  public record Timers(ScheduledExecutorService health, ScheduledExecutorService remote) {}
+
+  /**
    * {@return the driver, registered so that the kubelet finds it}
    *
    * @param parts the objects that it uses
    * @param pluginDirectory where its own socket goes
    * @param registryDirectory where the kubelet looks for plugins
    * @param threads runs the services
-   * @param timer publishes the health and the slices periodically
+   * @param timers look periodically
    * @throws IOException if it cannot listen
    */
   public static DraDriver open(
@@ -69,7 +79,7 @@ public final class DraDriver implements AutoCloseable {
       Path pluginDirectory,
       Path registryDirectory,
       UnixServer.Threads threads,
-      ScheduledExecutorService timer)
+      Timers timers)
       throws IOException {
     NodeDevices devices = new NodeDevices(parts.pool(), parts.conditions(), parts.node());
     SlicePublisher slices =
@@ -95,26 +105,39 @@ public final class DraDriver implements AutoCloseable {
       plugin.close();
       throw e;
     }
-    Runnable publish = () -> publish(health, slices);
-    Future<?> ignored = timer.scheduleWithFixedDelay(publish, 0, PUBLISH_SECONDS, TimeUnit.SECONDS);
+    AtomicBoolean isQueued = new AtomicBoolean();
+    Runnable look =
+        () -> {
+          attempt("the GPUs' health is not told", health::tell);
+          if (isQueued.compareAndSet(false, true)) {
+            timers
+                .remote()
+                .execute(
+                    () -> {
+                      isQueued.set(false);
+                      attempt("the GPUs are not published", slices::publish);
+                    });
+          }
+        };
+    Future<?> ignored =
+        timers.health().scheduleWithFixedDelay(look, 0, PUBLISH_SECONDS, TimeUnit.SECONDS);
     GpuPool.Listening listening =
         parts
             .pool()
             .listen(
                 event -> {
                   if (event instanceof GpuEvent.HealthChanged) {
-                    timer.execute(publish);
+                    timers.health().execute(look);
                   }
                 });
     return new DraDriver(plugin, registration, listening);
   }
 
-  private static void publish(HealthWatch health, SlicePublisher slices) {
+  private static void attempt(String failure, Runnable step) {
     try {
-      health.tell();
-      slices.publish();
+      step.run();
     } catch (RuntimeException e) { // the timer would not call again after one
-      log.warn("the GPUs and their health are not published, and will be tried again", e);
+      log.warn("{}, and it will be tried again", failure, e);
     }
   }
 

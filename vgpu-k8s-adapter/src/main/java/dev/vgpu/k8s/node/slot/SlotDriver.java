@@ -34,17 +34,22 @@ public final class SlotDriver implements AutoCloseable {
     this.looking =
         List.of(
             timers.local().scheduleWithFixedDelay(this::register, 0, LOOK_SECONDS, SECONDS),
+            timers.health().scheduleWithFixedDelay(this::tell, 0, LOOK_SECONDS, SECONDS),
             timers.remote().scheduleWithFixedDelay(this::ask, 0, LOOK_SECONDS, SECONDS));
   }
 
   /**
-   * Two threads. The kubelet needs its plugin even if the API server does not answer, and a call of
-   * the API server is tried for minutes.
+   * Three threads. The kubelet needs its plugin, and the health of its GPUs, even if the API server
+   * does not answer: a call of the API server is tried for minutes. The GPUs' driver may hang, too.
    *
    * @param local checks periodically whether the kubelet has restarted
+   * @param health tells the kubelet the health of the GPUs
    * @param remote asks the API server
    */
-  public record Timers(ScheduledExecutorService local, ScheduledExecutorService remote) {}
+  public record Timers(
+      ScheduledExecutorService local,
+      ScheduledExecutorService health,
+      ScheduledExecutorService remote) {}
 
   /**
    * The objects that the device plugin uses.
@@ -92,8 +97,11 @@ public final class SlotDriver implements AutoCloseable {
     services.forEach(service -> attempt("the kubelet", service::register));
   }
 
-  private void ask() {
+  private void tell() {
     attempt("the GPUs' driver", () -> services.forEach(SlotService::tell));
+  }
+
+  private void ask() {
     attempt("the API server", note::publish);
     services.forEach(service -> attempt("the kubelet or the API server", service::reconcile));
   }
