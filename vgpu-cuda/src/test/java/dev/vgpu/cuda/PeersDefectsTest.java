@@ -54,7 +54,8 @@ class PeersDefectsTest {
   /** The tests of this module, of the scheduler, of the benchmarks and of the command. */
   private static String tests() throws IOException {
     StringBuilder text = new StringBuilder();
-    for (String module : List.of(".", "../vgpu-core", "../vgpu-simulation", "../vgpu-bench", "../vgpu-cli")) {
+    for (String module :
+        List.of(".", "../vgpu-core", "../vgpu-simulation", "../vgpu-bench", "../vgpu-cli")) {
       Path root = Path.of(module, "src/test");
       try (Stream<Path> files = Files.walk(root)) {
         for (Path file : files.filter(each -> each.toString().matches(".*\\.(java|c)")).toList()) {
