@@ -8,12 +8,24 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 arch=${VGPU_ARCH:-$(uname -m)}
 out=$1/META-INF/native/linux-$arch
+cc=${CC:-cc}
+hook=$here
+
+# Nothing to do if no source is newer than the last build.
+stamp=$1/../hook-native-$arch.stamp
+newer() {
+  find "$here" "$here/../shm" "$here/../checkpoint" "$here/../nvml" "$here/../../../../vgpu-kmod/src/main/c" \
+    "$here/../../../../build/check-layers.sh" -newer "$stamp" -print | head -n 1
+}
+if [ -f "$out/libvgpu_nvml.so.sha256" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$cc" ] && [ -z "$(newer)" ]; then
+  exit 0
+fi
+rm -f "$stamp"
 mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+: >"$work/start"
 
-cc=${CC:-cc}
-hook=$here
 # shellcheck source=vgpu-cuda/src/main/c/hook.sh
 . "$here/hook.sh"
 flags="$hook_flags $hook_warnings -g"
@@ -60,3 +72,5 @@ for made in "$library" "$program"; do
 done
 
 "$here/../nvml/build.sh" "$1"
+printf '%s' "$cc" >"$stamp"
+touch -r "$work/start" "$stamp" # what changes while it builds is newer

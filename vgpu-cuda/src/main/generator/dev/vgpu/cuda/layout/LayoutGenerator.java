@@ -72,9 +72,16 @@ public final class LayoutGenerator {
     List<Variable> variables = variables(Files.readString(Path.of(arguments[1])));
     Path directory = Path.of(arguments[2], "dev", "vgpu", "cuda", "layout");
     Files.createDirectories(directory);
-    Files.writeString(directory.resolve("ShmLayout.java"), shmJava(layout));
-    Files.writeString(directory.resolve("HookEnvironment.java"), environmentJava(variables));
-    Files.writeString(Path.of(arguments[2], "vgpu_shm.txt"), text(layout));
+    write(directory.resolve("ShmLayout.java"), shmJava(layout));
+    write(directory.resolve("HookEnvironment.java"), environmentJava(variables));
+    write(Path.of(arguments[2], "vgpu_shm.txt"), text(layout));
+  }
+
+  /** Leaves a file alone that says so already: a newer one would have all its users recompiled. */
+  static void write(Path file, String content) throws IOException {
+    if (!Files.exists(file) || !Files.readString(file).equals(content)) {
+      Files.writeString(file, content);
+    }
   }
 
   static Layout layout(String source) {
