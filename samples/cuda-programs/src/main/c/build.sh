@@ -16,7 +16,7 @@ mkdir -p "$work"
 } >"$work/kernels_ptx.h.new"
 cmp -s "$work/kernels_ptx.h.new" "$work/kernels_ptx.h" || cp "$work/kernels_ptx.h.new" "$work/kernels_ptx.h"
 mkdir -p "$1/dev/vgpu/samples/cuda"
-cp "$here/../ptx/kernels.ptx" "$1/dev/vgpu/samples/cuda/kernels.ptx"
+cp -p "$here/../ptx/kernels.ptx" "$1/dev/vgpu/samples/cuda/kernels.ptx" # a newer file would be a newer jar
 cp "$here/../ptx/kernels.ptx" "$here/../python/spin.py" "$programs/"
 
 FLAGS='-std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wpedantic -Wconversion -Werror -fvisibility=hidden -fPIE'
