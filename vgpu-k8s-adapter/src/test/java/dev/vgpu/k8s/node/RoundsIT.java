@@ -321,15 +321,9 @@ class RoundsIT {
    * The objects of vgpu's modules in the role, after a collection. The pool keeps the most recent
    * events, and with them values of the API and readings: these are left out.
    */
-  private Map<String, Long> objects() throws Exception {
-    Process jcmd =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "jcmd").toString(),
-                Long.toString(role.pid()),
-                "GC.class_histogram")
-            .start();
+  private Map<String, Long> objects() {
     Map<String, Long> found = new TreeMap<>();
-    String text = new String(jcmd.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    String text = histogram();
     for (String line : text.lines().toList()) {
       String[] columns = line.strip().split("\\s+", -1);
       if (columns.length >= 4 && OURS.test(columns[3])) {
@@ -337,6 +331,33 @@ class RoundsIT {
       }
     }
     assertThat(found).as(text).isNotEmpty();
+    return found;
+  }
+
+  private String histogram() {
+    try {
+      Process jcmd =
+          new ProcessBuilder(
+                  Path.of(System.getProperty("java.home"), "bin", "jcmd").toString(),
+                  Long.toString(role.pid()),
+                  "GC.class_histogram")
+              .start();
+      return new String(jcmd.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** The same while the role has NVML open, as it has whenever it has read its GPUs. */
+  private Map<String, Long> objectsWithReader() throws InterruptedException {
+    Map<String, Long> found = new TreeMap<>();
+    TestNode.await(
+        "the role has read its GPUs",
+        () -> {
+          found.clear();
+          found.putAll(objects());
+          return found.containsKey("dev.vgpu.nvml.NvmlReader");
+        });
     return found;
   }
 
@@ -356,7 +377,7 @@ class RoundsIT {
     start();
     rounds(PROGRAM_EVERY);
     holdsNothing();
-    Map<String, Long> objects = objects(); // first, because the role then listens for jcmd
+    Map<String, Long> objects = objectsWithReader(); // first: the role then listens for jcmd
     Set<String> files = paths("");
     List<String> descriptors = descriptors();
     long threads = threads();
