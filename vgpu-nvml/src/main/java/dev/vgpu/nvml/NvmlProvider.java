@@ -60,9 +60,21 @@ public final class NvmlProvider implements GpuProvider {
     this(System.getenv(), NvmlLibraries.USUAL_PLACES, installedDrivers());
   }
 
-  /** {@return the drivers beside this class; the thread's loader may see another vgpu} */
-  public static ServiceLoader<GpuDriver> installedDrivers() {
-    return ServiceLoader.load(GpuDriver.class, NvmlProvider.class.getClassLoader());
+  /**
+   * {@return the drivers beside this class; the thread's loader may see another vgpu} Several
+   * threads may iterate at once. A {@code ServiceLoader} does not allow that: while one thread
+   * creates a driver, the others see none.
+   */
+  public static Iterable<GpuDriver> installedDrivers() {
+    ServiceLoader<GpuDriver> loader =
+        ServiceLoader.load(GpuDriver.class, NvmlProvider.class.getClassLoader());
+    return () -> {
+      synchronized (loader) {
+        List<GpuDriver> all = new ArrayList<>();
+        loader.forEach(all::add);
+        return all.iterator();
+      }
+    };
   }
 
   NvmlProvider(Map<String, String> environment, List<Path> places, Iterable<GpuDriver> drivers) {

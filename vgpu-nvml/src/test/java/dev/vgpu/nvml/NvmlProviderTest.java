@@ -15,9 +15,16 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.ServiceLoader;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -41,6 +48,31 @@ class NvmlProviderTest {
   void itIsFoundAsAService() {
     assertThat(ServiceLoader.load(GpuProvider.class))
         .hasAtLeastOneElementOfType(NvmlProvider.class);
+  }
+
+  /** Otherwise a provider sees no GPU if its first two calls come at the same time. */
+  @Test
+  void threadsThatLookForDriversAtTheSameTimeFindThem() throws Exception {
+    int threads = 4;
+    ExecutorService pool = Executors.newFixedThreadPool(threads);
+    try {
+      CyclicBarrier together = new CyclicBarrier(threads);
+      for (int i = 0; i < 300; i++) {
+        Iterable<GpuDriver> drivers = NvmlProvider.installedDrivers();
+        Callable<List<GpuDriver>> look =
+            () -> {
+              int ignored = together.await();
+              List<GpuDriver> all = new ArrayList<>();
+              drivers.forEach(all::add);
+              return all;
+            };
+        for (Future<List<GpuDriver>> found : pool.invokeAll(Collections.nCopies(threads, look))) {
+          assertThat(found.get()).hasSize(1);
+        }
+      }
+    } finally {
+      assertThat(pool.shutdownNow()).isEmpty();
+    }
   }
 
   @Test
