@@ -82,7 +82,13 @@ public final class DraDriver implements AutoCloseable {
       UnixServer.Threads threads,
       Timers timers)
       throws IOException {
-    NodeDevices devices = new NodeDevices(parts.pool(), parts.conditions(), parts.node());
+    NodeDevices devices =
+        new NodeDevices(
+            parts.pool(),
+            parts.conditions(),
+            parts.node(),
+            PcieRoot.DEVICES,
+            parts.holdings()::all);
     SlicePublisher slices =
         new SlicePublisher(parts.api(), devices, parts.node(), parts.isConditional());
     Path endpoint = pluginDirectory.resolve("dra.sock");
@@ -121,7 +127,10 @@ public final class DraDriver implements AutoCloseable {
           }
         };
     Runnable settling =
-        () -> attempt("what claims had before cannot be settled", () -> settle(parts));
+        () -> {
+          attempt("what claims had before cannot be settled", () -> settle(parts));
+          attempt("what slots leave is not published", slices::publishTaken);
+        };
     Future<?> unused =
         timers.remote().scheduleWithFixedDelay(settling, 0, SETTLE_SECONDS, TimeUnit.SECONDS);
     Future<?> ignored =

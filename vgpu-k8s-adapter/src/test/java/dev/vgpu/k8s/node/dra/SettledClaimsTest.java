@@ -54,8 +54,7 @@ class SettledClaimsTest {
   }
 
   private NodePrepareResourceResponse prepare(Claim claim) {
-    NodeDevices devices =
-        new NodeDevices(node.pool, new GpuConditions(node.pool), TestNode.NAME);
+    NodeDevices devices = new NodeDevices(node.pool, new GpuConditions(node.pool), TestNode.NAME);
     ClaimPlugin plugin =
         new ClaimPlugin(
             node.api, holdings, () -> new Claims(TestNode.NAME, devices.all(), 0), TestNode.NAME);
