@@ -1,5 +1,7 @@
 package dev.vgpu.k8s.names;
 
+import java.util.Locale;
+
 /** The names by which a cluster knows vgpu. */
 public final class Driver {
   /** The DRA driver's name, and the domain of its attributes, capacities, taints and labels. */
@@ -49,4 +51,13 @@ public final class Driver {
   public static final String GANG_FAILED = NAME + "/gang-failed";
 
   private Driver() {}
+
+  /**
+   * {@return the name of a GPU's device in a ResourceSlice: a DNS label}
+   *
+   * @param gpu its UUID
+   */
+  public static String device(String gpu) {
+    return gpu.toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9-]", "-");
+  }
 }

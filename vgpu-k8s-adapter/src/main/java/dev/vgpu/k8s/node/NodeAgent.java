@@ -52,7 +52,7 @@ public final class NodeAgent implements AutoCloseable {
     holdings =
         new Holdings(
             pool, settings.pluginDirectory().resolve("held"), settings.cdiDirectory(), steps);
-    holdings.replay(holding -> isWanted(settings, api, holding));
+    holdings.replay(holding -> isWanted(settings, holding));
     UnixServer.Threads threads = open(UnixServer.Threads.open(THREADS));
     ScheduledExecutorService timer = timer();
     ScheduledExecutorService asking = timer();
@@ -101,11 +101,13 @@ public final class NodeAgent implements AutoCloseable {
     return timer;
   }
 
-  /** A slot is wanted while its resource is offered: then the device plugin looks after it. */
-  private static boolean isWanted(NodeSettings settings, KubernetesClient api, Holding holding) {
-    return holding.owner().podUid().isPresent()
-        ? settings.offered().stream().anyMatch(one -> one.owns(holding.key()))
-        : DraDriver.isWanted(api, settings.node(), holding);
+  /**
+   * A slot is wanted while its resource is offered: then the device plugin looks after it. Whether
+   * a claim is there only the API server knows, and the kubelet does not wait for that.
+   */
+  private static boolean isWanted(NodeSettings settings, Holding holding) {
+    return holding.owner().podUid().isEmpty()
+        || settings.offered().stream().anyMatch(one -> one.owns(holding.key()));
   }
 
   /**

@@ -85,6 +85,9 @@ final class ClaimTrial {
 
   private void change(ResourceClaim claim, int taken, int held) {
     for (DeviceRequestAllocationResult result : ClaimConditions.devices(claim)) {
+      if (Boolean.TRUE.equals(result.getAdminAccess())) {
+        continue; // kube-scheduler does not count it
+      }
       ClaimGpu gpu = gpu(result);
       if (gpu == null) {
         isComplete &= parts.contains(List.of(result.getPool(), result.getDevice()));

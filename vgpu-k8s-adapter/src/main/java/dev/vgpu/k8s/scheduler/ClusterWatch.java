@@ -1,29 +1,40 @@
 package dev.vgpu.k8s.scheduler;
 
+import static java.net.HttpURLConnection.HTTP_FORBIDDEN;
+import static java.net.HttpURLConnection.HTTP_NOT_FOUND;
+
+import io.fabric8.kubernetes.api.model.ListOptionsBuilder;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.fabric8.kubernetes.client.informers.ResourceEventHandler;
 import io.fabric8.kubernetes.client.informers.SharedIndexInformer;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.DoubleSupplier;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
- * Feeds the API's nodes and pods to a line, from {@link #begin} on. If a watch expires, the
+ * Feeds the API's nodes, pods and claims to a line, from {@link #begin} on. If a watch expires, the
  * informer renews it and delivers the differences. Must be closed.
  *
  * <p>It reads nothing before it begins. A process that waited to lead may have been cut off from
  * the API, and what it knew may be old. Events that arrive while it begins wait until it has.
  */
 final class ClusterWatch implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(ClusterWatch.class);
+
   private final PodLine line;
   private final ExtenderService service;
   private final DoubleSupplier clockS;
   private final KubernetesClient client;
   private @Nullable SharedIndexInformer<Node> nodes;
   private @Nullable SharedIndexInformer<Pod> pods;
+  private @Nullable SharedIndexInformer<ResourceClaim> claims;
   private boolean isOn;
 
   ClusterWatch(
@@ -46,9 +57,35 @@ final class ClusterWatch implements AutoCloseable {
     nodes = allNodes;
     SharedIndexInformer<Pod> allPods = client.pods().inAnyNamespace().inform(new PodEvents());
     pods = allPods;
+    claims = followClaims();
+    line.claims(claimed(), clockS.getAsDouble());
     line.begin(allNodes.getStore().list(), allPods.getStore().list(), clockS.getAsDouble());
     isOn = true;
     service.carryOut();
+  }
+
+  /** {@return the cluster's claims; null if it has none, or does not show them} */
+  private @Nullable SharedIndexInformer<ResourceClaim> followClaims() {
+    try {
+      Object ignored =
+          client
+              .resources(ResourceClaim.class)
+              .inAnyNamespace()
+              .list(new ListOptionsBuilder().withLimit(1L).build());
+      return client.resources(ResourceClaim.class).inAnyNamespace().inform(new ClaimEvents());
+    } catch (KubernetesClientException e) {
+      if (e.getCode() != HTTP_NOT_FOUND && e.getCode() != HTTP_FORBIDDEN) {
+        throw e;
+      }
+      LOG.warn("what claims have of GPUs is not counted: {}", e.getMessage());
+      return null;
+    }
+  }
+
+  private List<ClaimUse> claimed() {
+    return claims == null
+        ? List.of()
+        : claims.getStore().list().stream().flatMap(one -> ClaimUse.of(one).stream()).toList();
   }
 
   /** {@return all pods of the cluster; none while it follows nothing} */
@@ -90,11 +127,22 @@ final class ClusterWatch implements AutoCloseable {
       pods.close();
       pods = null;
     }
+    if (claims != null) {
+      claims.close();
+      claims = null;
+    }
   }
 
   private synchronized void nodesChanged() {
     if (isOn && nodes != null) {
       line.nodes(nodes.getStore().list(), clockS.getAsDouble());
+      service.carryOut();
+    }
+  }
+
+  private synchronized void claimsChanged() {
+    if (isOn) {
+      line.claims(claimed(), clockS.getAsDouble());
       service.carryOut();
     }
   }
@@ -130,6 +178,29 @@ final class ClusterWatch implements AutoCloseable {
     @Override
     public void onDelete(Node node, boolean isStateUnknown) {
       nodesChanged();
+    }
+  }
+
+  private final class ClaimEvents implements ResourceEventHandler<ResourceClaim> {
+    @Override
+    public void onAdd(ResourceClaim claim) {
+      changed(List.of(), ClaimUse.of(claim));
+    }
+
+    @Override
+    public void onUpdate(ResourceClaim old, ResourceClaim claim) {
+      changed(ClaimUse.of(old), ClaimUse.of(claim));
+    }
+
+    @Override
+    public void onDelete(ResourceClaim claim, boolean isStateUnknown) {
+      changed(ClaimUse.of(claim), List.of());
+    }
+
+    private void changed(List<ClaimUse> before, List<ClaimUse> now) {
+      if (!before.equals(now)) {
+        claimsChanged();
+      }
     }
   }
 

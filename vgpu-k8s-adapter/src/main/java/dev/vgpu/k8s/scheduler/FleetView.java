@@ -1,5 +1,7 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.MemorySize;
+import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.gang.FleetQueue;
 import dev.vgpu.fleet.gang.Reservation;
 import dev.vgpu.fleet.gang.Terms;
@@ -11,6 +13,7 @@ import dev.vgpu.fleet.model.Placement;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.fleet.placement.PlacementPolicy;
 import dev.vgpu.fleet.placement.Policies;
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.names.PodRequest;
 import io.fabric8.kubernetes.api.model.Pod;
@@ -24,12 +27,16 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The fleet and its queue, and the cluster's names of its nodes and GPUs. Created anew when nodes
  * change. Confined to its {@link PodLine}.
  */
 final class FleetView {
+  private static final Logger LOG = LoggerFactory.getLogger(FleetView.class);
+
   /** Bounds the memory; pods that are made alike want the same. */
   private static final int MOST_TAKING = 64;
 
@@ -125,6 +132,37 @@ final class FleetView {
     } catch (IllegalArgumentException e) {
       return false;
     }
+  }
+
+  /**
+   * {@return whether what a claim has could be counted} What it has of other devices than the
+   * nodes' GPUs does not count, and neither does more than there is.
+   *
+   * @param isForced whether its memory counts if its share fits no more
+   */
+  boolean count(ClaimUse claim, boolean isForced, double nowS) {
+    Integer node = numbers.get(claim.node());
+    int gpu =
+        node == null
+            ? -1
+            : nodes.get(node).ids().stream().map(Driver::device).toList().indexOf(claim.device());
+    if (node == null || gpu < 0) {
+      return true;
+    }
+    Terms terms = Terms.of(claim.name(), 1, PreemptionClass.NEARLINE, Double.POSITIVE_INFINITY);
+    List<Request> ways =
+        isForced && !claim.memory().equals(MemorySize.ZERO)
+            ? List.of(claim.request(), claim.withoutShare())
+            : List.of(claim.request());
+    for (Request way : ways) {
+      try {
+        queue.adopt(terms, List.of(new Placement(way, node, List.of(gpu), 0)), nowS);
+        return true;
+      } catch (IllegalArgumentException e) {
+        LOG.debug("a claim is not counted so: {}", way, e);
+      }
+    }
+    return false;
   }
 
   /**

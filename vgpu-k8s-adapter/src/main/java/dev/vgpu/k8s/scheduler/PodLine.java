@@ -71,6 +71,13 @@ final class PodLine {
     }
   }
 
+  /** Sets what claims have of the nodes' GPUs. */
+  synchronized void claims(Collection<ClaimUse> all, double nowS) {
+    if (roll.claims(all, nowS)) {
+      decide(nowS);
+    }
+  }
+
   /** {@return the pod's node, or why it has none} Size of its gang: 1 without one, 0 if unknown. */
   synchronized Answer filter(Pod pod, Set<String> listed, int size, double nowS) {
     Optional<PodRequest> request;

@@ -51,6 +51,9 @@ final class Roll {
   /** By name. */
   Map<String, NodeGpus> nodes = Map.of();
 
+  /** By its name: what claims have of GPUs. */
+  private Map<String, ClaimUse> claims = Map.of();
+
   /** By the node's name. */
   private Map<String, NodeRules> rules = Map.of();
 
@@ -85,6 +88,23 @@ final class Roll {
     entries.values().forEach(recent::add);
     crews.values().forEach(crew -> crew.askedS = nowS);
     rebuild(nowS);
+  }
+
+  /** {@return whether what claims have has changed; then it counts} */
+  boolean claims(Collection<ClaimUse> all, double nowS) {
+    Map<String, ClaimUse> before = claims;
+    claims = all.stream().collect(Collectors.toMap(ClaimUse::name, one -> one, (a, b) -> b));
+    before.values().stream()
+        .filter(one -> !one.equals(claims.get(one.name())))
+        .forEach(one -> view.queue().end(one.name()));
+    boolean isCounted = true;
+    for (ClaimUse one : claims.values()) {
+      isCounted &= one.equals(before.get(one.name())) || view.count(one, false, nowS);
+    }
+    if (!isCounted) {
+      rebuild(nowS); // pods that are not being bound yet make room
+    }
+    return !claims.equals(before);
   }
 
   /** {@return whether the nodes have changed; if their GPUs have, the fleet was rebuilt} */
@@ -136,8 +156,8 @@ final class Roll {
 
   /**
    * Rebuilds the fleet from the nodes and the known pods: first those that run or are being bound,
-   * then those that have a place, then the waiting ones. What runs keeps its expected end, and the
-   * first gang that waits keeps its reservation.
+   * what claims have, then those that have a place, then the waiting ones. What runs keeps its
+   * expected end, and the first gang that waits keeps its reservation.
    *
    * <p>What runs is counted in the order of its start, with pods that are about to end last: the
    * queue evicts those first that were counted last. The places of pods that are being evicted stay
@@ -159,6 +179,11 @@ final class Roll {
         .sorted(BEGINNING)
         .toList()
         .forEach(entry -> adoptAlone(entry, nowS));
+    for (ClaimUse claim : claims.values()) {
+      if (!view.count(claim, true, nowS)) {
+        LOG.warn("slots have what {} has: the pod that starts second does not start", claim);
+      }
+    }
     all.stream().filter(crew -> !crew.isGoing).forEach(crew -> keep(crew, lost, nowS));
     lost.sort(Comparator.comparingInt(crew -> rank(line, crew.name())));
     lost.forEach(this::waitAgain);

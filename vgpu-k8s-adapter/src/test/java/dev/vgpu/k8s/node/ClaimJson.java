@@ -10,10 +10,11 @@ import java.util.List;
 import java.util.Locale;
 
 /** Claims in the form that the API server has after the scheduler has allocated them. */
-final class ClaimJson {
+public final class ClaimJson {
   private ClaimJson() {}
 
-  static String allocated(String name, String device, int share, String memory) {
+  /** A claim that got a share of a device. */
+  public static String allocated(String name, String device, int share, String memory) {
     return allocated(name, device, Integer.toString(share), memory, "{}");
   }
 

@@ -26,6 +26,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Claims over real sockets, a real pool and emulated GPUs. */
 class ClaimsOfPodsTest {
@@ -161,6 +162,25 @@ class ClaimsOfPodsTest {
     assertThat(node.kubelet.askToPrepare(claim).getError()).contains("gpu-of-a").contains(reason);
     assertThat(leases()).isEmpty();
     assertThat(agent.holdings().all()).isEmpty();
+  }
+
+  /** kube-scheduler does not count such a device, with or without the capacity in its result. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void accessForAdministrationIsRefusedAndTakesNothing(boolean isCounted) throws Exception {
+    String allocated =
+        ClaimJson.allocated("admin", node.device(0), 30, "1Gi")
+            .replace("\"request\":\"gpu\",", "\"request\":\"gpu\",\"adminAccess\":true,");
+    Claim admin =
+        node.create(isCounted ? allocated : allocated.replace("consumedCapacity", "unknown"));
+    assertThat(node.kubelet.askToPrepare(admin).getError())
+        .contains("team/admin", "adminAccess", "request=gpu", "/metrics");
+    assertThat(leases()).isEmpty();
+    assertThat(agent.holdings().all()).isEmpty();
+    Claim whole = node.create(ClaimJson.allocated("whole", node.device(0), 100, "1Gi"));
+    assertThat(node.kubelet.prepare(whole)).hasSize(1);
+    node.kubelet.unprepare(admin);
+    assertThat(leases()).hasSize(1);
   }
 
   @Test

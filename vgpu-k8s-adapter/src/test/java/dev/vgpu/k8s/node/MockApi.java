@@ -29,6 +29,9 @@ public final class MockApi implements AutoCloseable {
   /** Requests wait for it. */
   private volatile CountDownLatch back = new CountDownLatch(0);
 
+  /** Whether requests are refused instead of waiting. */
+  private volatile boolean isRefusing;
+
   /** How many requests were not answered at once. */
   final AtomicInteger unserved = new AtomicInteger();
 
@@ -51,6 +54,9 @@ public final class MockApi implements AutoCloseable {
       if (back.getCount() > 0) {
         unserved.incrementAndGet();
         waiting.add(request.getPath());
+        if (isRefusing) {
+          return new MockResponse().setResponseCode(503);
+        }
         try {
           back.await();
         } catch (InterruptedException e) {
@@ -105,6 +111,12 @@ public final class MockApi implements AutoCloseable {
 
   /** Keeps its state, and answers no request until it is back. */
   void goAway() {
+    goAway(false);
+  }
+
+  /** Keeps its state, and lets requests wait, or refuses them, until it is back. */
+  void goAway(boolean isRefusing) {
+    this.isRefusing = isRefusing;
     back = new CountDownLatch(1);
   }
 

@@ -14,10 +14,15 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.FutureTask;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * The machine starts anew: {@code /run}, with the leases and the CDI files, is empty, and the
@@ -65,6 +70,11 @@ class RebootTest {
   }
 
   private void reboot() throws Exception {
+    stop();
+    start();
+  }
+
+  private void stop() throws Exception {
     agent.close();
     pool.close();
     remove(node.runDirectory());
@@ -74,7 +84,15 @@ class RebootTest {
     node.api.resources(ResourceClaim.class).inNamespace("team").withName("goes").delete();
     pool = GpuPool.open(GpuPoolOptions.builder().runDirectory(node.runDirectory()).build());
     assertThat(pool.leases()).isEmpty();
-    agent = NodeAgent.open(TestNode.settings(node.directory), node.api, pool, step -> {});
+  }
+
+  private void start() throws Exception {
+    FutureTask<NodeAgent> opening =
+        new FutureTask<>(
+            () -> NodeAgent.open(TestNode.settings(node.directory), node.api, pool, step -> {}));
+    new Thread(opening).start();
+    TestNode.await("the role serves the kubelet", opening::isDone);
+    agent = opening.get();
     connect(2);
   }
 
@@ -89,9 +107,8 @@ class RebootTest {
   @Test
   void whatWasPreparedIsPreparedAgainAndNothingLeaks() throws Exception {
     reboot();
-    assertThat(agent.holdings().all())
-        .map(Holding::key)
-        .containsExactlyInAnyOrder(claim.getUid(), "slot-3");
+    TestNode.await(
+        "what no claim has is given back", () -> keys().equals(Set.of(claim.getUid(), "slot-3")));
     assertThat(node.kubelet.prepare(claim)).isEqualTo(prepared);
     devices.preStart("slot-3");
     assertThat(pool.leases()).hasSize(2);
@@ -117,5 +134,33 @@ class RebootTest {
     TestNode.await("both are held", () -> pool.leases().size() == 2);
     assertThat(node.files("cdi")).hasSize(2);
     assertThat(node.files("plugins/held")).hasSize(2);
+  }
+
+  private Set<String> keys() {
+    return agent.holdings().all().stream().map(Holding::key).collect(Collectors.toSet());
+  }
+
+  /** Pods that end do so without it, and those that had a claim before have it all the same. */
+  @ParameterizedTest(name = "refuses={0}")
+  @ValueSource(booleans = {false, true})
+  void theKubeletIsServedWhileTheApiServerIsAway(boolean isRefusing) throws Exception {
+    Claim ends = node.create(ClaimJson.allocated("ends", node.device(1), 20, "1Gi"));
+    assertThat(node.kubelet.prepare(ends)).hasSize(1);
+    stop();
+    node.mock.goAway(isRefusing);
+    start();
+    assertThat(keys())
+        .containsExactlyInAnyOrder(claim.getUid(), deleted.getUid(), ends.getUid(), "slot-3");
+    TestNode.await("all are held again", () -> pool.leases().size() == 4);
+    devices.preStart("slot-3");
+    node.kubelet.unprepare(ends);
+    assertThat(pool.leases()).hasSize(3);
+    TestNode.await("it is asked in vain", () -> node.mock.unserved.get() > 0);
+
+    node.mock.comeBack();
+    TestNode.await(
+        "what no claim has is given back", () -> keys().equals(Set.of(claim.getUid(), "slot-3")));
+    assertThat(pool.leases()).hasSize(2);
+    assertThat(node.kubelet.prepare(claim)).isEqualTo(prepared);
   }
 }

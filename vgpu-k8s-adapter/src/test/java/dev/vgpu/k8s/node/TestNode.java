@@ -130,12 +130,13 @@ public final class TestNode implements AutoCloseable {
     return agent(step -> {});
   }
 
-  String device(int gpu) {
+  /** The name of a GPU in its slice. */
+  public String device(int gpu) {
     return pool.gpus().get(gpu).id().value().toLowerCase(Locale.ROOT);
   }
 
   /** Creates a claim; the API server assigns its UID. */
-  Claim create(String claim) {
+  public Claim create(String claim) {
     ResourceClaim made = api.resource(Serialization.unmarshal(claim, ResourceClaim.class)).create();
     return Claim.newBuilder()
         .setNamespace(made.getMetadata().getNamespace())

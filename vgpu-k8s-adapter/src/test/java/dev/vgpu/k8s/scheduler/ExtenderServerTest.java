@@ -13,6 +13,7 @@ import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.server.mock.KubernetesMockServer;
 import io.fabric8.mockwebserver.Context;
@@ -138,6 +139,31 @@ class ExtenderServerTest {
     assertThat(answer.path("NodeNames").path(0).asText()).isEqualTo("node-0");
     assertThat(answer.path("FailedAndUnresolvableNodes").path("node-1").asText())
         .contains("held for gang default/large");
+  }
+
+  @Test
+  void whatClaimsHaveIsNoRoomUntilTheyGiveItBack() throws Exception {
+    ResourceClaim last = null;
+    for (String node : nodes) {
+      for (int gpu = 0; gpu < 2; gpu++) {
+        last = SlotsBesideClaimsTest.claim("claim-" + node + "-" + gpu, node, gpu, 60, "1Gi");
+        client.resource(last).create();
+      }
+    }
+    watch.begin();
+    Pod pod = create(Pods.share("a", 50, Map.of()));
+    assertThat(filter(pod).path("NodeNames")).isEmpty();
+    client.resource(last).delete();
+    TestNode.await("it has room", () -> isPlaced(pod));
+    assertThat(filter(pod).path("NodeNames").path(0).asText()).isEqualTo("node-1");
+  }
+
+  private boolean isPlaced(Pod pod) {
+    try {
+      return !filter(pod).path("NodeNames").isEmpty();
+    } catch (Exception e) {
+      throw new AssertionError(e);
+    }
   }
 
   private String bind(Pod pod, String node) throws Exception {

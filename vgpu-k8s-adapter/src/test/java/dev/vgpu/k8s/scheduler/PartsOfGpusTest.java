@@ -120,6 +120,15 @@ class PartsOfGpusTest {
     assertThat(trial.isComplete()).as("a device that nobody knows").isFalse();
   }
 
+  @Test
+  void claimsWithAccessForAdministrationTakeNothing() {
+    ClaimTrial trial = trial();
+    ResourceClaim admin = claim("admin", "vgpu.dev", "gpu-0");
+    admin.getStatus().getAllocation().getDevices().getResults().get(0).setAdminAccess(true);
+    trial.take(admin);
+    assertThat(trial.mayFit(List.of(claim("whole", "vgpu.dev", "")))).isTrue();
+  }
+
   /** Which device a claim of a shared GPU gets depends on shared GPUs alone. */
   @Test
   void podsThatWaitForPartsDelayNobody() {

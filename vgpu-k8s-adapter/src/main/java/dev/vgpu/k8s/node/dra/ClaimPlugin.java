@@ -80,7 +80,7 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
     begin(preparation);
     try {
       Holding wanted = claims.get().read(allocated(claim));
-      take(preparation, wanted).parts().forEach(part -> add(answer, part));
+      takeSettled(preparation, wanted).parts().forEach(part -> add(answer, part));
     } catch (KubernetesClientException
         | VgpuException
         | IllegalArgumentException
@@ -94,6 +94,18 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
     return answer.build();
   }
 
+  /** What was held before a restart, and is not used any more, refuses nobody. */
+  private Holding takeSettled(Preparation preparation, Holding wanted) throws IOException {
+    try {
+      return take(preparation, wanted);
+    } catch (VgpuException e) {
+      if (!settle(api, nodePool, holdings)) {
+        throw e;
+      }
+      return take(preparation, wanted);
+    }
+  }
+
   private void begin(Preparation preparation) {
     acting.lock();
     try {
@@ -103,10 +115,10 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
     }
   }
 
-  private boolean end(Preparation preparation) {
+  private void end(Preparation preparation) {
     acting.lock();
     try {
-      return preparing.remove(preparation);
+      preparing.remove(preparation);
     } finally {
       acting.unlock();
     }
@@ -119,7 +131,7 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
   private Holding take(Preparation preparation, Holding wanted) throws IOException {
     acting.lock();
     try {
-      if (!end(preparation)) {
+      if (!preparing.contains(preparation)) {
         throw new IllegalStateException("the kubelet has unprepared it meanwhile");
       }
       return holdings.take(wanted);
@@ -210,21 +222,25 @@ public final class ClaimPlugin extends DRAPluginGrpc.DRAPluginImplBase {
   }
 
   /**
-   * {@return whether a claim that is held is still in use} If the API server cannot tell, it counts
-   * as in use. A node that has another name by now runs no pod of its old name: the kubelet ends
-   * them. A name that the cluster does not have is a mistake, and costs no claim anything.
+   * Gives back what claims had before a restart and do not use any more. A node that has another
+   * name by now runs no pod of its old name: the kubelet ends them. A name that the cluster does
+   * not have is a mistake, and costs no claim anything.
+   *
+   * @return whether something was given back
+   * @throws KubernetesClientException if the API server cannot tell; may be tried again
    */
-  static boolean isWanted(KubernetesClient api, String node, Holding holding) {
-    try {
-      Optional<JsonNode> claim =
-          read(api, holding.owner().namespace(), holding.owner().name())
-              .filter(found -> holding.key().equals(uid(found)));
-      return claim.isPresent()
-          && (!Claims.isElsewhere(claim.get(), node) || api.raw("/api/v1/nodes/" + node) == null);
-    } catch (KubernetesClientException | IOException e) {
-      log.warn("whether a claim is there cannot be told, so it is kept: {}", holding.key(), e);
-      return true;
-    }
+  static boolean settle(KubernetesClient api, String node, Holdings holdings) throws IOException {
+    return holdings.settle(
+        holding -> holding.owner().podUid().isPresent() || isUsed(api, node, holding));
+  }
+
+  private static boolean isUsed(KubernetesClient api, String node, Holding holding)
+      throws IOException {
+    Optional<JsonNode> claim =
+        read(api, holding.owner().namespace(), holding.owner().name())
+            .filter(found -> holding.key().equals(uid(found)));
+    return claim.isPresent()
+        && (!Claims.isElsewhere(claim.get(), node) || api.raw("/api/v1/nodes/" + node) == null);
   }
 
   private static String words(Claim claim) {

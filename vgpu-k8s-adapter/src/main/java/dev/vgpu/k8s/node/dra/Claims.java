@@ -108,6 +108,13 @@ final class Claims {
 
   /** One virtual GPU, on as many GPUs as the request has devices. */
   private Part part(JsonNode claim, List<JsonNode> results, String request, JsonNode configs) {
+    // kube-scheduler counts it nowhere, and the pool would have to count it somewhere.
+    if (results.stream().anyMatch(result -> result.path("adminAccess").asBoolean())) {
+      throw new IllegalArgumentException(
+          "adminAccess takes nothing of a GPU, and a virtual GPU does: request="
+              + request
+              + "; request without adminAccess, or read the node role's /metrics");
+    }
     ShareParameters parameters = parameters(configs, request);
     if (parameters.offlineFloor() > offlineFloor) {
       throw new IllegalArgumentException(

@@ -4,12 +4,12 @@ import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
 import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.node.health.GpuConditions;
-import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.holding.Holdings;
 import dev.vgpu.k8s.node.socket.UnixServer;
 import dev.vgpu.k8s.time.NanoClock;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledExecutorService;
@@ -24,6 +24,7 @@ import org.slf4j.LoggerFactory;
 public final class DraDriver implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(DraDriver.class);
   private static final long PUBLISH_SECONDS = 10;
+  private static final long SETTLE_SECONDS = 1;
 
   private final UnixServer plugin;
   private final UnixServer registration;
@@ -81,7 +82,13 @@ public final class DraDriver implements AutoCloseable {
       UnixServer.Threads threads,
       Timers timers)
       throws IOException {
-    NodeDevices devices = new NodeDevices(parts.pool(), parts.conditions(), parts.node());
+    NodeDevices devices =
+        new NodeDevices(
+            parts.pool(),
+            parts.conditions(),
+            parts.node(),
+            PcieRoot.DEVICES,
+            parts.holdings()::all);
     SlicePublisher slices =
         new SlicePublisher(parts.api(), devices, parts.node(), parts.isConditional());
     Path endpoint = pluginDirectory.resolve("dra.sock");
@@ -119,6 +126,13 @@ public final class DraDriver implements AutoCloseable {
                     });
           }
         };
+    Runnable settling =
+        () -> {
+          attempt("what claims had before cannot be settled", () -> settle(parts));
+          attempt("what slots leave is not published", slices::publishTaken);
+        };
+    Future<?> unused =
+        timers.remote().scheduleWithFixedDelay(settling, 0, SETTLE_SECONDS, TimeUnit.SECONDS);
     Future<?> ignored =
         timers.health().scheduleWithFixedDelay(look, 0, PUBLISH_SECONDS, TimeUnit.SECONDS);
     GpuPool.Listening listening =
@@ -133,23 +147,20 @@ public final class DraDriver implements AutoCloseable {
     return new DraDriver(plugin, registration, listening);
   }
 
+  private static void settle(Parts parts) {
+    try {
+      boolean ignored = ClaimPlugin.settle(parts.api(), parts.node(), parts.holdings());
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
   private static void attempt(String failure, Runnable step) {
     try {
       step.run();
     } catch (RuntimeException e) { // the timer would not call again after one
       log.warn("{}, and it will be tried again", failure, e);
     }
-  }
-
-  /**
-   * {@return whether a claim that is held is still in use, as far as can be told}
-   *
-   * @param api the API server
-   * @param node the node's name
-   * @param holding what is held
-   */
-  public static boolean isWanted(KubernetesClient api, String node, Holding holding) {
-    return ClaimPlugin.isWanted(api, node, holding);
   }
 
   @Override

@@ -10,6 +10,8 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.node.health.Condition;
 import dev.vgpu.k8s.node.health.GpuConditions;
+import dev.vgpu.k8s.node.holding.Holding;
+import dev.vgpu.k8s.node.holding.Terms;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -18,6 +20,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.slf4j.Logger;
@@ -37,6 +40,8 @@ final class NodeDevices {
   static final String CONDITIONS = "bindingConditions";
 
   private static final long MIB = 1L << 20;
+  private static final List<Holding.Part> NONE = List.of();
+  private static final int WHOLE = 100;
   private static final int LONGEST_TEXT = 64;
   private static final Pattern VERSION = Pattern.compile("(\\d+)(?:\\.(\\d+))?(?:\\.(\\d+))?");
 
@@ -44,6 +49,7 @@ final class NodeDevices {
   private final GpuConditions conditions;
   private final String node;
   private final Path pciDevices;
+  private final Supplier<List<Holding>> held;
 
   /** What GPUs can be divided into. Read once: a lost GPU does not tell. */
   private final Map<GpuId, List<GpuPart>> parts = new ConcurrentHashMap<>();
@@ -56,14 +62,47 @@ final class NodeDevices {
    * @param node the node's name
    */
   NodeDevices(GpuPool pool, GpuConditions conditions, String node) {
-    this(pool, conditions, node, PcieRoot.DEVICES);
+    this(pool, conditions, node, PcieRoot.DEVICES, List::of);
   }
 
-  NodeDevices(GpuPool pool, GpuConditions conditions, String node, Path pciDevices) {
+  NodeDevices(
+      GpuPool pool,
+      GpuConditions conditions,
+      String node,
+      Path pciDevices,
+      Supplier<List<Holding>> held) {
     this.pool = pool;
     this.conditions = conditions;
     this.node = node;
     this.pciDevices = pciDevices;
+    this.held = held;
+  }
+
+  /**
+   * What slots have of a GPU. Claims cannot have it.
+   *
+   * @param share percent
+   * @param memory bytes
+   */
+  record Taken(long share, long memory) {
+    static final Taken NOTHING = new Taken(0, 0);
+
+    Taken plus(Taken other) {
+      return new Taken(share + other.share, memory + other.memory);
+    }
+  }
+
+  /** {@return what slots have, by GPU} */
+  Map<GpuId, Taken> taken() {
+    Map<GpuId, Taken> all = new LinkedHashMap<>();
+    for (Holding holding : held.get()) {
+      for (Holding.Part part : holding.owner().podUid().isPresent() ? holding.parts() : NONE) {
+        Terms terms = part.terms();
+        Taken one = new Taken(terms.sharePercent().orElse(0), terms.memory().bytes());
+        terms.gpus().forEach(gpu -> all.merge(gpu, one, Taken::plus));
+      }
+    }
+    return all;
   }
 
   /**
@@ -105,9 +144,8 @@ final class NodeDevices {
     return known;
   }
 
-  /** A DNS label, which a device's name must be. */
   private static String name(PhysicalGpu gpu) {
-    return gpu.id().value().toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9-]", "-");
+    return Driver.device(gpu.id().value());
   }
 
   /**
@@ -124,10 +162,11 @@ final class NodeDevices {
     List<ObjectNode> sets = new ArrayList<>();
     List<ObjectNode> divided = new ArrayList<>();
     Map<GpuId, Condition> now = conditions.now();
+    Map<GpuId, Taken> taken = taken();
     for (PhysicalGpu gpu : pool.gpus()) {
       List<ObjectNode> its = new ArrayList<>();
       if (gpu.unusableAsWhole().isEmpty()) {
-        its.add(shared(gpu));
+        shared(gpu, taken.getOrDefault(gpu.id(), Taken.NOTHING)).ifPresent(its::add);
         shared.addAll(its);
       } else if (hasParts && !parts(gpu).isEmpty()) {
         sets.add(PartDevices.counters(name(gpu), parts(gpu)));
@@ -167,12 +206,20 @@ final class NodeDevices {
     return (ObjectNode) spec.path("pool");
   }
 
-  private ObjectNode shared(PhysicalGpu gpu) {
+  /** {@return a GPU with what slots leave of it; empty if that is nothing} */
+  private Optional<ObjectNode> shared(PhysicalGpu gpu, Taken taken) {
+    long share = WHOLE - taken.share();
+    long mebibytes = (gpu.usableMemory().bytes() - taken.memory()) / MIB;
+    if (share < 1 || mebibytes < 1) {
+      return Optional.empty();
+    }
     ObjectNode device = JsonNodeFactory.instance.objectNode();
     device.put("name", name(gpu)).put("allowMultipleAllocations", true);
     attributes(device, gpu, "gpu");
-    capacity(device.putObject("capacity"), gpu);
-    return device;
+    ObjectNode capacity = device.putObject("capacity");
+    capacity(capacity, Driver.SHARE, Long.toString(share), "1");
+    capacity(capacity, Driver.MEMORY, mebibytes + "Mi", "1Mi");
+    return Optional.of(device);
   }
 
   private ObjectNode part(PhysicalGpu gpu, GpuPart part) {
@@ -199,17 +246,11 @@ final class NodeDevices {
     }
   }
 
-  private static void capacity(ObjectNode capacity, PhysicalGpu gpu) {
-    ObjectNode share = capacity.putObject(Driver.SHARE).put("value", "100");
-    policy(share, "100", "1", "100", "1");
-    String memory = gpu.usableMemory().bytes() / MIB + "Mi";
-    policy(capacity.putObject(Driver.MEMORY).put("value", memory), memory, "1Mi", memory, "1Mi");
-  }
-
-  private static void policy(
-      ObjectNode capacity, String otherwise, String min, String max, String step) {
-    ObjectNode policy = capacity.putObject("requestPolicy").put("default", otherwise);
-    policy.putObject("validRange").put("min", min).put("max", max).put("step", step);
+  /** A claim that does not say how much it takes, takes all that there is. */
+  private static void capacity(ObjectNode capacity, String name, String all, String step) {
+    ObjectNode policy =
+        capacity.putObject(name).put("value", all).putObject("requestPolicy").put("default", all);
+    policy.putObject("validRange").put("min", step).put("max", all).put("step", step);
   }
 
   private ObjectNode attributes(ObjectNode device, PhysicalGpu gpu, String type) {

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.fasterxml.jackson.databind.node.TextNode;
+import dev.vgpu.GpuId;
 import dev.vgpu.k8s.names.Driver;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.ObjectMetaBuilder;
@@ -16,6 +17,7 @@ import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.fabric8.kubernetes.client.dsl.Resource;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -40,6 +42,9 @@ final class SlicePublisher {
   /** Whether parts of GPUs are devices; not if the API server does not take their counters. */
   private boolean hasParts = true;
 
+  /** What slots had when the slices were written. */
+  private Map<GpuId, NodeDevices.Taken> taken = Map.of();
+
   /** How many slices there are; 0 if that is not known yet. */
   private int count;
 
@@ -57,6 +62,19 @@ final class SlicePublisher {
    * @throws IllegalStateException if the cluster has no such node
    */
   void publish() {
+    Map<GpuId, NodeDevices.Taken> before = devices.taken();
+    write();
+    taken = before;
+  }
+
+  /** Writes them if slots have something else than when they were written last. */
+  void publishTaken() {
+    if (!taken.equals(devices.taken())) {
+      publish();
+    }
+  }
+
+  private void write() {
     if (count == 0) {
       count = count();
     }
@@ -76,7 +94,7 @@ final class SlicePublisher {
     for (int i = 0; i < wanted.size(); i++) {
       NodeDevices.pool(wanted.get(i)).put("generation", generation);
       if (!write(i, slice(i, wanted.get(i), owner), present.get(i))) {
-        publish(); // without parts
+        write(); // without parts
         return;
       }
     }

@@ -16,6 +16,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -51,6 +52,9 @@ public final class Holdings {
 
   /** By {@link VirtualGpu#id()}: the virtual GPUs that this process acquired. */
   private final Map<String, VirtualGpu> acquired = new HashMap<>();
+
+  /** The keys of what an earlier process had taken, while it is not known whether it is in use. */
+  private final Set<String> unsettled = new HashSet<>();
 
   /**
    * Uses two directories, which are created if they are missing.
@@ -90,7 +94,7 @@ public final class Holdings {
   /**
    * Completes what a dead process had begun. Called once, before all other methods.
    *
-   * @param isWanted whether a holding that was taken is still in use
+   * @param isWanted whether a holding that was taken is to be kept until it is settled
    * @throws IOException if a file cannot be read, written or removed
    */
   public void replay(Predicate<Holding> isWanted) throws IOException {
@@ -106,6 +110,8 @@ public final class Holdings {
         if (found.stage() != Stage.TAKEN || !isWanted.test(found)) {
           log.info("given back after a restart: key={} stage={}", key, found.stage());
           giveBackHeld(found);
+        } else {
+          unsettled.add(key);
         }
       }
       for (String key : descriptions.keys()) {
@@ -117,6 +123,56 @@ public final class Holdings {
       acting.unlock();
     }
     tend();
+  }
+
+  /** Whether a holding is in use. */
+  @FunctionalInterface
+  public interface Usage {
+    /**
+     * {@return whether it is in use}
+     *
+     * @param holding what is held
+     * @throws IOException if that cannot be told
+     */
+    boolean isUsed(Holding holding) throws IOException;
+  }
+
+  /**
+   * Gives back what an earlier process had taken and nobody uses any more. Cheap if nothing is left
+   * to be told; call it until then. What is taken again meanwhile stays: then it is in use.
+   *
+   * @param usage is asked while other operations go on
+   * @return whether something was given back
+   * @throws IOException if it cannot be told, or a file cannot be written or removed; may be tried
+   *     again
+   */
+  public boolean settle(Usage usage) throws IOException {
+    boolean isChanged = false;
+    for (Holding holding : unsettled()) {
+      boolean isUsed = usage.isUsed(holding);
+      acting.lock();
+      try {
+        if (isUsed) {
+          unsettled.remove(holding.key());
+        } else if (unsettled.contains(holding.key())) {
+          log.info("given back, as nobody uses it any more: key={}", holding.key());
+          giveBackHeld(held.getOrDefault(holding.key(), holding));
+          isChanged = true;
+        }
+      } finally {
+        acting.unlock();
+      }
+    }
+    return isChanged;
+  }
+
+  private List<Holding> unsettled() {
+    acting.lock();
+    try {
+      return held.values().stream().filter(one -> unsettled.contains(one.key())).toList();
+    } finally {
+      acting.unlock();
+    }
   }
 
   private @Nullable Holding read(String key) throws IOException {
@@ -202,6 +258,7 @@ public final class Holdings {
     try {
       Holding present = held.get(wanted.key());
       if (present != null && present.stage() == Stage.TAKEN && present.asksAs(wanted)) {
+        unsettled.remove(wanted.key());
         tend();
         Holding now = held.getOrDefault(wanted.key(), present);
         if (!isHeldHere(now) && !isLeft(now, living())) {
@@ -336,6 +393,7 @@ public final class Holdings {
     steps.reached(Step.UNDESCRIBED);
     records.remove(holding.key());
     held.remove(holding.key());
+    unsettled.remove(holding.key());
     steps.reached(Step.FORGOTTEN);
   }
 }

@@ -7,6 +7,7 @@ import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.node.health.MockedGpus;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -86,7 +87,8 @@ class DevicesOfTheSliceTest {
     link(sys, "0000:41:00.0", "../../../devices/pci0000:40/0000:40:01.1/0000:41:00.0");
     gpus.reads("GPU-1", Map.of("pci", "00000000:41:00.0"));
     conditions.read();
-    JsonNode spec = new NodeDevices(gpus.pool, conditions, "n", sys).slices(false, true, 1).get(0);
+    JsonNode spec =
+        new NodeDevices(gpus.pool, conditions, "n", sys, List::of).slices(false, true, 1).get(0);
     assertThat(
             spec.at("/devices/0/attributes")
                 .path("resource.kubernetes.io/pcieRoot")

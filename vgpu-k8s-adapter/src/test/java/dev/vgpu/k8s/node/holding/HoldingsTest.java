@@ -2,6 +2,7 @@ package dev.vgpu.k8s.node.holding;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuId;
@@ -80,6 +81,47 @@ class HoldingsTest {
     holdings.giveBack("slot-1", next.owner());
     assertThat(holdings.all()).isEmpty();
     assertThat(node.pool.leases()).isEmpty();
+  }
+
+  /** Somebody asked for it after the API server had been asked about it. */
+  @Test
+  void whatIsTakenAgainMeanwhileIsNotGivenBack() throws IOException {
+    Holding wanted = slot("slot-1", "a", node.pool.gpus().get(0).id());
+    Holding first = holdings(node.pool).take(wanted);
+    Holdings holdings = holdings(node.pool);
+    holdings.replay(holding -> true);
+    boolean isChanged =
+        holdings.settle(
+            holding -> {
+              assertThat(holdings.take(wanted).key()).isEqualTo(first.key());
+              return false;
+            });
+    assertThat(isChanged).isFalse();
+    assertThat(holdings.all()).hasSize(1);
+    assertThat(
+            holdings.settle(
+                holding -> {
+                  throw new AssertionError("it is in use");
+                }))
+        .isFalse();
+  }
+
+  @Test
+  void whatCannotBeToldIsKeptAndAskedAboutAgain() throws IOException {
+    Holding first = holdings(node.pool).take(slot("slot-1", "a", node.pool.gpus().get(0).id()));
+    Holdings holdings = holdings(node.pool);
+    holdings.replay(holding -> true);
+    assertThatThrownBy(
+            () ->
+                holdings.settle(
+                    holding -> {
+                      throw new IOException("away");
+                    }))
+        .hasMessage("away");
+    assertThat(holdings.all()).map(Holding::key).containsExactly(first.key());
+    assertThat(holdings.settle(holding -> false)).isTrue();
+    assertThat(holdings.all()).isEmpty();
+    assertThat(holdings.settle(holding -> false)).isFalse();
   }
 
   @Test
