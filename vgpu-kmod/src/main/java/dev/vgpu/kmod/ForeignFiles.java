@@ -6,6 +6,8 @@ import com.sun.jna.Function;
 import com.sun.jna.LastErrorException;
 import com.sun.jna.Library;
 import com.sun.jna.NativeLibrary;
+import dev.vgpu.files.JnaPlace;
+import dev.vgpu.files.UntrustedFileException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -41,7 +43,8 @@ class ForeignFiles {
    *
    * @return the error's number; 0 if it worked
    */
-  int attempt(long process) {
+  int attempt(long process) throws UntrustedFileException {
+    JnaPlace.check(System.getenv());
     return Calls.attempt(process);
   }
 
@@ -50,7 +53,12 @@ class ForeignFiles {
    * kernel checks the permission before it looks for the file, so the process need not have any.
    */
   Optional<String> obstacle(long process) {
-    int error = attempt(process);
+    int error;
+    try {
+      error = attempt(process);
+    } catch (UntrustedFileException | LinkageError e) {
+      return Optional.of("JNA cannot be used here: " + e.getMessage());
+    }
     return switch (error) {
       case 0, EBADF -> Optional.empty();
       case ESRCH -> Optional.of("there is no such process: pid=" + process);

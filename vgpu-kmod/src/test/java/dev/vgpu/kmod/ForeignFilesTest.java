@@ -92,6 +92,18 @@ class ForeignFilesTest {
   }
 
   @Test
+  void nativeCodeCannotBeLoaded() {
+    ForeignFiles files =
+        new ForeignFiles(root) {
+          @Override
+          int attempt(long process) {
+            throw new UnsatisfiedLinkError("noexec");
+          }
+        };
+    assertThat(files.obstacle(7)).contains("JNA cannot be used here: noexec");
+  }
+
+  @Test
   void otherAnswers() {
     assertThat(answering(3).obstacle(7)).contains("there is no such process: pid=7");
     assertThat(answering(24).obstacle(7)).contains("the kernel answers with error 24");
