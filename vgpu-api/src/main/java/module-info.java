@@ -14,6 +14,7 @@ module dev.vgpu {
       dev.vgpu.core,
       dev.vgpu.cuda,
       dev.vgpu.emulator,
+      dev.vgpu.kmod,
       dev.vgpu.nvml;
   // Learns the memory of models; not part of the API. The jars' names are those of their modules.
   exports dev.vgpu.memory to

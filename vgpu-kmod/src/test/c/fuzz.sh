@@ -1,12 +1,11 @@
 #!/bin/sh
-# Random requests to the core, under sanitizers. Usage: fuzz.sh WORK [REQUESTS [SEED]]; default: ten million, random seed.
+# Random requests to the core, under sanitizers. Usage: fuzz.sh WORK [REQUESTS [SEED [NEW]]]; default: ten million,
+# random seed. The directory NEW gets the inputs that reach all that was reached: the next ../corpus.
 set -eu
 work=$1 requests=${2:-10000000} seed=${3:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$work"
-flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -Wconversion -Werror -pthread -fno-omit-frame-pointer"
-# shellcheck disable=SC2086
-${CC:-cc} $flags -fsanitize=address,undefined -fno-sanitize-recover=undefined \
-  "$here/fuzz_core.c" "$here/bed.c" "$here"/../model/*.c "$here"/../../main/c/core/*.c -o "$work/fuzz_core"
+sh "$here/fuzz_build.sh" "$work" -fsanitize=address,undefined -fno-sanitize-recover=undefined
 export ASAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=print_stacktrace=1
-exec "$work/fuzz_core" "$requests" "$seed"
+cd "$work" # for failed-input
+exec ./fuzz_core fuzz "$requests" "$seed" "$here/../corpus" ${4:+"$4"}

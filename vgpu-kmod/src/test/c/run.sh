@@ -21,6 +21,9 @@ if [ "$kind" != tsan ]; then
     "$here/test_shares.c" "$here/test_turns.c" \
     "$here/test_turns_random.c" $sources -o "$work/test_core_$kind"
   timeout 120 "$work/test_core_$kind" "$@"
+  # shellcheck disable=SC2086
+  $cc $flags $sanitize "$here/fuzz_core.c" "$here/fuzz_inputs.c" $sources -o "$work/fuzz_$kind"
+  timeout 120 "$work/fuzz_$kind" replay "$here/../corpus"
 fi
 # shellcheck disable=SC2086
 $cc $flags $sanitize "$here/test_threads.c" $sources -o "$work/test_threads_$kind"

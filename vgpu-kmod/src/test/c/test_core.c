@@ -81,6 +81,8 @@ static const struct {
     {"weights-refused", test_weights_refused},
     {"weights-of-a-lost-answer", test_weights_of_a_lost_answer},
     {"weights-of-the-last-engine", test_weights_of_the_last_engine},
+    {"levels", test_levels},
+    {"levels-refused", test_levels_refused},
     {"managed-memory", test_managed_memory},
     {"sizes-shown", test_sizes_shown},
     {"versions", test_versions},

@@ -87,6 +87,8 @@ void test_weights_later(void);
 void test_weights_refused(void);
 void test_weights_of_a_lost_answer(void);
 void test_weights_of_the_last_engine(void);
+void test_levels(void);
+void test_levels_refused(void);
 void test_sizes_shown(void);
 void test_versions(void);
 

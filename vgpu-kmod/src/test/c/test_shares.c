@@ -19,7 +19,7 @@ void test_filters(void) {
   uint32_t second = new_client(&nobody, outside), theirs = 0;
   what.client = second;
   CHECK(do_alloc(&nobody, outside, what, &theirs) == RM_OK);
-  /* Without a tenant, the driver decides. */
+  put32(PARAMS, 2); /* without a tenant, the driver decides */
   CHECK(do_control(&nobody, outside, second, theirs, RM_GROUP_SET_INTERLEAVE, 4) == RM_OK);
   end();
 }
@@ -200,6 +200,66 @@ void test_weights_of_the_last_engine(void) {
   begin_group(&one, fd, client, 7, 1);
   begin_group(&one, fd, client, 8, 0x41);
   CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 512 && slice_of(client, 8) == 512);
+  end();
+}
+
+/* The longest wait of a tenant's group that gets work 1,000 times, at any moment of the others' slices. */
+static uint64_t longest_wait(uint32_t group) {
+  uint64_t longest = 0;
+  for (uint64_t i = 0; i < 1000; i++) {
+    CHECK(disable_channels(&one, fd, client, CHANNEL_OF + group, 1, 1) == RM_OK);
+    model_run(&rm, 3000 + 37 * i % 5000);
+    CHECK(disable_channels(&one, fd, client, CHANNEL_OF + group, 1, 0) == RM_OK);
+    model_run(&rm, 10000);
+    if (rm.waited_us[1] > longest) longest = rm.waited_us[1];
+  }
+  return longest;
+}
+
+/* A group of a higher level waits for one slice of a lower one, and not for those of all lower ones. */
+void test_levels(void) {
+  begin(10 * MIB);
+  int theirs = bed_open(&other, 1);
+  uint32_t second = new_client(&other, theirs);
+  tenants[1]->weight = 25;
+  tenants[2]->weight = 300;
+  book.able = 1;
+  begin_group(&one, fd, client, 7, 1);
+  for (uint32_t group = 20; group < 24; group++) begin_group(&other, theirs, second, group, 1);
+  CHECK(carry_turns_out() == 0 && slice_of(second, 20) == 768 && model_level(&rm, client, 7) == VGPU_RM_LOW);
+  uint64_t alike = longest_wait(7);
+  vgpu__level_set(&book, tenants[1], VGPU_RM_HIGH);
+  CHECK(carry_turns_out() == 0 && model_level(&rm, client, 7) == VGPU_RM_HIGH);
+  uint64_t above = longest_wait(7);
+  printf("an online group waits for %llu us at most, and for %llu us if its level is that of the four others\n",
+         (unsigned long long)above, (unsigned long long)alike);
+  CHECK(above <= 768 && alike > 2 * 768 && alike <= 4 * 768);
+  begin_group(&one, fd, client, 8, 1); /* a new group has its tenant's level */
+  CHECK(carry_turns_out() == 0 && model_level(&rm, client, 8) == VGPU_RM_HIGH && slice_of(client, 8) == 128);
+  vgpu__level_set(&book, tenants[2], VGPU_RM_MEDIUM);
+  CHECK(carry_turns_out() == 0 && model_level(&rm, second, 23) == VGPU_RM_MEDIUM && longest_wait(7) <= 768);
+  vgpu__level_set(&book, tenants[1], VGPU_RM_LOW);
+  CHECK(carry_turns_out() == 0 && model_level(&rm, client, 8) == VGPU_RM_LOW);
+  CHECK(tenants[1]->unlevelled == 0 && tenants[2]->unlevelled == 0);
+  end();
+}
+
+/* A level that the driver refuses is tried once, until the tenant's changes. The slice is set all the same. */
+void test_levels_refused(void) {
+  begin(10 * MIB);
+  tenants[1]->weight = 50;
+  tenants[1]->level = VGPU_RM_HIGH;
+  book.able = 1;
+  rm.refuses_levels = 1;
+  begin_group(&one, fd, client, 7, 1);
+  begin_group(&one, fd, client, 8, 1);
+  CHECK(carry_turns_out() == 0 && tenants[1]->unlevelled == 1 && tenants[1]->unweighted == 0);
+  CHECK(slice_of(client, 7) == 256 && model_level(&rm, client, 7) + model_level(&rm, client, 8) == VGPU_RM_HIGH);
+  uint64_t calls = rm.calls;
+  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && carry_turns_out() == 0 && rm.calls == calls + 1);
+  vgpu__level_set(&book, tenants[1], VGPU_RM_MEDIUM);
+  CHECK(carry_turns_out() == 0 && model_level(&rm, client, 7) == VGPU_RM_MEDIUM &&
+        model_level(&rm, client, 8) == VGPU_RM_MEDIUM);
   end();
 }
 

@@ -33,6 +33,11 @@ struct model_object {
   uint64_t timeslice_us;
   int scheduled, disabled; /* of a channel */
   int asked_off;           /* of a channel group: its last GPFIFO_SCHEDULE */
+  uint32_t level;          /* of a channel group: 0 to 2 */
+  uint64_t number;         /* in the order of creation */
+  uint64_t started;        /* the number of its last time slice; 0: none */
+  uint64_t ready_us;       /* has had work since then */
+  int waits;               /* for its first slice since then */
 };
 
 struct model_object *model_client(const struct model_rm *rm, uint32_t handle);

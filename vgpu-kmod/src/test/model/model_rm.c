@@ -207,6 +207,7 @@ static uint32_t allocate(struct model_rm *rm, struct model_file *file, const str
   }
   made->block = block;
   made->timeslice_us = class_number == 0xa06c ? 1024 : 0;
+  made->number = ++rm->made;
   return OK;
 }
 
@@ -265,6 +266,7 @@ static uint32_t control(struct model_rm *rm, struct model_file *file, const stru
                         const struct nvos54 *call) {
   struct model_object *client = own_client(rm, file, call->client), *object;
   uint64_t us;
+  uint32_t level;
   if (client == NULL) return BAD_CLIENT;
   object = model_find(client, call->object);
   if (object == NULL) return NOT_FOUND;
@@ -287,7 +289,16 @@ static uint32_t control(struct model_rm *rm, struct model_file *file, const stru
       if (object->class_number != 0xa06c || call->params_size != 8) return BAD_PARAMS;
       if (rm->running == object) rm->left_us = 0;
       return OK;
-    case 0xa06c0107: return object->class_number == 0xa06c && call->params_size == 4 ? OK : BAD_PARAMS;
+    case 0xa06c0107:
+      if (rm->refuses_levels > 0) {
+        rm->refuses_levels--;
+        return NOT_SUPPORTED;
+      }
+      if (object->class_number != 0xa06c || call->params_size != 4) return BAD_PARAMS;
+      if (caller->read(caller->self, &level, call->params, 4) != 0) return BAD_ARGUMENT;
+      if (level > 2) return BAD_ARGUMENT;
+      object->level = level;
+      return OK;
     case 0x2080110b: return model_disable(rm, caller, call, object);
     case 0x20801303: return object->class_number == 0x2080 ? fb_info(rm, caller, call) : BAD_ARGUMENT;
     default: return NOT_SUPPORTED;

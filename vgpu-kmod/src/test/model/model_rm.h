@@ -35,10 +35,16 @@ struct model_rm {
   uint32_t refuses;           /* the number of FIFO_DISABLE_CHANNELS calls to refuse from now on */
   uint32_t refuses_schedules; /* of GPFIFO_SCHEDULE */
   uint32_t refuses_slices;    /* of SET_TIMESLICE */
+  uint32_t refuses_levels;    /* of SET_INTERLEAVE_LEVEL */
   /* The engine. */
   struct model_object *running; /* the channel group that has it */
   uint64_t left_us;             /* of that group's time slice */
+  uint64_t now_us;              /* the engine's clock */
+  uint64_t started, low, lower; /* the numbers of the last time slice, of that of a group of level 0, and of 0 or 1 */
+  uint64_t last[3];             /* of each level, the group that had the last slice */
+  uint64_t made;                /* objects so far */
   uint64_t ran_us[MODEL_TAGS];
+  uint64_t waited_us[MODEL_TAGS]; /* how long the last group that got work has waited for the engine */
 };
 
 struct model_file {
@@ -63,8 +69,8 @@ long model_ioctl(struct model_rm *rm, struct model_file *file, const struct mode
                  uint64_t argument);
 void model_close(struct model_rm *rm, struct model_file *file);
 /*
- * Lets time pass. Channels always have work: the groups that may run have the engine in turn, each for its time slice,
- * or until it is preempted or disabled.
+ * Lets time pass. Channels that may run always have work. Their groups have the engine in turn, each for its time
+ * slice, or until it is preempted or disabled. Before each group of a level, those of higher levels have had theirs.
  */
 void model_run(struct model_rm *rm, uint64_t us);
 /* Of a tag's clients, the number of channel groups that may run: they have a channel that is scheduled and enabled. */
@@ -73,6 +79,8 @@ uint32_t model_running(const struct model_rm *rm, uint32_t tag);
 uint32_t model_asked_off(const struct model_rm *rm, uint32_t tag);
 /* Whether a channel is disabled; -1: there is none. */
 int model_disabled(const struct model_rm *rm, uint32_t client, uint32_t channel);
+/* A channel group's interleave level; -1: there is none. */
+int model_level(const struct model_rm *rm, uint32_t client, uint32_t group);
 /* A channel group's time slice in us; 0: there is none. */
 uint64_t model_timeslice(const struct model_rm *rm, uint32_t client, uint32_t group);
 

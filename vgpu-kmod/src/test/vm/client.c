@@ -5,6 +5,7 @@
  *   client run GROUPS               creates and schedules channel groups, reports it, waits for the end of its input;
  *                                   meanwhile `1` and `0` schedule the first one on and off, `e` enables the channels
  *                                   of all, `c` makes one more channel of the first one, and `d` frees it
+ *   client arrive TIMES DIRECTORY   a channel group that gets work so often; reports its longest wait for the engine
  *   client watch CGROUP             reads what the module's device reports of a process that is refused memory
  *   client seats KILLS DIRECTORY GROUPS
  *                                   schedulers that are killed, while the tenant has so many groups that run
@@ -184,6 +185,33 @@ static int run_and_wait(uint32_t groups) {
   return failures != 0;
 }
 
+/* The wait is in microseconds of the engine's own clock, on which it does not matter how slow this machine is. */
+static int arrive(unsigned times) {
+  uint64_t number = told("cgroup", NULL), longest = 0;
+  char ran[64], waited[64], weight[32];
+  unsigned seed = test_seed();
+  int fd = open_device("/dev/nvidiactl"), card = open_device("/dev/nvidia0");
+  uint32_t client = new_client(&plainly, fd);
+  snprintf(ran, sizeof ran, "\nran of %llu ", (unsigned long long)number);
+  snprintf(waited, sizeof waited, "\nwaited of %llu ", (unsigned long long)number);
+  snprintf(weight, sizeof weight, "%llu", (unsigned long long)told("weight", NULL));
+  CHECK(new_group(&plainly, fd, client, 50) == RM_OK && schedule(fd, client, 50, 1) == RM_OK);
+  CHECK(set("weight", weight) == 0); /* returns when the module has set what it has to set */
+  for (unsigned i = 0; i < times && failures == 0; i++) {
+    CHECK(disable_channels(&plainly, fd, client, CHANNEL_OF + 50, 1, 1) == RM_OK);
+    uint64_t before = number_in("/proc/nvidia_model", ran);
+    usleep((unsigned)rand_r(&seed) % 5000);
+    CHECK(disable_channels(&plainly, fd, client, CHANNEL_OF + 50, 1, 0) == RM_OK);
+    while (number_in("/proc/nvidia_model", ran) == before) usleep(1000);
+    uint64_t us = number_in("/proc/nvidia_model", waited);
+    if (us > longest) longest = us;
+  }
+  printf("%llu\n", (unsigned long long)longest);
+  close(card);
+  close(fd);
+  return failures != 0;
+}
+
 static void refused_child(const char *cgroup) {
   char path[256], pid[32];
   snprintf(path, sizeof path, "%s/cgroup.procs", cgroup);
@@ -333,6 +361,10 @@ int main(int count, char **arguments) {
   }
   if (count == 3 && strcmp(arguments[1], "take") == 0) return take_and_wait(strtoull(arguments[2], NULL, 10));
   if (count == 3 && strcmp(arguments[1], "run") == 0) return run_and_wait((uint32_t)atoi(arguments[2]));
+  if (count == 4 && strcmp(arguments[1], "arrive") == 0) {
+    directory = arguments[3];
+    return arrive((unsigned)atoi(arguments[2]));
+  }
   if (count == 3 && strcmp(arguments[1], "watch") == 0) return watch(arguments[2]);
   if (count == 5 && strcmp(arguments[1], "seats") == 0) {
     directory = arguments[3];

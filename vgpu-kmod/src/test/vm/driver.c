@@ -202,10 +202,11 @@ static int truth_show(struct seq_file *to, void *unused)
 		   nvidia_fops.unlocked_ioctl == nvidia_ioctl && nvidia_fops.compat_ioctl == nvidia_ioctl &&
 		   nvidia_fops.release == nvidia_release);
 	for (tag = 0; tag < MODEL_TAGS && cgroups[tag]; tag++)
-		seq_printf(to, "cgroup %llu %llu\nmost of %llu %llu\nrunning of %llu %u\noff of %llu %u\nran of %llu %llu\n",
+		seq_printf(to, "cgroup %llu %llu\nmost of %llu %llu\nrunning of %llu %u\noff of %llu %u\nran of %llu %llu\n"
+			   "waited of %llu %llu\n",
 			   cgroups[tag], rm.held[tag], cgroups[tag], rm.most[tag], cgroups[tag],
 			   model_running(&rm, tag), cgroups[tag], model_asked_off(&rm, tag), cgroups[tag],
-			   rm.ran_us[tag]);
+			   rm.ran_us[tag], cgroups[tag], rm.waited_us[tag]);
 	mutex_unlock(&lock);
 	return 0;
 }

@@ -19,13 +19,17 @@ static int vgpu__set_channels(const struct vgpu_rm_turn *turn, uint32_t from, ui
 void vgpu__turn_carry_out(struct vgpu_rm_turn *turn, vgpu_rm_control *control, void *self, uint32_t schedule_size) {
   const unsigned char schedule[4] = {turn->enable != 0};
   const uint64_t slice = turn->slice_us;
-  turn->failed = control == NULL;
+  turn->failed = turn->unlevelled = control == NULL;
   turn->refused = ~(uint64_t)0;
   if (control == NULL) return;
   if (slice != 0) {
     turn->failed = control(self, turn->client, turn->group, RM_GROUP_SET_TIMESLICE, &slice, sizeof slice) != RM_OK;
-    return;
   }
+  if (turn->levels) {
+    turn->unlevelled = control(self, turn->client, turn->group, RM_GROUP_SET_INTERLEAVE, &turn->level,
+                               sizeof turn->level) != RM_OK;
+  }
+  if (slice != 0 || turn->levels) return;
   /* First, because it may enable channels that the tenant has disabled. */
   if (turn->schedules) {
     turn->failed = control(self, turn->client, turn->group, RM_GROUP_SCHEDULE, schedule, schedule_size) != RM_OK;

@@ -23,7 +23,7 @@ enum { VGPU_RM_ENGINES = 128 };
 
 /* A tenant's channel groups on one engine. They divide the time of the tenant's weight: see rm_turn.h. */
 struct vgpu_rm_engine {
-  struct vgpu_rm_object *first, *unequal; /* unequal: the next one whose time slice may have to be set, or NULL */
+  struct vgpu_rm_object *first, *unequal; /* unequal: the next one that may have to be set, or NULL */
   uint32_t groups;
   uint32_t slice_us; /* of each */
 };
@@ -39,15 +39,16 @@ struct vgpu_rm_tenant {
   uint64_t objects;
   uint64_t refs;    /* held by the book or the owner, by clients, by blocks, and by calls in the driver */
   uint32_t weight;  /* its time on an engine in percent of the driver's time slice; 0: not set */
+  uint32_t level;   /* the interleave level of its channel groups (rm_turn.h) */
   /* counters */
-  uint64_t allocations, refused, filtered, undone, over, changed, unweighted, stops, unstopped, stuck;
+  uint64_t allocations, refused, filtered, undone, over, changed, unweighted, unlevelled, stops, unstopped, stuck;
   /* turns (rm_turn.h) */
   int yields; /* its channel groups are stopped while the book is held */
   struct vgpu_rm_object *running, *stopped;
   struct vgpu_rm_object *stopping, **stopping_end; /* stopping_end: where the next one goes; NULL: there was none */
   uint64_t resisting; /* those of `stopping` whose stop the driver refused: they go on */
   struct vgpu_rm_engine engines[VGPU_RM_ENGINES]; /* by the engine's type; the driver numbers them from 1 */
-  int unequal;   /* one of the engines may have groups with another time slice */
+  int unequal;   /* one of the engines may have groups with another time slice or level */
   uint64_t news; /* the book's `news` at the tenant's last change */
   struct vgpu_rm_block *kept; /* what unknown objects may hold: charged until the tenant has no objects */
 };
@@ -107,7 +108,7 @@ struct vgpu_rm_object {
   uint32_t tries;
   uint32_t round; /* the book's `round` at the last stop */
   struct vgpu_rm_object *next_slice, **at_slice; /* on its engine, once it has been scheduled */
-  uint32_t engine, slice_us;
+  uint32_t engine, slice_us, level;
   /* Only for clients (objects that are their own root). */
   struct vgpu_rm_tenant *tenant;
   struct vgpu_rm_place places[VGPU_RM_LISTS];

@@ -32,15 +32,19 @@ uint32_t vgpu__slice_of(const struct vgpu_rm_tenant *tenant, uint32_t engine, ui
   return us < VGPU_RM_LEAST_SLICE_US ? VGPU_RM_LEAST_SLICE_US : us;
 }
 
+static void vgpu__set_anew(struct vgpu_rm_book *book, struct vgpu_rm_tenant *tenant, struct vgpu_rm_engine *engine) {
+  engine->unequal = engine->first;
+  tenant->unequal = 1;
+  book->restless = 1;
+}
+
 /* The number of groups or the weight has changed. Looks at the groups only if their time slice changes with it: there
  * are few, since a slice cannot become shorter than the least one. */
 static void vgpu__divide(struct vgpu_rm_book *book, struct vgpu_rm_tenant *tenant, struct vgpu_rm_engine *engine) {
   uint32_t us = vgpu__slice_of(tenant, (uint32_t)(engine - tenant->engines), 0);
   if (us == engine->slice_us) return;
   engine->slice_us = us;
-  engine->unequal = engine->first;
-  tenant->unequal = 1;
-  book->restless = 1;
+  vgpu__set_anew(book, tenant, engine);
 }
 
 static void vgpu__slice_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *group) {
@@ -54,11 +58,9 @@ static void vgpu__slice_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *
     engine->groups++;
     vgpu__divide(book, tenant, engine);
   }
-  if (group->slice_us == engine->slice_us) return;
-  /* A call that failed is made again at each SCHEDULE: the driver may have refused a group without channels. */
-  engine->unequal = engine->first;
-  tenant->unequal = 1;
-  book->restless = 1;
+  if (group->slice_us == engine->slice_us && group->level == tenant->level) return;
+  /* A slice that failed is set again at each SCHEDULE: the driver may have refused a group without channels. */
+  vgpu__set_anew(book, tenant, engine);
 }
 
 static void vgpu__slice_leave(struct vgpu_rm_book *book, struct vgpu_rm_object *group) {
@@ -84,20 +86,42 @@ void vgpu__weight_set(struct vgpu_rm_book *book, struct vgpu_rm_tenant *tenant, 
   }
 }
 
-/* The next of a tenant's groups whose time slice is another than its engine's, or NULL. */
-static struct vgpu_rm_object *vgpu__unequal(struct vgpu_rm_tenant *tenant) {
+void vgpu__level_set(struct vgpu_rm_book *book, struct vgpu_rm_tenant *tenant, uint32_t level) {
+  if (tenant->level == level) return;
+  tenant->level = level;
+  for (uint32_t i = 0; i < VGPU_RM_ENGINES; i++) {
+    if (tenant->engines[i].groups != 0) vgpu__set_anew(book, tenant, &tenant->engines[i]);
+  }
+}
+
+static struct vgpu_rm_turn vgpu__turn_of(const struct vgpu_rm_object *group) {
+  return (struct vgpu_rm_turn){.file = group->root->file != 0 ? group->root->file : group->root->owner,
+                               .root = group->root->stamp,
+                               .stamp = group->stamp,
+                               .client = group->root->handle,
+                               .group = group->handle};
+}
+
+/* Has the next of a tenant's groups set whose time slice is another than its engine's, or its level than the tenant's.
+ * Returns 0 if there is none. */
+static int vgpu__unequal(struct vgpu_rm_tenant *tenant, struct vgpu_rm_turn *turn) {
   for (uint32_t i = 0; i < VGPU_RM_ENGINES && tenant->unequal; i++) {
     struct vgpu_rm_engine *engine = &tenant->engines[i];
     while (engine->unequal != NULL) {
       struct vgpu_rm_object *group = engine->unequal;
       engine->unequal = group->next_slice;
-      if (group->slice_us == engine->slice_us) continue;
+      if (group->slice_us == engine->slice_us && group->level == tenant->level) continue;
+      *turn = vgpu__turn_of(group);
+      if (group->slice_us != engine->slice_us) turn->slice_us = engine->slice_us;
+      turn->levels = group->level != tenant->level;
+      turn->level = tenant->level;
       group->slice_us = engine->slice_us;
-      return group;
+      group->level = tenant->level;
+      return 1;
     }
   }
   tenant->unequal = 0;
-  return NULL;
+  return 0;
 }
 
 void vgpu__group_forget(struct vgpu_rm_book *book, struct vgpu_rm_object *group) {
@@ -173,21 +197,9 @@ static void vgpu__take(struct vgpu_rm_book *book, struct vgpu_rm_object *group) 
   }
 }
 
-static struct vgpu_rm_turn vgpu__turn_of(const struct vgpu_rm_object *group) {
-  return (struct vgpu_rm_turn){.file = group->root->file != 0 ? group->root->file : group->root->owner,
-                               .root = group->root->stamp,
-                               .stamp = group->stamp,
-                               .client = group->root->handle,
-                               .group = group->handle};
-}
-
 static int vgpu__slice_next(struct vgpu_rm_book *book, struct vgpu_rm_turn *turn) {
   for (struct vgpu_rm_tenant *tenant = book->tenants; tenant != NULL && book->able; tenant = tenant->next) {
-    const struct vgpu_rm_object *group = vgpu__unequal(tenant);
-    if (group == NULL) continue;
-    *turn = vgpu__turn_of(group);
-    turn->slice_us = group->slice_us;
-    return 1;
+    if (vgpu__unequal(tenant, turn)) return 1;
   }
   return 0;
 }
@@ -321,8 +333,9 @@ void vgpu__turn_done(struct vgpu_rm_book *book, const struct vgpu_rm_turn *turn)
   struct vgpu_rm_object *root = vgpu__client_stamped(book, turn->client, turn->root);
   struct vgpu_rm_object *group = root != NULL ? vgpu__object_find(book, root, turn->group) : NULL;
   if (group == NULL || group->stamp != turn->stamp) return;
-  if (turn->slice_us != 0) {
-    if (turn->failed) vgpu__slice_kept(group, turn->slice_us);
+  if (turn->slice_us != 0 || turn->levels) {
+    if (turn->slice_us != 0 && turn->failed) vgpu__slice_kept(group, turn->slice_us);
+    if (turn->levels && turn->unlevelled) root->tenant->unlevelled++;
     return;
   }
   if (!group->ours) return;

@@ -20,6 +20,10 @@
  * Weights. A tenant's channel groups on an engine have equal time slices, which add up to that of the tenant's weight:
  * the number of groups does not change what a tenant gets. A group counts from its first SCHEDULE until it is freed.
  * When the number or the weight changes, each group's slice is set anew, as soon as the host is able to make calls.
+ *
+ * Levels. Before each group of a lower interleave level, the driver lets those of higher ones have a slice. So a group
+ * that gets work waits for one slice of a lower group at most, however many there are. A group's level is set with its
+ * first SCHEDULE, and when that of its tenant changes. One that the driver refuses is not tried again until then.
  */
 #ifndef VGPU_RM_TURN_H
 #define VGPU_RM_TURN_H
@@ -28,8 +32,8 @@
 #include "rm_ledger.h"
 
 /*
- * Calls for the host to make: SET_TIMESLICE, if `slice_us` is not 0. Otherwise SCHEDULE with `enable` if `schedules`,
- * then DISABLE_CHANNELS with `disable` for the channels, if there are any.
+ * Calls for the host to make: SET_TIMESLICE, if `slice_us` is not 0, and SET_INTERLEAVE_LEVEL, if `levels`. If neither,
+ * SCHEDULE with `enable` if `schedules`, then DISABLE_CHANNELS with `disable` for the channels, if there are any.
  */
 struct vgpu_rm_turn {
   uint64_t file; /* open or about to be closed; valid while the lock is held */
@@ -37,10 +41,12 @@ struct vgpu_rm_turn {
   uint32_t client, group;
   uint32_t subdevice; /* 0: not known, so the driver cannot be asked */
   int schedules, enable, stops, disable;
-  uint32_t slice_us;
+  uint32_t slice_us, level;
+  int levels;
   uint32_t count, channels[RM_MOST_CHANNELS];
   /* What became of it: vgpu__turn_carry_out. */
   int failed;       /* SET_TIMESLICE or SCHEDULE */
+  int unlevelled;   /* SET_INTERLEAVE_LEVEL failed */
   uint64_t refused; /* a bit for each channel */
 };
 
@@ -79,6 +85,10 @@ void vgpu__channel_set(struct vgpu_rm_book *book, struct vgpu_rm_object *channel
 /* An object was entered below its parent; and leaves its parent. */
 void vgpu__turn_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *object);
 void vgpu__turn_leave(struct vgpu_rm_object *object);
+
+enum { VGPU_RM_LOW, VGPU_RM_MEDIUM, VGPU_RM_HIGH }; /* the driver's levels; a new group has the lowest */
+/* Sets the level of a tenant's groups. */
+void vgpu__level_set(struct vgpu_rm_book *book, struct vgpu_rm_tenant *tenant, uint32_t level);
 
 enum { VGPU_RM_DRIVERS_SLICE_US = 1024, VGPU_RM_LEAST_SLICE_US = 50 };
 /* Sets a tenant's weight. */

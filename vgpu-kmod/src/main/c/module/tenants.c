@@ -17,6 +17,7 @@
 
 LIST_HEAD(vgpu_directories);
 const char *const vgpu_classes[] = { "online", "nearline", "offline", NULL };
+static const u32 vgpu_levels[] = { VGPU_RM_HIGH, VGPU_RM_MEDIUM, VGPU_RM_LOW };
 
 static struct vgpu_directory *vgpu_directory(struct config_item *item)
 {
@@ -134,6 +135,7 @@ static ssize_t vgpu_class_store(struct config_item *item, const char *page, size
 	mutex_lock(&vgpu_lock);
 	WRITE_ONCE(vgpu_directory(item)->class, class);
 	vgpu_directory(item)->tenant->yields = class == VGPU_OFFLINE;
+	vgpu__level_set(&vgpu_book, vgpu_directory(item)->tenant, vgpu_levels[class]);
 	mutex_unlock(&vgpu_lock);
 	vgpu_turns_settle();
 	return size;
@@ -147,11 +149,13 @@ static ssize_t vgpu_stats_show(struct config_item *item, char *page)
 	mutex_lock(&vgpu_lock);
 	size = sysfs_emit(page,
 		"allocations %llu\nrefused %llu\nfiltered %llu\nundone %llu\nover %llu\nchanged %llu\nunweighted %llu\n"
+		"unlevelled %llu\n"
 		"objects %llu\nhost_bytes %llu\nstops %llu\nunstopped %llu\nresisting %llu\nstuck %llu\n",
 		(unsigned long long)seen->allocations, (unsigned long long)seen->refused,
 		(unsigned long long)seen->filtered, (unsigned long long)seen->undone,
 		(unsigned long long)seen->over, (unsigned long long)seen->changed,
-		(unsigned long long)seen->unweighted, (unsigned long long)seen->objects,
+		(unsigned long long)seen->unweighted, (unsigned long long)seen->unlevelled,
+		(unsigned long long)seen->objects,
 		(unsigned long long)seen->host_used, (unsigned long long)seen->stops,
 		(unsigned long long)seen->unstopped, (unsigned long long)seen->resisting,
 		(unsigned long long)seen->stuck);
@@ -213,6 +217,7 @@ static struct config_item *vgpu_make_directory(struct config_group *group, const
 	}
 	tenant->limit = VGPU_RM_NO_LIMIT;
 	tenant->most_objects = VGPU_MOST_OBJECTS;
+	tenant->level = vgpu_levels[made->class];
 	made->tenant = tenant;
 	config_item_init_type_name(&made->item, name, &vgpu_directory_type);
 	mutex_lock(&vgpu_lock);

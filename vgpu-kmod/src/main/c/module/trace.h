@@ -47,6 +47,7 @@ TRACE_EVENT(vgpu_turn,
 		__field(u32, client)
 		__field(u32, group)
 		__field(u32, slice_us)
+		__field(s32, level)
 		__field(u32, channels)
 		__field(bool, stops)
 		__field(bool, disable)
@@ -58,18 +59,19 @@ TRACE_EVENT(vgpu_turn,
 		__entry->client = turn->client;
 		__entry->group = turn->group;
 		__entry->slice_us = turn->slice_us;
+		__entry->level = turn->levels ? (s32)turn->level : -1;
 		__entry->channels = turn->count;
 		__entry->stops = turn->stops;
 		__entry->disable = turn->disable;
 		__entry->schedules = turn->schedules;
 		__entry->enable = turn->enable;
 		__entry->refused = turn->count ? turn->refused & (~0ULL >> (64 - turn->count)) : 0;
-		__entry->failed = turn->failed || __entry->refused;
+		__entry->failed = turn->failed || (turn->levels && turn->unlevelled) || __entry->refused;
 	),
-	TP_printk("client=0x%x group=0x%x %s slice_us=%u channels=%u disable=%d refused=0x%llx schedule=%s failed=%d",
+	TP_printk("client=0x%x group=0x%x %s slice_us=%u level=%d channels=%u disable=%d refused=0x%llx schedule=%s failed=%d",
 		  __entry->client, __entry->group,
-		  __entry->slice_us ? "weighs" : __entry->stops ? "stops" : "gives-back", __entry->slice_us,
-		  __entry->channels, __entry->disable, (unsigned long long)__entry->refused,
+		  __entry->slice_us || __entry->level >= 0 ? "weighs" : __entry->stops ? "stops" : "gives-back",
+		  __entry->slice_us, __entry->level, __entry->channels, __entry->disable, (unsigned long long)__entry->refused,
 		  !__entry->schedules ? "none" : __entry->enable ? "on" : "off", __entry->failed)
 );
 

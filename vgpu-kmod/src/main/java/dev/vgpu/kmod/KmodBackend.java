@@ -61,7 +61,7 @@ public final class KmodBackend implements EnforcementBackend {
   public BackendStatus status() {
     return machine
         .obstacle()
-        .map(why -> BackendStatus.ofUnavailable(NAME, why))
+        .map(why -> BackendStatus.ofUnavailable(NAME, why).withNotes(machine.withoutTheModule()))
         .orElseGet(() -> BackendStatus.ofAvailable(NAME, CAPABILITIES));
   }
 

@@ -81,6 +81,35 @@ class Machine {
     return "1".equals(System.getenv(STOP_OFFLINE));
   }
 
+  /**
+   * {@return what there is to say of working without the module, as a line each} The first process
+   * stands for those of other users.
+   */
+  List<String> withoutTheModule() {
+    if (isLoaded() || !Files.exists(root.resolve("proc/self/status"))) { // not Linux
+      return List.of();
+    }
+    return List.of(
+        foreignFiles()
+            .obstacle(1)
+            .map(why -> "other processes' open files cannot be taken (pidfd_getfd): " + why)
+            .orElse(
+                "other processes' open files can be taken (pidfd_getfd), and with them the driver's"
+                    + " calls made for a program; this backend still needs the module"));
+  }
+
+  ForeignFiles foreignFiles() {
+    return new ForeignFiles(root);
+  }
+
+  private boolean isLoaded() {
+    return Files.isDirectory(module());
+  }
+
+  private Path module() {
+    return root.resolve("sys/module/vgpu_kmod");
+  }
+
   /** {@return the cgroup of this process} */
   Path ownCgroup() throws IOException {
     for (String line : Files.readAllLines(root.resolve("proc/self/cgroup"), UTF_8)) {
@@ -143,14 +172,13 @@ class Machine {
           "there is no cgroup v2 at /sys/fs/cgroup: boot with"
               + " systemd.unified_cgroup_hierarchy=1, or mount it there");
     }
-    Path module = root.resolve("sys/module/vgpu_kmod");
-    if (!Files.isDirectory(module)) {
+    if (!isLoaded()) {
       return Optional.of(
           "the kernel module vgpu_kmod is not loaded: build it with ./vgpu kmod build, and load it"
               + " with insmod"
               + lockdown());
     }
-    String version = text(module.resolve("version"));
+    String version = text(module().resolve("version"));
     if (!version.equals(VERSION)) {
       return Optional.of(
           "the kernel module vgpu_kmod has another version: found="

@@ -87,6 +87,7 @@ public final class InGuest {
       Process first = new ProcessBuilder("/client", "take", "40").start();
       check("takes", "took".equals(answer(first)));
       check("used", lease.memoryUsed().bytes() == 40 * MIB);
+      check("files-can-be-taken", new ForeignFiles(Path.of("/")).obstacle(first.pid()).isEmpty());
       check("processes", lease.processes().contains(first.pid()));
       Process second = new ProcessBuilder("/client", "take", "40").start();
       check("refused", "refused".equals(answer(second)) && lease.deniedAllocations() == 1);

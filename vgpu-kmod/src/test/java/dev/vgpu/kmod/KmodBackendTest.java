@@ -330,6 +330,13 @@ class KmodBackendTest {
     Files.delete(root.resolve("sys/module/vgpu_kmod/version"));
     Files.delete(root.resolve("sys/module/vgpu_kmod"));
     assertThat(why()).contains("not loaded").doesNotContain("locked down");
+    assertThat(backend.status().notes()).isEmpty();
+    put("proc/self/status", "Seccomp:\t0\n");
+    assertThat(backend.status().notes())
+        .singleElement()
+        .asString()
+        .startsWith("other processes' open files can")
+        .contains("(pidfd_getfd)");
     put("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
     assertThat(why()).contains("locked down");
     Files.delete(root.resolve("sys/fs/cgroup/cgroup.controllers"));

@@ -26,7 +26,7 @@ class NativeTest {
   @ValueSource(strings = {"plain", "asan"})
   void ledgerAndFiltersKeepTheirPromises(String kind) throws Exception {
     String output = succeed("sh", TESTS.resolve("run.sh").toString(), kind, work.toString());
-    assertThat(output).contains("ok   charged", "ok   threads");
+    assertThat(output).contains("ok   charged", "ok   corpus", "ok   threads");
     if (kind.equals("plain")) {
       assertThat(output).contains("ok   interposer");
     }
