@@ -2,7 +2,9 @@ package dev.vgpu.bench;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.bench.chaos.Chaos;
+import dev.vgpu.bench.chaos.ChaosOptions;
 import dev.vgpu.bench.chaos.Soak;
+import dev.vgpu.bench.chaos.SoakOptions;
 import dev.vgpu.bench.colocation.Colocation;
 import dev.vgpu.bench.colocation.ColocationOptions;
 import dev.vgpu.bench.colocation.ColocationPlot;
@@ -16,7 +18,9 @@ import dev.vgpu.bench.cost.SuspendBench;
 import dev.vgpu.bench.death.KillBench;
 import dev.vgpu.bench.death.SeatBench;
 import dev.vgpu.bench.fairness.Fairness;
+import dev.vgpu.bench.gpucheck.CheckOptions;
 import dev.vgpu.bench.gpucheck.GpuCheck;
+import dev.vgpu.bench.harness.Arguments;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.placement.FleetBench;
 import dev.vgpu.bench.placement.MigBench;
@@ -37,6 +41,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import picocli.CommandLine.ParameterException;
 
 /** The benchmarks' main class: {@code Bench [name...] [--quick] [--json]}. */
 public final class Bench {
@@ -116,15 +121,8 @@ public final class Bench {
    */
   public static void main(String[] args) throws Exception {
     List<String> names = new ArrayList<>(List.of(args));
-    if (!names.isEmpty() && names.get(0).equals("chaos")) {
-      System.exit(Chaos.run(names.subList(1, names.size())));
-    }
-    if (!names.isEmpty() && names.get(0).equals("soak")) {
-      System.exit(Soak.run(names.subList(1, names.size()), Surroundings::figures));
-    }
-    if (!names.isEmpty() && names.get(0).equals("gpu-check")) {
-      endWith(System.getProperty(COMMAND_PID, ""));
-      System.exit(GpuCheck.run(names.subList(1, names.size())));
+    if (!names.isEmpty()) {
+      command(names.get(0), names.subList(1, names.size()));
     }
     boolean quick = names.remove("--quick");
     boolean json = names.remove("--json");
@@ -163,6 +161,31 @@ public final class Bench {
       Files.writeString(Path.of(keep), object);
     }
     System.out.print(json ? object : report.text());
+  }
+
+  /** Runs a command's part, and ends this process; returns if there is no such command. */
+  private static void command(String name, List<String> arguments) throws Exception {
+    switch (name) {
+      case "chaos" -> System.exit(Chaos.run(parsed(name, new ChaosOptions(), arguments)));
+      case "soak" ->
+          System.exit(Soak.run(parsed(name, new SoakOptions(), arguments), Surroundings::figures));
+      case "gpu-check" -> {
+        endWith(System.getProperty(COMMAND_PID, ""));
+        System.exit(GpuCheck.run(parsed(name, new CheckOptions(), arguments)));
+      }
+      case "gpu-check-step" -> System.exit(GpuCheck.step(arguments));
+      default -> {}
+    }
+  }
+
+  private static <T> T parsed(String name, T options, List<String> arguments) {
+    try {
+      return Arguments.parse(options, arguments);
+    } catch (ParameterException e) {
+      System.err.println(name + ": " + e.getMessage());
+      System.exit(2);
+      throw e;
+    }
   }
 
   private static void endWith(String pid) {

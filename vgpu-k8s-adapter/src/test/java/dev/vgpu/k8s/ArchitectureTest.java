@@ -1,7 +1,6 @@
 package dev.vgpu.k8s;
 
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
-import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.net.httpserver.HttpServer;
@@ -12,7 +11,7 @@ import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import dev.vgpu.k8s.http.HttpServers;
 import dev.vgpu.k8s.names.Driver;
-import dev.vgpu.testing.ClassCycles;
+import dev.vgpu.testing.ModuleRules;
 import java.net.InetSocketAddress;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
@@ -62,15 +61,7 @@ class ArchitectureTest {
   }
 
   @Test
-  void packagesHaveNoCycles() {
-    slices().matching("dev.vgpu.(**)").should().beFreeOfCycles().check(ADAPTER);
-  }
-
-  /** An exception: {@code Vocabulary} lists the vocabularies, and each of them implements it. */
-  @Test
-  void classesHaveNoLargeCycles() {
-    assertThat(ClassCycles.of(ADAPTER))
-        .filteredOn(cycle -> !cycle.contains("dev.vgpu.k8s.names.Vocabulary"))
-        .allSatisfy(cycle -> assertThat(cycle).hasSizeLessThanOrEqualTo(5));
+  void hasNoLargeCycles() {
+    ModuleRules.checkCycles(ADAPTER);
   }
 }

@@ -22,10 +22,6 @@ import org.jspecify.annotations.Nullable;
 
 /** A run of the chaos suite. Confined to one thread. */
 public final class Chaos {
-  private static final String USAGE =
-      """
-      usage: vgpu chaos [--minutes N] [--seed S] [--steps N] [--least-steps N] [--runs N] [--json]
-      """;
   private static final int BOOKS_EVERY = 4;
   private static final int SHARES_EVERY = 20;
   private static final long TELL_EVERY_NS = 10_000_000_000L;
@@ -35,42 +31,36 @@ public final class Chaos {
   private static final long PAGE_FILE_BYTES = 4 << 20;
 
   private final ChaosOptions options;
+  private final long seed;
   private final StringBuilder log = new StringBuilder();
   private final long beginNs = NanoClock.nanoTime();
   private long toldNs;
   private int step;
 
-  private Chaos(ChaosOptions options) {
+  private Chaos(ChaosOptions options, long seed) {
     this.options = options;
+    this.seed = seed;
   }
 
   /**
    * Runs the suite.
    *
-   * @param arguments the arguments of {@code vgpu chaos}
-   * @return the exit code: 0 all invariants held, 1 one did not or a run made too few steps, 2
-   *     wrong usage
+   * @param options the options of {@code vgpu chaos}
+   * @return the exit code: 0 all invariants held, 1 one did not or a run made too few steps
    * @throws InterruptedException if this thread is interrupted
    * @throws IOException if the logs cannot be kept
    */
-  public static int run(List<String> arguments) throws InterruptedException, IOException {
-    ChaosOptions options;
-    try {
-      options = ChaosOptions.parse(arguments);
-    } catch (IllegalArgumentException e) {
-      System.err.print("chaos: " + e.getMessage() + "\n" + USAGE);
-      return 2;
-    }
+  public static int run(ChaosOptions options) throws InterruptedException, IOException {
     int exitCode = 0;
-    for (ChaosOptions each : options.each()) {
-      exitCode = Math.max(exitCode, new Chaos(each).run());
+    for (long seed : options.seeds()) {
+      exitCode = Math.max(exitCode, new Chaos(options, seed).run());
     }
     return exitCode;
   }
 
   private int run() throws InterruptedException, IOException {
     PrintStream err = System.err;
-    err.println("chaos: seed " + options.seed());
+    err.println("chaos: seed " + seed);
     try (World world = new World()) {
       if (!world.disk.isPossible()) {
         err.println("chaos: no full disks: this needs a mount namespace (root, or unshare -Urm)");
@@ -90,7 +80,7 @@ public final class Chaos {
       result.putAll(result(world, steps, checks));
       if (failure != null) {
         result.put("logs", keepLogs(world, failure).toString());
-        result.put("replay", "./vgpu chaos --seed " + options.seed() + " --steps " + step);
+        result.put("replay", "./vgpu chaos --seed " + seed + " --steps " + step);
       }
       boolean tooShort = failure == null && options.isTooShort(step);
       if (tooShort) {
@@ -103,9 +93,9 @@ public final class Chaos {
 
   private void takeSteps(World world, Steps steps, Checks checks) throws InterruptedException {
     checks.books();
-    while (step < options.steps() && seconds() < options.seconds()) {
+    while (step < options.steps && seconds() < options.seconds()) {
       step++;
-      double extraMs = steps.take(new Random(options.seed() * STEP_FACTOR + step));
+      double extraMs = steps.take(new Random(seed * STEP_FACTOR + step));
       log.append(String.format(Locale.ROOT, "%8.3f step %d %s%n", seconds(), step, steps.last()));
       checks.always(extraMs);
       if (step % BOOKS_EVERY == 0) {
@@ -142,7 +132,7 @@ public final class Chaos {
 
   private Map<String, Object> result(World world, Steps steps, Checks checks) {
     Map<String, Object> result = new LinkedHashMap<>();
-    result.put("seed", options.seed());
+    result.put("seed", seed);
     result.put("steps", step);
     result.put("seconds", rounded(seconds()));
     result.put("load_average", rounded(load()));
@@ -169,7 +159,7 @@ public final class Chaos {
 
   /** {@return a directory with the steps, and the output, pages and threads of all processes} */
   private Path keepLogs(World world, String failure) throws IOException, InterruptedException {
-    Path kept = Files.createTempDirectory(Path.of("/tmp"), "vgpu-chaos-" + options.seed() + "-");
+    Path kept = Files.createTempDirectory(Path.of("/tmp"), "vgpu-chaos-" + seed + "-");
     Files.writeString(kept.resolve("steps.log"), log + "FAILED " + failure + "\n", UTF_8);
     keepPages(world.node.runDirectory(), kept.resolve("run"));
     Threads.tell(world, kept.resolve("threads.log"));
@@ -196,21 +186,21 @@ public final class Chaos {
   }
 
   private void print(Map<String, Object> result) throws IOException {
-    boolean isOnly = options.runs() == 1;
-    if (options.json()) {
+    boolean isOnly = options.runs == 1;
+    if (options.json.isGiven()) {
       ObjectMapper json = new ObjectMapper();
       ObjectWriter writer = isOnly ? json.writerWithDefaultPrettyPrinter() : json.writer();
       System.out.println(writer.writeValueAsString(result));
       return;
     }
-    String held = "too few steps: " + step + " of at least " + options.leastSteps();
+    String held = "too few steps: " + step + " of at least " + options.leastSteps;
     held = result.containsKey("too_few_steps") ? held : "all held";
     String outcome = result.containsKey("failure") ? "FAILED" : held;
     if (!isOnly && !result.containsKey("failure")) {
       System.out.printf(
           Locale.ROOT,
           "seed %7d: %3d steps in %3.0f s, load %4.1f: %s%n",
-          options.seed(),
+          seed,
           step,
           seconds(),
           load(),

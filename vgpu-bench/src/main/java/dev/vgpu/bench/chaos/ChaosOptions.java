@@ -1,79 +1,91 @@
 package dev.vgpu.bench.chaos;
 
+import dev.vgpu.cli.command.JsonOption;
 import java.util.ArrayList;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Random;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
 
-/**
- * The options of a run. Immutable.
- *
- * @param seed the seed of the random steps
- * @param seconds how long to run
- * @param steps how many steps at most
- * @param leastSteps a run of fewer steps shows too little, unless {@code steps} is less
- * @param runs how many runs, one after the other
- * @param json whether to print a JSON object for each run
- */
-record ChaosOptions(long seed, double seconds, int steps, int leastSteps, int runs, boolean json) {
-  private static final double MINUTES = 5;
-  private static final int LEAST_STEPS = 10;
+/** The options of {@code vgpu chaos}, and of the process that it starts. Picocli sets them. */
+public final class ChaosOptions {
   private static final long LARGEST_RANDOM_SEED = 1_000_000;
 
-  /**
-   * Parses a command line.
-   *
-   * @throws IllegalArgumentException if it is not valid; the message says why
-   */
-  static ChaosOptions parse(List<String> arguments) {
-    long seed = random(new Random());
-    int runs = 1;
-    double minutes = MINUTES;
-    int steps = Integer.MAX_VALUE;
-    int leastSteps = LEAST_STEPS;
-    boolean json = false;
-    Iterator<String> words = new ArrayList<>(arguments).iterator();
-    while (words.hasNext()) {
-      String word = words.next();
-      switch (word) {
-        case "--json" -> json = true;
-        case "--seed" -> seed = Long.parseLong(value(word, words));
-        case "--minutes" -> minutes = Double.parseDouble(value(word, words));
-        case "--steps" -> steps = Integer.parseInt(value(word, words));
-        case "--least-steps" -> leastSteps = Integer.parseInt(value(word, words));
-        case "--runs" -> runs = Integer.parseInt(value(word, words));
-        default -> throw new IllegalArgumentException("what is '" + word + "'?");
-      }
-    }
-    if (!(minutes > 0) || steps < 1 || runs < 1) {
-      throw new IllegalArgumentException("--minutes, --steps and --runs must be more than 0");
-    }
-    return new ChaosOptions(seed, minutes * 60, steps, leastSteps, runs, json);
+  @SuppressWarnings("NullAway.Init") // picocli sets it before the options.
+  @Spec(Spec.Target.MIXEE)
+  private CommandSpec spec;
+
+  private double minutes = 5;
+  int steps = Integer.MAX_VALUE;
+  int runs = 1;
+
+  @Option(
+      names = "--seed",
+      paramLabel = "S",
+      description = "What the steps are drawn from. Default: a new one each time.")
+  private long seed = randomSeed(new Random());
+
+  /** A run of fewer steps shows too little, unless {@code --steps} is less. */
+  @Option(names = "--least-steps", hidden = true)
+  int leastSteps = 10;
+
+  @Mixin final JsonOption json = new JsonOption();
+
+  @Option(names = "--minutes", paramLabel = "N", description = "How long. Default: 5.")
+  void setMinutes(double minutes) {
+    check(minutes > 0, "--minutes must be more than 0");
+    this.minutes = minutes;
   }
 
-  private static long random(Random random) {
+  @Option(
+      names = "--steps",
+      paramLabel = "N",
+      description = "How many steps at most. Default: as many as there is time for.")
+  void setSteps(int steps) {
+    check(steps >= 1, "--steps must be at least 1");
+    this.steps = steps;
+  }
+
+  @Option(
+      names = "--runs",
+      paramLabel = "N",
+      description =
+          "How many runs one after the other, each with a seed of its own and a line of output."
+              + " Default: 1.")
+  void setRuns(int runs) {
+    check(runs >= 1, "--runs must be at least 1");
+    this.runs = runs;
+  }
+
+  private void check(boolean valid, String message) {
+    if (!valid) {
+      throw new ParameterException(spec.commandLine(), message);
+    }
+  }
+
+  static long randomSeed(Random random) {
     return 1 + random.nextLong(LARGEST_RANDOM_SEED);
   }
 
-  /** {@return the options of each run: the first has the seed, the others seeds drawn from it} */
-  List<ChaosOptions> each() {
-    List<ChaosOptions> each = new ArrayList<>(List.of(this));
+  /** {@return the seed of each run: the first is the option, the others are drawn from it} */
+  List<Long> seeds() {
+    List<Long> seeds = new ArrayList<>(List.of(seed));
     Random random = new Random(seed);
-    while (each.size() < runs) {
-      each.add(new ChaosOptions(random(random), seconds, steps, leastSteps, runs, json));
+    while (seeds.size() < runs) {
+      seeds.add(randomSeed(random));
     }
-    return each;
+    return seeds;
+  }
+
+  double seconds() {
+    return minutes * 60;
   }
 
   /** {@return whether a run that held has made too few steps to show anything} */
   boolean isTooShort(int made) {
     return made < Math.min(leastSteps, steps);
-  }
-
-  static String value(String word, Iterator<String> words) {
-    if (!words.hasNext()) {
-      throw new IllegalArgumentException(word + " needs a value");
-    }
-    return words.next();
   }
 }

@@ -6,7 +6,6 @@ import dev.vgpu.bench.harness.NanoClock;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.StandardOpenOption;
-import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
@@ -16,10 +15,6 @@ import org.jspecify.annotations.Nullable;
 
 /** A long run in real time: no figure grows, none drifts, and no tenant stands still. */
 public final class Soak {
-  private static final String USAGE =
-      """
-      usage: vgpu soak --hours N [--tenants N] [--seed S] [--out DIR] [--append] [--json]
-      """;
   private static final long BEAT_MS = 200;
   private static final double DISTURB_SECONDS = 1;
   private static final double DISK_SECONDS = 60;
@@ -40,28 +35,21 @@ public final class Soak {
   /**
    * Runs the soak test.
    *
-   * @param arguments the arguments of {@code vgpu soak}
+   * @param options the options of {@code vgpu soak}
    * @param surroundings describes the machine
    * @return the exit code: 0 all held, 1 something did not, 2 wrong usage
    * @throws InterruptedException if this thread is interrupted
    * @throws IOException if the results cannot be kept
    */
-  public static int run(List<String> arguments, Supplier<Map<String, Object>> surroundings)
+  public static int run(SoakOptions options, Supplier<Map<String, Object>> surroundings)
       throws InterruptedException, IOException {
-    SoakOptions options;
-    try {
-      options = SoakOptions.parse(arguments);
-    } catch (IllegalArgumentException e) {
-      System.err.print("soak: " + e.getMessage() + "\n" + USAGE);
-      return 2;
-    }
-    SoakResults results = new SoakResults(options.out());
-    if (!options.append() && results.areAny()) {
+    SoakResults results = new SoakResults(options.out);
+    if (!options.append && results.areAny()) {
       System.err.println(
-          "soak: there are results in " + options.out() + ": --append goes on with them");
+          "soak: there are results in " + options.out + ": --append goes on with them");
       return 2;
     }
-    Files.createDirectories(options.out());
+    Files.createDirectories(options.out);
     results.read();
     return new Soak(options, results).run(surroundings);
   }
@@ -74,11 +62,11 @@ public final class Soak {
         Locale.ROOT,
         "soak: %.2f h, %d tenants, seed %d, results in %s%n",
         options.seconds() / 3_600,
-        options.tenants(),
-        options.seed(),
-        options.out().toAbsolutePath());
+        options.tenants,
+        options.seed,
+        options.out.toAbsolutePath());
     @Nullable String failure = null;
-    try (SoakWorld world = new SoakWorld(options.tenants(), options.seed())) {
+    try (SoakWorld world = new SoakWorld(options.tenants, options.seed)) {
       try {
         go(world);
       } catch (ChaosFailure | IllegalStateException e) {
@@ -87,8 +75,8 @@ public final class Soak {
     }
     try {
       SoakReport report = new SoakReport(results, failure, surroundings.get());
-      report.write(options.out());
-      System.out.print(options.json() ? report.json() : report.text());
+      report.write(options.out);
+      System.out.print(options.json.isGiven() ? report.json() : report.text());
       return report.held() ? 0 : 1;
     } finally {
       reported.countDown();
@@ -109,7 +97,7 @@ public final class Soak {
   private String failed(SoakWorld world, RuntimeException e) throws IOException {
     String message = String.format(Locale.ROOT, "%.0f s: %s", seconds(), e.getMessage());
     Files.writeString(
-        options.out().resolve("soak.log"),
+        options.out.resolve("soak.log"),
         message + "\n" + world.node.errors(),
         UTF_8,
         StandardOpenOption.CREATE,
@@ -149,7 +137,7 @@ public final class Soak {
       }
       if (seconds() - sampled >= options.sampleSeconds()) {
         sampled = seconds();
-        results.add(options.seed(), sampled, meter.sample(), world.counts);
+        results.add(options.seed, sampled, meter.sample(), world.counts);
       }
       if (seconds() - told >= TELL_SECONDS) {
         told = seconds();

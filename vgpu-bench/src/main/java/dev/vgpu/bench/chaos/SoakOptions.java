@@ -1,65 +1,69 @@
 package dev.vgpu.bench.chaos;
 
+import dev.vgpu.cli.command.JsonOption;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.Iterator;
-import java.util.List;
 import java.util.Random;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
 
-/**
- * The options of a soak test. Immutable.
- *
- * @param seconds how long to run
- * @param tenants how many tenants at once
- * @param out where the results go
- * @param append whether to continue the results that are there
- * @param seed the seed of the disturbances
- * @param json whether the report is printed as JSON
- */
-record SoakOptions(double seconds, int tenants, Path out, boolean append, long seed, boolean json) {
-  private static final int TENANTS = 64;
+/** The options of {@code vgpu soak}, and of the process that it starts. Picocli sets them. */
+public final class SoakOptions {
   private static final int MOST_TENANTS = 512;
-  private static final long LARGEST_RANDOM_SEED = 1_000_000;
 
-  /**
-   * Parses a command line.
-   *
-   * @throws IllegalArgumentException if it is not valid; the message says why
-   */
-  static SoakOptions parse(List<String> arguments) {
-    double hours = 8;
-    int tenants = TENANTS;
-    Path out = Path.of("vgpu-soak");
-    boolean append = false;
-    boolean json = false;
-    long seed = 1 + new Random().nextLong(LARGEST_RANDOM_SEED);
-    Iterator<String> words = new ArrayList<>(arguments).iterator();
-    while (words.hasNext()) {
-      String word = words.next();
-      switch (word) {
-        case "--json" -> json = true;
-        case "--append" -> append = true;
-        case "--hours" -> hours = Double.parseDouble(ChaosOptions.value(word, words));
-        case "--tenants" -> tenants = Integer.parseInt(ChaosOptions.value(word, words));
-        case "--seed" -> seed = Long.parseLong(ChaosOptions.value(word, words));
-        case "--out" -> out = Path.of(ChaosOptions.value(word, words));
-        default -> throw new IllegalArgumentException("what is '" + word + "'?");
-      }
+  @SuppressWarnings("NullAway.Init") // picocli sets it before the options.
+  @Spec(Spec.Target.MIXEE)
+  private CommandSpec spec;
+
+  private double hours = 8;
+  int tenants = 64;
+
+  @Option(
+      names = "--seed",
+      paramLabel = "S",
+      description = "What befalls the tenants is drawn from it. Default: a new one each time.")
+  long seed = ChaosOptions.randomSeed(new Random());
+
+  @Option(names = "--out", paramLabel = "DIR", description = "For the results. Default: vgpu-soak.")
+  Path out = Path.of("vgpu-soak");
+
+  @Option(names = "--append", description = "Go on where the results in DIR end.")
+  boolean append;
+
+  @Mixin final JsonOption json = new JsonOption();
+
+  @Option(names = "--hours", paramLabel = "N", description = "How long. Default: 8.")
+  void setHours(double hours) {
+    check(hours > 0);
+    this.hours = hours;
+  }
+
+  @Option(names = "--tenants", paramLabel = "N", description = "How many at once. Default: 64.")
+  void setTenants(int tenants) {
+    check(tenants >= 1 && tenants <= MOST_TENANTS);
+    this.tenants = tenants;
+  }
+
+  private void check(boolean valid) {
+    if (!valid) {
+      throw new ParameterException(
+          spec.commandLine(), "--hours must be more than 0, --tenants from 1 to " + MOST_TENANTS);
     }
-    if (!(hours > 0) || tenants < 1 || tenants > MOST_TENANTS) {
-      throw new IllegalArgumentException(
-          "--hours must be more than 0, --tenants from 1 to " + MOST_TENANTS);
-    }
-    return new SoakOptions(hours * 3_600, tenants, out, append, seed, json);
+  }
+
+  double seconds() {
+    return hours * 3_600;
   }
 
   /** The interval of the samples: long enough that measuring does not distort the figures. */
   double sampleSeconds() {
-    return Math.max(2, Math.min(30, seconds / 120));
+    return Math.max(2, Math.min(30, seconds() / 120));
   }
 
   /** How often the seat's holder is killed: seldom, so that each holder is observed for long. */
   double seatSeconds() {
-    return Math.max(10, Math.min(1_800, seconds / 4));
+    return Math.max(10, Math.min(1_800, seconds() / 4));
   }
 }

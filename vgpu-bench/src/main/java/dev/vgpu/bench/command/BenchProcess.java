@@ -5,6 +5,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import picocli.CommandLine.Model.ArgSpec;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
 
 /** Runs a part of this module as a child process that terminates with this command. */
 final class BenchProcess {
@@ -20,13 +23,32 @@ final class BenchProcess {
 
   private BenchProcess() {}
 
-  /** Runs a part in its own mount namespace, if permitted. It may take time to clean up. */
-  static int runApart(String name, List<String> options) throws IOException, InterruptedException {
+  /**
+   * Runs a command's part in its own mount namespace, if permitted. It may take time to clean up.
+   */
+  static int runApart(String name, CommandSpec spec) throws IOException, InterruptedException {
     List<String> command = new ArrayList<>(namespace());
     command.addAll(java(QUICK_START));
     command.add(name);
-    command.addAll(options);
+    command.addAll(arguments(spec));
     return run(command, name, Long.MAX_VALUE);
+  }
+
+  /** {@return what was given of a command's own options and parameters} */
+  static List<String> arguments(CommandSpec spec) {
+    List<String> arguments = new ArrayList<>();
+    for (ArgSpec given : spec.commandLine().getParseResult().matchedArgs()) {
+      if (given instanceof OptionSpec option) {
+        if (!option.inherited()) {
+          String value =
+              option.arity().max() == 0 ? "" : "=" + option.originalStringValues().get(0);
+          arguments.add(option.longestName() + value);
+        }
+      } else {
+        arguments.addAll(given.originalStringValues());
+      }
+    }
+    return arguments;
   }
 
   /** {@return this JVM's class path} */

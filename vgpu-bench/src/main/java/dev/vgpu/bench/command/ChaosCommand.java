@@ -1,16 +1,11 @@
 package dev.vgpu.bench.command;
 
-import dev.vgpu.cli.command.JsonOption;
+import dev.vgpu.bench.chaos.ChaosOptions;
 import java.io.IOException;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.concurrent.Callable;
-import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /** Runs the chaos suite as a process. */
@@ -37,59 +32,10 @@ public final class ChaosCommand implements Callable<Integer> {
   @Spec
   private CommandSpec spec;
 
-  @Option(names = "--minutes", paramLabel = "N", description = "How long. Default: 5.")
-  private double minutes = 5;
-
-  @Option(
-      names = "--seed",
-      paramLabel = "S",
-      description = "What the steps are drawn from. Default: a new one each time.")
-  private @Nullable Long seed;
-
-  @Option(
-      names = "--steps",
-      paramLabel = "N",
-      description = "How many steps at most. Default: as many as there is time for.")
-  private @Nullable Integer steps;
-
-  @Option(
-      names = "--runs",
-      paramLabel = "N",
-      description =
-          "How many runs one after the other, each with a seed of its own and a line of output."
-              + " Default: 1.")
-  private int runs = 1;
-
-  @Mixin private final JsonOption json = new JsonOption();
+  @Mixin final ChaosOptions options = new ChaosOptions();
 
   @Override
   public Integer call() throws IOException, InterruptedException {
-    if (!(minutes > 0)) {
-      throw new ParameterException(spec.commandLine(), "--minutes must be more than 0");
-    }
-    if (steps != null && steps < 1) {
-      throw new ParameterException(spec.commandLine(), "--steps must be at least 1");
-    }
-    if (runs < 1) {
-      throw new ParameterException(spec.commandLine(), "--runs must be at least 1");
-    }
-    return BenchProcess.runApart("chaos", options());
-  }
-
-  private List<String> options() {
-    List<String> options = new ArrayList<>(List.of("--minutes", Double.toString(minutes)));
-    if (seed != null) {
-      options.addAll(List.of("--seed", Long.toString(seed)));
-    }
-    if (steps != null) {
-      options.addAll(List.of("--steps", Integer.toString(steps)));
-    }
-    if (runs > 1) {
-      options.addAll(List.of("--runs", Integer.toString(runs)));
-    }
-    if (json.isGiven()) {
-      options.add("--json");
-    }
-    return options;
+    return BenchProcess.runApart("chaos", spec);
   }
 }

@@ -1,14 +1,14 @@
 package dev.vgpu.bench.command;
 
-import dev.vgpu.cli.command.JsonOption;
+import dev.vgpu.bench.gpucheck.CheckOptions;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Option;
-import picocli.CommandLine.Unmatched;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Spec;
 
 /** Runs the GPU check as a process: from a checkout, or from an unpacked bundle. */
 @Command(
@@ -26,91 +26,21 @@ public final class GpuCheckCommand implements Callable<Integer> {
   private static final int WRONG_USAGE = 2;
   private static final long ENDING_SECONDS = 20;
 
-  @Option(
-      names = "--out",
-      paramLabel = "dir",
-      description = "Where the results go (default: here).")
-  private String out = "";
+  @SuppressWarnings("NullAway.Init") // picocli sets it before the call.
+  @Spec
+  private CommandSpec spec;
 
-  @Option(
-      names = "--budget",
-      paramLabel = "seconds",
-      description = "For all steps together (default 540); what does not fit is left out.")
-  private String budget = "";
-
-  @Option(
-      names = "--only",
-      paramLabel = "steps",
-      description =
-          "These steps only, with commas: machine, programs, torch, clients, driver, charged,"
-              + " quota, leave, level2, costs, shares, colocation, nvml, mig, mps, suspend,"
-              + " rm, fidelity.")
-  private String only = "";
-
-  @Option(
-      names = "--part",
-      paramLabel = "1|2",
-      description = "The steps of one part only: each part fits into 520 seconds.")
-  private String part = "";
-
-  @Option(names = "--driver", paramLabel = "dir", hidden = true)
-  private String driver = "";
-
-  @Option(names = "--quick", description = "The shortest form of each step.")
-  private boolean quick;
-
-  @Option(names = "--keep", description = "Leave the working directory, with all logs.")
-  private boolean keep;
-
-  @Option(
-      names = "--pack",
-      description =
-          "Make the bundle for a machine without Java, compiler and network"
-              + " (target/vgpu-gpu-check.tar.gz, or the file named behind it).")
-  private boolean pack;
-
-  @Mixin private final JsonOption json = new JsonOption();
-
-  @Unmatched private final List<String> others = new ArrayList<>();
+  @Mixin final CheckOptions options = new CheckOptions();
 
   @Override
   public Integer call() throws IOException, InterruptedException {
-    List<String> options = new ArrayList<>(BenchProcess.QUICK_START);
-    options.add("-Dvgpu.command.classpath=" + BenchProcess.classPath());
-    options.add("-Dvgpu.command.pid=" + ProcessHandle.current().pid());
-    List<String> command = BenchProcess.java(options);
+    List<String> java = new ArrayList<>(BenchProcess.QUICK_START);
+    java.add("-Dvgpu.command.classpath=" + BenchProcess.classPath());
+    java.add("-Dvgpu.command.pid=" + ProcessHandle.current().pid());
+    List<String> command = BenchProcess.java(java);
     command.add("gpu-check");
-    command.addAll(arguments());
+    command.addAll(BenchProcess.arguments(spec));
     int exitCode = BenchProcess.run(command, "gpu-check", ENDING_SECONDS);
     return exitCode == 0 || exitCode == WRONG_USAGE ? exitCode : 1;
-  }
-
-  private List<String> arguments() {
-    List<String> arguments = new ArrayList<>();
-    if (pack) {
-      arguments.add("--pack");
-    }
-    add(arguments, "--out", out);
-    add(arguments, "--budget", budget);
-    add(arguments, "--only", only);
-    add(arguments, "--part", part);
-    add(arguments, "--driver", driver);
-    if (quick) {
-      arguments.add("--quick");
-    }
-    if (keep) {
-      arguments.add("--keep");
-    }
-    if (json.isGiven()) {
-      arguments.add("--json");
-    }
-    arguments.addAll(others);
-    return arguments;
-  }
-
-  private static void add(List<String> arguments, String name, String value) {
-    if (!value.isEmpty()) {
-      arguments.addAll(List.of(name, value));
-    }
   }
 }

@@ -1,17 +1,11 @@
 package dev.vgpu.bench.command;
 
-import dev.vgpu.cli.command.JsonOption;
+import dev.vgpu.bench.chaos.SoakOptions;
 import java.io.IOException;
-import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.concurrent.Callable;
-import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /** Runs the soak test as a process. */
@@ -37,47 +31,10 @@ public final class SoakCommand implements Callable<Integer> {
   @Spec
   private CommandSpec spec;
 
-  @Option(names = "--hours", paramLabel = "N", description = "How long. Default: 8.")
-  private double hours = 8;
-
-  @Option(names = "--tenants", paramLabel = "N", description = "How many at once. Default: 64.")
-  private int tenants = 64;
-
-  @Option(
-      names = "--seed",
-      paramLabel = "S",
-      description = "What befalls the tenants is drawn from it. Default: a new one each time.")
-  private @Nullable Long seed;
-
-  @Option(names = "--out", paramLabel = "DIR", description = "For the results. Default: vgpu-soak.")
-  private Path out = Path.of("vgpu-soak");
-
-  @Option(names = "--append", description = "Go on where the results in DIR end.")
-  private boolean append;
-
-  @Mixin private final JsonOption json = new JsonOption();
+  @Mixin final SoakOptions options = new SoakOptions();
 
   @Override
   public Integer call() throws IOException, InterruptedException {
-    if (!(hours > 0) || tenants < 1) {
-      throw new ParameterException(
-          spec.commandLine(), "--hours must be more than 0, --tenants at least 1");
-    }
-    List<String> options =
-        new ArrayList<>(
-            List.of(
-                "--hours", Double.toString(hours),
-                "--tenants", Integer.toString(tenants),
-                "--out", out.toString()));
-    if (seed != null) {
-      options.addAll(List.of("--seed", Long.toString(seed)));
-    }
-    if (append) {
-      options.add("--append");
-    }
-    if (json.isGiven()) {
-      options.add("--json");
-    }
-    return BenchProcess.runApart("soak", options);
+    return BenchProcess.runApart("soak", spec);
   }
 }

@@ -1,96 +1,111 @@
 package dev.vgpu.bench.gpucheck;
 
-import dev.vgpu.bench.colocation.ColocationOptions;
+import dev.vgpu.cli.command.JsonOption;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
 
-/**
- * The options of a check. Immutable.
- *
- * @param out where the table and the JSON go
- * @param budgetSeconds for all steps together
- * @param quick the shortest form of each step, for tests of the check itself
- * @param json whether the JSON is printed instead of the table
- * @param keep whether the working directory is kept
- * @param driver for tests: the directory of another libcuda.so.1 and libnvidia-ml.so.1
- * @param part 1 or 2: the steps of that part; 0: of both
- * @param only the steps to run; all if empty
- */
-record CheckOptions(
-    Path out,
-    double budgetSeconds,
-    boolean quick,
-    boolean json,
-    boolean keep,
-    Optional<Path> driver,
-    int part,
-    List<String> only) {
+/** The options of {@code vgpu gpu-check}, and of the process that it starts. Picocli sets them. */
+public final class CheckOptions {
   /**
    * In seconds. With unpacking and copying it stays under ten minutes, a common limit of a batch
    * system's shortest queue.
    */
   private static final int BUDGET_SECONDS = 540;
 
-  static final String USAGE =
-      """
-      usage: vgpu gpu-check [--out DIR] [--budget SECONDS] [--quick] [--json] [--part 1|2] [--only STEP,...] [--keep]
-             vgpu gpu-check --pack [FILE]
-        Checks vgpu on this machine's first NVIDIA GPU, in less than ten minutes. Changes no setting of it.
-        Writes gpu-check-GPU-DRIVER.txt, .json and .emulator into DIR (default: here), anew after each step.
-        VGPU_EMULATOR=@FILE.emulator makes the emulator as slow and as large as this GPU.
-        --budget SECONDS  for all steps together (default 540); what does not fit is left out. A larger
-                          budget lets each step take longer in proportion, for a slow machine
-        --part 1|2        the steps of one part only: each part fits into 520 seconds, whatever happens
-        --only STEP,...   these steps only
-        --quick           the shortest form of each step
-        --keep            leave the working directory, with all logs
-        --pack [FILE]     make the bundle that needs neither Java nor a compiler nor the network
-                          (default target/vgpu-gpu-check.tar.gz); there: ./gpu-check.sh
-      Exit codes: 0 all steps ended well, 1 a step failed or there is no GPU, 2 wrong usage.
-      """;
+  @SuppressWarnings("NullAway.Init") // picocli sets it before the options.
+  @Spec(Spec.Target.MIXEE)
+  private CommandSpec spec;
 
-  /** Copies the list. */
-  CheckOptions {
-    only = List.copyOf(only);
+  @Option(
+      names = "--out",
+      paramLabel = "dir",
+      description = "Where the results go (default: here).")
+  private Path out = Path.of(".");
+
+  double budgetSeconds = BUDGET_SECONDS;
+  private List<String> only = List.of();
+
+  /** 1 or 2: the steps of that part run; 0: of both. */
+  int part;
+
+  /** For tests: the directory of another libcuda.so.1 and libnvidia-ml.so.1. */
+  @Option(names = "--driver", paramLabel = "dir", hidden = true)
+  private @Nullable Path driver;
+
+  @Option(names = "--quick", description = "The shortest form of each step.")
+  boolean quick;
+
+  @Option(names = "--keep", description = "Leave the working directory, with all logs.")
+  boolean keep;
+
+  @Option(
+      names = "--pack",
+      description =
+          "Make the bundle for a machine without Java, compiler and network"
+              + " (target/vgpu-gpu-check.tar.gz, or the file named behind it).")
+  boolean pack;
+
+  @Parameters(arity = "0..1", hidden = true)
+  @Nullable Path packFile;
+
+  @Mixin final JsonOption json = new JsonOption();
+
+  @Option(
+      names = "--budget",
+      paramLabel = "seconds",
+      description = "For all steps together (default 540); what does not fit is left out.")
+  void setBudget(String budget) {
+    check(
+        budget.matches("[1-9][0-9]{0,4}"), "--budget is a number of seconds, not '" + budget + "'");
+    budgetSeconds = Integer.parseInt(budget);
   }
 
-  /**
-   * Parses a command line.
-   *
-   * @throws IllegalArgumentException if it is not valid
-   */
-  static CheckOptions of(List<String> arguments) {
-    List<String> left = new ArrayList<>(arguments);
-    String driver = ColocationOptions.value(left, "--driver", "");
-    String only = ColocationOptions.value(left, "--only", "");
-    String budget = ColocationOptions.value(left, "--budget", Integer.toString(BUDGET_SECONDS));
-    String part = ColocationOptions.value(left, "--part", "0");
-    Path out = Path.of(ColocationOptions.value(left, "--out", "."));
-    boolean quick = left.remove("--quick");
-    boolean json = left.remove("--json");
-    boolean keep = left.remove("--keep");
-    if (!left.isEmpty()) {
-      throw new IllegalArgumentException("what is '" + left.get(0) + "'?");
+  @Option(
+      names = "--only",
+      paramLabel = "steps",
+      description =
+          "These steps only, with commas: machine, programs, torch, clients, driver, charged,"
+              + " quota, leave, level2, costs, shares, colocation, nvml, mig, mps, suspend,"
+              + " rm, fidelity.")
+  void setOnly(String steps) {
+    only = List.of(steps.split(",", -1));
+    try {
+      only.forEach(StepName::of);
+    } catch (IllegalArgumentException e) {
+      throw new ParameterException(spec.commandLine(), e.getMessage(), e);
     }
-    if (!budget.matches("[1-9][0-9]{0,4}")) {
-      throw new IllegalArgumentException("--budget is a number of seconds, not '" + budget + "'");
+  }
+
+  @Option(
+      names = "--part",
+      paramLabel = "1|2",
+      description = "The steps of one part only: each part fits into 520 seconds.")
+  void setPart(String part) {
+    check(part.matches("[012]"), "--part is 1 or 2, not '" + part + "'");
+    this.part = Integer.parseInt(part);
+  }
+
+  private void check(boolean valid, String message) {
+    if (!valid) {
+      throw new ParameterException(spec.commandLine(), message);
     }
-    if (!part.matches("[012]")) {
-      throw new IllegalArgumentException("--part is 1 or 2, not '" + part + "'");
-    }
-    List<String> steps = only.isEmpty() ? List.of() : List.of(only.split(",", -1));
-    steps.forEach(StepName::of);
-    return new CheckOptions(
-        out.toAbsolutePath(),
-        Double.parseDouble(budget),
-        quick,
-        json,
-        keep,
-        driver.isEmpty() ? Optional.empty() : Optional.of(Path.of(driver).toAbsolutePath()),
-        Integer.parseInt(part),
-        steps);
+  }
+
+  /** Where the table and the JSON go. */
+  Path out() {
+    return out.toAbsolutePath();
+  }
+
+  Optional<Path> driver() {
+    return Optional.ofNullable(driver).map(Path::toAbsolutePath);
   }
 
   /** {@return how long a step may take, in seconds, before what is left of the budget bounds it} */

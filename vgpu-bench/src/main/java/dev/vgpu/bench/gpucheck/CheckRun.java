@@ -48,7 +48,7 @@ final class CheckRun {
     try {
       return run(Place.of(work.directory()), work::isEnding);
     } finally {
-      if (options.keep()) {
+      if (options.keep) {
         System.err.println("gpu-check: the working directory is " + work.directory());
         work.keep();
       } else {
@@ -108,7 +108,7 @@ final class CheckRun {
       faults.destroyForcibly().waitFor();
     }
     report.end(seconds());
-    System.out.print(options.json() ? report.json() : report.text());
+    System.out.print(options.json.isGiven() ? report.json() : report.text());
     return report.isGood() ? 0 : 1;
   }
 
@@ -118,13 +118,13 @@ final class CheckRun {
             .filter(options::isWanted)
             .mapToDouble(options::limitSeconds)
             .sum();
-    if (sum > options.budgetSeconds()) {
+    if (sum > options.budgetSeconds) {
       System.err.printf(
           Locale.ROOT,
           "gpu-check: the limits of these steps add up to %.0f s, of a budget of %.0f: the last ones"
               + " may not run; --part 1 and --part 2 fit each%n",
           sum,
-          options.budgetSeconds());
+          options.budgetSeconds);
     }
   }
 
@@ -200,7 +200,7 @@ final class CheckRun {
   }
 
   private Outcome step(Place place, Path program, StepName step) throws InterruptedException {
-    double left = options.budgetSeconds() - seconds() - ENDING_SECONDS;
+    double left = options.budgetSeconds - seconds() - ENDING_SECONDS;
     double wanted = options.limitSeconds(step);
     double limit = Math.min(wanted, left);
     if (limit < LEAST_SECONDS) {
@@ -208,7 +208,7 @@ final class CheckRun {
           String.format(
               Locale.ROOT,
               "no time left of %.0f s; --part %d or --only %s runs it",
-              options.budgetSeconds(),
+              options.budgetSeconds,
               step.part(),
               step.word()));
     }
@@ -218,8 +218,8 @@ final class CheckRun {
         new ArrayList<>(
             List.of(program.toString(), "session", String.format(Locale.ROOT, "%.3f", limit)));
     command.addAll(Place.bench());
-    command.addAll(List.of("gpu-check", "--step", step.word(), "--work", place.work().toString()));
-    if (options.quick()) {
+    command.addAll(List.of("gpu-check-step", step.word(), place.work().toString()));
+    if (options.quick) {
       command.add("--quick");
     }
     int faultsBefore = faults(place).size();

@@ -15,10 +15,7 @@ final class Pack {
 
   private Pack() {}
 
-  static int run(List<String> arguments) throws IOException, InterruptedException {
-    if (arguments.size() > 1) {
-      throw new IllegalArgumentException("what is '" + arguments.get(1) + "'?");
-    }
+  static int run(CheckOptions options) throws IOException, InterruptedException {
     Path home =
         Path.of(Objects.requireNonNullElse(System.getenv("VGPU_HOME"), ".")).toAbsolutePath();
     Path script = home.resolve("build/gpu-check/pack.sh");
@@ -29,9 +26,7 @@ final class Pack {
               + "; run ./vgpu gpu-check --pack");
     }
     Path file =
-        arguments.isEmpty()
-            ? home.resolve(DEFAULT_FILE)
-            : Path.of(arguments.get(0)).toAbsolutePath();
+        options.packFile == null ? home.resolve(DEFAULT_FILE) : options.packFile.toAbsolutePath();
     Set<String> jars = new LinkedHashSet<>();
     for (String property : List.of("java.class.path", Place.COMMAND_CLASS_PATH)) {
       jars.addAll(Arrays.asList(System.getProperty(property, "").split(":", -1)));

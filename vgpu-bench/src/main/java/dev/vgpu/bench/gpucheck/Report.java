@@ -61,7 +61,7 @@ final class Report {
 
   private String fileName() {
     String name = "gpu-check-" + about.path("gpu").asText("gpu") + "-" + driver();
-    String part = options.part() == 0 ? "" : "-part" + options.part();
+    String part = options.part == 0 ? "" : "-part" + options.part;
     return name.toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9.]+", "-") + part;
   }
 
@@ -106,8 +106,8 @@ final class Report {
     ObjectNode root = JSON.createObjectNode();
     root.put("check", "gpu-check").put("version", version).put("ended", ended);
     root.put("at", NanoClock.now().truncatedTo(ChronoUnit.SECONDS).toString());
-    root.put("seconds", Findings.rounded(seconds, 1)).put("quick", options.quick());
-    root.put("part", options.part());
+    root.put("seconds", Findings.rounded(seconds, 1)).put("quick", options.quick);
+    root.put("part", options.part);
     root.put("stand_in_driver", options.driver().map(Path::toString).orElse(""));
     root.set("gpu", about);
     ObjectNode steps = root.putObject("steps");

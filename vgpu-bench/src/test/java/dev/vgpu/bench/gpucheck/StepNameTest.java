@@ -2,6 +2,7 @@ package dev.vgpu.bench.gpucheck;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.bench.harness.Arguments;
 import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -13,6 +14,10 @@ class StepNameTest {
   private static final int BUDGET_SECONDS = 520;
 
   private static final int BESIDE_SECONDS = 20;
+
+  private static CheckOptions options(String... arguments) {
+    return Arguments.parse(new CheckOptions(), List.of(arguments));
+  }
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2})
@@ -34,22 +39,20 @@ class StepNameTest {
 
   @Test
   void partIsChosenByItsNumberAndSingleStepsByTheirNames() {
-    CheckOptions first = CheckOptions.of(List.of("--part", "1"));
+    CheckOptions first = options("--part", "1");
     assertThat(first.isWanted(StepName.MACHINE)).isTrue();
     assertThat(first.isWanted(StepName.SHARES)).isFalse();
-    CheckOptions one = CheckOptions.of(List.of("--only", "shares"));
+    CheckOptions one = options("--only", "shares");
     assertThat(one.isWanted(StepName.MACHINE)).isFalse();
     assertThat(one.isWanted(StepName.SHARES)).isTrue();
-    assertThat(StepName.values()).allMatch(CheckOptions.of(List.of())::isWanted);
+    assertThat(StepName.values()).allMatch(options()::isWanted);
   }
 
   @Test
   void largerBudgetLetsAStepTakeLongerAndASmallerOneDoesNotShortenIt() {
-    double usual = CheckOptions.of(List.of()).limitSeconds(StepName.MIG);
+    double usual = options().limitSeconds(StepName.MIG);
     assertThat(usual).isEqualTo(StepName.MIG.limitSeconds());
-    assertThat(CheckOptions.of(List.of("--budget", "1080")).limitSeconds(StepName.MIG))
-        .isEqualTo(2 * usual);
-    assertThat(CheckOptions.of(List.of("--budget", "60")).limitSeconds(StepName.MIG))
-        .isEqualTo(usual);
+    assertThat(options("--budget", "1080").limitSeconds(StepName.MIG)).isEqualTo(2 * usual);
+    assertThat(options("--budget", "60").limitSeconds(StepName.MIG)).isEqualTo(usual);
   }
 }

@@ -19,12 +19,17 @@ public final class HtmlReport {
   /**
    * {@return the report, as HTML}
    *
-   * @param owner a class beside which the page and its script lie, as resources
+   * @param owner a class beside which the page and its script lie, as resources; the page is its
+   *     heading, in one line, and its sections
    * @param page the name of both, without {@code .html} and {@code .js}
    * @param data the input of the page's script
    */
   public static String of(Class<?> owner, String page, ObjectNode data) {
-    return resource(owner, page + ".html")
+    String[] parts = resource(owner, page + ".html").split("\n", 2);
+    return resource(HtmlReport.class, "report.html")
+        .replace("{{page}}", page)
+        .replace("{{heading}}", parts[0])
+        .replace("{{sections}}", parts[1])
         .replace("{{style}}", resource(HtmlReport.class, "report.css"))
         .replace("{{data}}", inert(data.toString()))
         .replace("{{common}}", resource(HtmlReport.class, "common.js"))

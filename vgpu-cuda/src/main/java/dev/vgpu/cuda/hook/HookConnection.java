@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
  * The socket of one process. All input is bounded and checked. A process that sends anything else
  * loses its connection; other processes are not affected. Confined to the server's thread.
  */
-final class HookConnection {
+final class HookConnection implements SeatSlot.Socket {
   /** Messages read per turn, so that one connection cannot delay the others. */
   private static final int MESSAGES_AT_A_TIME = 16;
 
@@ -61,10 +61,15 @@ final class HookConnection {
     this.slot = slot;
   }
 
-  /** Unlinks this socket from the slot. */
-  void detached() {
+  @Override
+  public void detached() {
     lease = null;
     slot = null;
+  }
+
+  @Override
+  public void close() {
+    server.close(this);
   }
 
   /**

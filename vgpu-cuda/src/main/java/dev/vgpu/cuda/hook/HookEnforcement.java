@@ -217,13 +217,8 @@ public final class HookEnforcement implements Enforcement {
   }
 
   /** Removes a lease that has ended. */
-  void forget(String id, List<HookConnection> connections) {
-    server.remove(id, connections);
-  }
-
-  /** Closes the old connection of a process that has a new one. */
-  void close(HookConnection connection) {
-    server.close(connection);
+  void forget(String id) {
+    server.remove(id);
   }
 
   @Override

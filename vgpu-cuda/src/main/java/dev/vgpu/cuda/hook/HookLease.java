@@ -267,17 +267,16 @@ final class HookLease extends LeaseReadings {
 
   @Override
   public void close() {
-    List<HookConnection> connections;
     synchronized (lock) {
       if (ended) {
         return;
       }
       gpuTimeNs(owner.clock().nanoTime());
       counts();
-      connections = revoke();
+      revoke();
       report.close();
     }
-    owner.forget(id, connections);
+    owner.forget(id);
   }
 
   /** Leaves the lease as it is, for the next holder of the seat. */
@@ -289,12 +288,12 @@ final class HookLease extends LeaseReadings {
   }
 
   /** Ends the lease: no work can be started any more. */
-  private List<HookConnection> revoke() {
+  private void revoke() {
     ended = true;
     grant.word(GRANT_REVOKED);
     grant.wake(owner.wake());
     slots.close();
-    return slots.connections();
+    slots.connections().forEach(SeatSlot.Socket::close);
   }
 
   /**
@@ -304,7 +303,7 @@ final class HookLease extends LeaseReadings {
    */
   HookMessage hello(HookMessage hello, HookConnection connection) {
     HookMessage answer;
-    HookConnection replaced;
+    SeatSlot.Socket replaced;
     synchronized (lock) {
       if (ended) {
         return HookMessage.welcome(NO_SLOT, STATUS_ENDED, "the virtual GPU has ended");
@@ -335,7 +334,7 @@ final class HookLease extends LeaseReadings {
     }
     if (replaced != null && replaced != connection) {
       replaced.detached();
-      owner.close(replaced);
+      replaced.close();
     }
     return answer;
   }
@@ -367,7 +366,7 @@ final class HookLease extends LeaseReadings {
   }
 
   /** Handles the closed socket of a process. */
-  void disconnected(SeatSlot slot, HookConnection connection) {
+  void disconnected(SeatSlot slot, SeatSlot.Socket connection) {
     step(() -> slots.disconnected(slot, connection, owner.clock().nanoTime()));
   }
 
@@ -490,8 +489,8 @@ final class HookLease extends LeaseReadings {
           "a tenant truncated its report page; its virtual GPU was ended: lease={} ({})",
           id,
           cause.getMessage());
-      List<HookConnection> connections = revoke();
-      owner.forget(id, connections);
+      revoke();
+      owner.forget(id);
     }
   }
 }

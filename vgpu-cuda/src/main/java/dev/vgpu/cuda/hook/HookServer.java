@@ -155,15 +155,13 @@ final class HookServer implements AutoCloseable {
     selector.wakeup();
   }
 
-  /** Withdraws a lease, and closes its processes' connections. */
-  void remove(String id, List<HookConnection> connections) {
+  /** Withdraws a lease: no process can attach any more. */
+  void remove(String id) {
     if (ended.size() >= MOST_ENDED) {
       ended.clear();
     }
     ended.add(id);
     leases.remove(id);
-    toClose.addAll(connections);
-    selector.wakeup();
   }
 
   /**

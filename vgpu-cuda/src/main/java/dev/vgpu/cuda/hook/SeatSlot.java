@@ -67,7 +67,7 @@ final class SeatSlot {
   volatile boolean genuine;
 
   /** Its socket; null if it has none. */
-  @Nullable HookConnection connection;
+  @Nullable Socket connection;
 
   /** Its bit in the express lane, or {@link LeaseExpress#NO_BIT}. */
   int expressBit = LeaseExpress.NO_BIT;
@@ -115,6 +115,15 @@ final class SeatSlot {
     this.disconnectedNs = nowNs;
     this.checkedNs = nowNs;
     this.observedNs = nowNs;
+  }
+
+  /** The socket of a process, as its slot and its lease see it. */
+  interface Socket {
+    /** Unlinks it from the slot. */
+    void detached();
+
+    /** Closes it soon, on the server's thread. */
+    void close();
   }
 
   boolean isProcess(HookMessage hello) {

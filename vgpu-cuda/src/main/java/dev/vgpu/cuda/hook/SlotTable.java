@@ -185,7 +185,7 @@ final class SlotTable {
   /**
    * Handles a closed socket: recovers the slot if its process is gone, else watches the process.
    */
-  void disconnected(SeatSlot slot, HookConnection connection, long nowNs) {
+  void disconnected(SeatSlot slot, SeatSlot.Socket connection, long nowNs) {
     if (slot.connection != connection) {
       return; // it has another one by now
     }
@@ -484,8 +484,8 @@ final class SlotTable {
   }
 
   /** {@return the sockets of all processes} */
-  List<HookConnection> connections() {
-    List<HookConnection> connections = new ArrayList<>();
+  List<SeatSlot.Socket> connections() {
+    List<SeatSlot.Socket> connections = new ArrayList<>();
     for (SeatSlot slot : attached) {
       if (slot.connection != null) {
         connections.add(slot.connection);

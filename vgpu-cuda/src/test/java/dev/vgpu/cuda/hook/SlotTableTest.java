@@ -120,7 +120,7 @@ class SlotTableTest {
 
   private void loseSocket(boolean welcomed) {
     SeatSlot slot = Objects.requireNonNull(slots.attached(hello(1)));
-    HookConnection connection = new HookConnection(mock(), mock(), nowNs);
+    SeatSlot.Socket connection = mock();
     slot.connection = connection;
     slot.welcomed = welcomed;
     slots.disconnected(slot, connection, nowNs);

@@ -23,7 +23,8 @@ final class OwnWords implements Vocabulary {
     MemorySize memory = pod.memory(MEMORY, MemorySize.ofBytes(1));
     if (memory.bytes() == 0) {
       // A slot beside another system's resources is the room for what those request.
-      if (share == 0 && Vocabulary.ALL.stream().anyMatch(one -> one != this && speaks(one, pod))) {
+      if (share == 0
+          && PodRequests.VOCABULARIES.stream().anyMatch(one -> one != this && speaks(one, pod))) {
         return Optional.empty();
       }
       throw new PodRefusedException(

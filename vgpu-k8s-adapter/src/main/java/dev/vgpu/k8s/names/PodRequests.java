@@ -37,6 +37,17 @@ public final class PodRequests {
   /** The annotation that names the acceptable GPU models. */
   static final String MODEL = Driver.NAME + "/model";
 
+  static final List<Vocabulary> VOCABULARIES =
+      List.of(
+          new OwnWords(),
+          new GpushareWords(),
+          new GpuManagerWords(),
+          new QgpuWords(),
+          VgpuCountWords.HAMI,
+          VgpuCountWords.VOLCANO,
+          new KoordinatorWords(),
+          new KaiWords());
+
   /** NVIDIA's device plugin gives MIG instances by the names of their profiles. */
   private static final String MIG = "nvidia.com/mig-";
 
@@ -72,7 +83,7 @@ public final class PodRequests {
     PodView view = new PodView(pod);
     view.early().forEach(PodRequests::refuseWords);
     List<GpuPart> parts = new ArrayList<>();
-    for (Vocabulary words : Vocabulary.ALL) {
+    for (Vocabulary words : VOCABULARIES) {
       words.read(view).ifPresent(parts::add);
     }
     if (parts.size() > 1) {
@@ -97,7 +108,7 @@ public final class PodRequests {
   /** The kubelet does not tell which devices init containers have. */
   private static void refuseWords(PodView early) {
     List<String> names = early.asked("");
-    if (Vocabulary.ALL.stream().anyMatch(words -> speaks(words, early))) {
+    if (VOCABULARIES.stream().anyMatch(words -> speaks(words, early))) {
       throw new PodRefusedException(
           names
               + " are asked by the init container "
