@@ -5,6 +5,7 @@
 # the modules' target/classes. QEMU shows neither the order of memory accesses nor pages of 64 KiB. With "all", also the
 # tests that time something, kill, or take long. These cannot run:
 #   - fork, fork-first, tenants-fork: QEMU ends where a child of a program with threads starts a thread
+#   - denied: QEMU has no seccomp filters
 #   - quota-churn, quota-fill: QEMU has no robust mutexes, and a killed process takes the stub driver's lock with it
 #   - suspend, "nvml: processes", "nvml: utilisation": they compare start times, and QEMU makes up /proc/self/stat
 #   - level 2, rm, green-alone: QEMU has no process_vm_readv
@@ -35,7 +36,7 @@ memory_tests="plain pools pools-later graphs physical arrays managed shared erro
 emulator_tests="schedule text trusted driver forms memory ipc graph nodes texture sharing mig"
 if [ "${2-}" = all ]; then
   hook_tests=$(sed -n 's/^    {"\([^"]*\)", test_.*/\1/p' "$root/vgpu-cuda/src/test/c/test_hook.c" |
-    grep -vxE 'fork|fork-first|tenants-fork|quota-churn|quota-fill')
+    grep -vxE 'fork|fork-first|tenants-fork|denied|quota-churn|quota-fill')
   memory_tests=$(sed -n 's/^    {"\([^"]*\)", role_.*/\1/p' "$root/vgpu-cuda/src/test/c/test_memory.c" |
     grep -vxE 'green-alone|measured-apart|measured-apart-old')
   emulator_tests="$emulator_tests green time random monitor fidelity pieces processes"

@@ -437,6 +437,7 @@ static const struct {
     {"churn-for", role_churn_and_launch},
     {"set-user", role_set_user},
     {"fork-first", role_fork_attaching},
+    {"denied", role_denied},
     {"tenants-memory", role_tenants_memory},
     {"tenants-streams", role_tenants_streams},
     {"tenants-gates", role_tenants_gates},

@@ -13,7 +13,7 @@ flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -fno-omit-frame-
 flags="$flags -I$main/shm -I$main/../../../vgpu-kmod/src/main/c"
 tests=
 for source in test_hook test_gate test_express test_storm test_tenants test_work roles roles_churn roles_tenants \
-  roles_work roles_charged roles_graphs roles_process roles_slips delays fake_seat; do
+  roles_work roles_charged roles_graphs roles_process roles_denied roles_slips delays fake_seat; do
   tests="$tests $here/$source.c"
 done
 case $kind in

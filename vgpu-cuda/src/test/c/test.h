@@ -135,6 +135,10 @@ void test_tenants_killed(void);
 void role_set_user(const char *argument);
 void role_fork_attaching(const char *argument);
 
+/* roles_denied.c: the calls of the kernel that can be denied; NULL after the last. */
+const char *denied_call(size_t index);
+void role_denied(const char *argument);
+
 /* roles_churn.c */
 void role_churn(const char *ms);
 void role_fill(const char *ms);

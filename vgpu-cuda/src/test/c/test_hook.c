@@ -124,6 +124,33 @@ static void test_fork_first(void) {
   seat_close(&seat);
 }
 
+/*
+ * A seccomp filter denies a program what the hook needs. The program may be refused, but neither hangs nor dies, and
+ * gets no more than its quota.
+ */
+static void test_denied(void) {
+  static const char *const WAYS[] = {"1:early", "1:late", "38:early", "38:late"}; /* EPERM, ENOSYS */
+  enum { COUNT = sizeof WAYS / sizeof *WAYS, AT_ONCE = 4 * COUNT };
+  if (strcmp(hook, "-") == 0) return; /* sanitizers need the calls */
+  for (size_t done = 0; denied_call(done / COUNT) != NULL; done += AT_ONCE) {
+    struct fake_seat seats[AT_ONCE];
+    char argument[AT_ONCE][96];
+    pid_t pids[AT_ONCE];
+    size_t count = 0;
+    for (; count < AT_ONCE && denied_call((done + count) / COUNT) != NULL; count++) {
+      snprintf(argument[count], sizeof argument[count], "%s:%s", denied_call((done + count) / COUNT), WAYS[count % COUNT]);
+      seat_open(&seats[count], 64u << 20, 1 << 20);
+      seat_start(&seats[count]);
+      pids[count] = start(&seats[count], "denied", argument[count]);
+    }
+    for (size_t i = 0; i < count; i++) {
+      int status = finish(pids[i]);
+      CHECK(status == 0, "denied %s: ended with %d", argument[i], status);
+      seat_close(&seats[i]);
+    }
+  }
+}
+
 static void test_set_user(void) {
   SEATED(64u << 20, 1 << 20);
   play_role(&seat, "set-user", strcmp(hook, "-") == 0 ? "" : "plain");
@@ -264,6 +291,7 @@ static const struct {
     {"close-descriptors", test_close_descriptors},
     {"set-user", test_set_user},
     {"fork-first", test_fork_first},
+    {"denied", test_denied},
     {"slot-taken", test_slot_taken},
     {"gpu-time", test_gpu_time},
     {"gate", test_gate},
