@@ -15,6 +15,7 @@ import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.BasicFileAttributeView;
 import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -179,7 +180,9 @@ public final class LeaseDirectory implements AutoCloseable {
   public void goesOn(String id) {
     checkOpen();
     try {
-      Files.setLastModifiedTime(of(id).resolve(FILE), GOES_ON);
+      Path file = of(id).resolve(FILE);
+      Files.getFileAttributeView(file, BasicFileAttributeView.class, LinkOption.NOFOLLOW_LINKS)
+          .setTimes(GOES_ON, null, null);
     } catch (IOException e) {
       log.warn("the next holder of the seat may suspend a lease again: {}", e.toString());
     }
@@ -275,7 +278,7 @@ public final class LeaseDirectory implements AutoCloseable {
         .stringPropertyNames()
         .forEach(name -> values.put(name, properties.getProperty(name)));
     if (Files.getLastModifiedTime(file).equals(GOES_ON)) {
-      values.remove(LeaseRecord.SUSPENSION);
+      values.remove("suspension");
     }
     return values;
   }

@@ -39,8 +39,6 @@ public record LeaseRecord(
   private static final Pattern ID =
       Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}-[1-9][0-9]{0,17}");
 
-  static final String SUSPENSION = "suspension";
-
   /** The most programs that are tracked. */
   public static final int MOST_PROGRAMS = 256;
 
@@ -91,7 +89,7 @@ public record LeaseRecord(
     values.put("owner.pid", "" + owner.pid());
     values.put("owner.start", "" + owner.start());
     backend.ifPresent(name -> values.put("backend", name));
-    suspension.ifPresent(by -> values.put(SUSPENSION, by));
+    suspension.ifPresent(by -> values.put("suspension", by));
     chosen.ifPresent(name -> values.put("chosen", name));
     values.put("owner.key", ownerKey);
     member.ifPresent(by -> values.put("member.user", by.user()));
@@ -127,7 +125,7 @@ public record LeaseRecord(
               Long.parseLong(RequestValues.need(values, "owner.start"))),
           Optional.ofNullable(values.get("backend")),
           programs(values.getOrDefault("programs", "")),
-          Optional.ofNullable(values.get(SUSPENSION)),
+          Optional.ofNullable(values.get("suspension")),
           Optional.ofNullable(values.get("chosen")),
           values.getOrDefault("owner.key", ""),
           Optional.ofNullable(values.get("member.user"))
