@@ -8,7 +8,11 @@ import dev.vgpu.cuda.files.HookLibrary;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -56,6 +60,21 @@ class HookLibraryTest {
     assertThatThrownBy(() -> missing.in(run)).isInstanceOf(VgpuException.class);
     assertThat(new CudaHookBackend(Map.of("VGPU_HOOK", "/no/such.so")).status().isAvailable())
         .isFalse();
+  }
+
+  @Test
+  void aNamedOneThatAnotherUserMayChangeIsRefused() throws IOException {
+    Path place = Files.createDirectory(run.resolve("place"));
+    Path mine = Files.createFile(place.resolve("mine.so"));
+    for (Path open : List.of(mine, place)) {
+      Set<PosixFilePermission> before = Files.getPosixFilePermissions(open);
+      Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxrwxrwx"));
+      HookLibrary library = new HookLibrary(RESOURCE, Map.of("VGPU_HOOK", mine.toString()));
+      assertThatThrownBy(() -> library.in(run))
+          .isInstanceOf(VgpuException.class)
+          .hasMessageContaining("VGPU_HOOK names a file that cannot be used");
+      Files.setPosixFilePermissions(open, before);
+    }
   }
 
   @Test

@@ -431,15 +431,13 @@ public final class LeaseTable {
     }
   }
 
-  /**
-   * Writes to disk that it is not suspended, if possible. The next holder of the seat checks in any
-   * case.
-   */
+  /** Writes to disk that it is not suspended, also if the disk is full. */
   public void goesOn(Booking booking) {
     lock.lock();
     try {
       booking.suspension = Optional.empty();
-      if (!booking.released) {
+      if (!booking.released && disk != null) {
+        disk.goesOn(booking.id); // first: there may be no room for a new record
         booking.rewrite(disk);
       }
     } finally {

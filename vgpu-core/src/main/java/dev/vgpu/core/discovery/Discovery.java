@@ -113,11 +113,29 @@ public final class Discovery {
     return gpus.stream().map(gpu -> all.get(gpu.id())).filter(Objects::nonNull).toList();
   }
 
-  /** Makes all providers watch their GPUs. */
-  public List<GpuPool.Listening> watch(GpuHealthListener listener) {
+  /** Makes all providers watch their GPUs. If one cannot, none does. */
+  public GpuPool.Listening watch(GpuHealthListener listener) {
     List<GpuPool.Listening> watches = new ArrayList<>();
-    providers().forEach(provider -> watches.add(provider.watch(listener)));
-    return watches;
+    boolean all = false;
+    try {
+      providers().forEach(provider -> watches.add(provider.watch(listener)));
+      all = true;
+    } finally {
+      if (!all) {
+        close(watches);
+      }
+    }
+    return () -> close(watches);
+  }
+
+  private static void close(List<GpuPool.Listening> watches) {
+    for (GpuPool.Listening each : watches) {
+      try {
+        each.close();
+      } catch (RuntimeException | Error e) {
+        log.warn("the GPUs of a provider are still watched", e);
+      }
+    }
   }
 
   /** Logs the GPUs of a pool. */

@@ -15,6 +15,8 @@ import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.BasicFileAttributeView;
+import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
@@ -37,6 +39,9 @@ public final class LeaseDirectory implements AutoCloseable {
   private static final String BAD = ".bad";
   private static final long MOST_FILE_BYTES = 256 << 10;
   private static final int NUMBER_DIGITS = 19;
+
+  /** The time of a record whose suspension is over. Setting it needs no room on the disk. */
+  private static final FileTime GOES_ON = FileTime.fromMillis(0);
 
   private static final Set<PosixFilePermission> OWNER_READS =
       PosixFilePermissions.fromString("rw-------");
@@ -136,8 +141,9 @@ public final class LeaseDirectory implements AutoCloseable {
     checkOpen();
     Path own = of(lease.id());
     Path temporary = own.resolve(FILE + ".new");
+    boolean isNew = !Files.isDirectory(own, LinkOption.NOFOLLOW_LINKS);
     try {
-      if (!Files.isDirectory(own, LinkOption.NOFOLLOW_LINKS)) {
+      if (isNew) {
         Files.createDirectory(
             own,
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
@@ -157,8 +163,28 @@ public final class LeaseDirectory implements AutoCloseable {
       }
       Files.move(temporary, own.resolve(FILE), StandardCopyOption.ATOMIC_MOVE);
     } catch (IOException e) {
+      if (isNew) {
+        remove(lease.id());
+      }
       throw new VgpuException(
           "the lease cannot be written: path=" + own + ": " + e.getMessage(), e);
+    }
+  }
+
+  /**
+   * Records that a lease is not suspended any more, whatever its file says. This works on a full
+   * disk as well.
+   *
+   * @param id the virtual GPU's name
+   */
+  public void goesOn(String id) {
+    checkOpen();
+    try {
+      Path file = of(id).resolve(FILE);
+      Files.getFileAttributeView(file, BasicFileAttributeView.class, LinkOption.NOFOLLOW_LINKS)
+          .setTimes(GOES_ON, null, null);
+    } catch (IOException e) {
+      log.warn("the next holder of the seat may suspend a lease again: {}", e.toString());
     }
   }
 
@@ -251,6 +277,9 @@ public final class LeaseDirectory implements AutoCloseable {
     properties
         .stringPropertyNames()
         .forEach(name -> values.put(name, properties.getProperty(name)));
+    if (Files.getLastModifiedTime(file).equals(GOES_ON)) {
+      values.remove("suspension");
+    }
     return values;
   }
 

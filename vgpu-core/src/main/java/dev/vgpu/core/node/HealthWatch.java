@@ -10,7 +10,6 @@ import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.book.NodeContext;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.spi.GpuHealthListener;
-import java.util.List;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -27,7 +26,7 @@ public final class HealthWatch implements GpuHealthListener, AutoCloseable {
 
   private final NodeContext node;
   private final LeaseTable table;
-  private final List<Listening> watches;
+  private final Listening watches;
 
   private HealthWatch(NodeContext node, LeaseTable table, Discovery discovery) {
     this.node = node;
@@ -103,6 +102,6 @@ public final class HealthWatch implements GpuHealthListener, AutoCloseable {
 
   @Override
   public void close() {
-    watches.forEach(Listening::close);
+    watches.close();
   }
 }

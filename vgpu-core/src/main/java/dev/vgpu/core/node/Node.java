@@ -366,18 +366,20 @@ public final class Node implements NodeContext {
     return leases.isEmpty();
   }
 
-  /** Reports that a lease is closed and its last call has left. Does not block. */
+  /**
+   * Reports that a lease is closed and its last call has left. Does not block: if nobody decides,
+   * {@link Lease#endIfDrained} tells the next one.
+   */
   void ended(Lease lease) {
-    try {
-      current().ended(lease);
-    } catch (SeatLostException e) {
-      workers.execute(
-          () ->
-              askUninterruptibly(
-                  decides -> {
-                    decides.ended(lease);
-                    return lease;
-                  }));
+    for (Authority told = current(); ; told = current()) {
+      try {
+        told.ended(lease);
+        return;
+      } catch (SeatLostException e) {
+        if (told == authority) {
+          return;
+        }
+      }
     }
   }
 

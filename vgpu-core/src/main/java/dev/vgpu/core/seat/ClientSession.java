@@ -6,7 +6,6 @@ import static dev.vgpu.core.seat.Protocol.TURN;
 import static dev.vgpu.core.seat.Protocol.USAGE;
 
 import dev.vgpu.GpuCapacityException;
-import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.Asked;
 import dev.vgpu.core.book.Booking;
@@ -318,16 +317,7 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
     Message reply = new Message(Protocol.REPLY).with(NUMBER, message.number(NUMBER));
     long version = message.number("version");
     if (version != Protocol.VERSION) {
-      ProtocolMismatchException mismatch =
-          new ProtocolMismatchException(
-              "the seat's holder speaks another version: its version="
-                  + Protocol.VERSION
-                  + " ("
-                  + server.node().self()
-                  + "), this process's version="
-                  + version
-                  + "; stop the older one, or use another run directory");
-      from.send(Protocol.failure(reply, mismatch));
+      from.send(Protocol.failure(reply, Protocol.mismatch(version, server.node().self())));
       from.close("it speaks version " + version);
       return;
     }
@@ -410,10 +400,13 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
   }
 
   private void enqueue(Link from, Message message) {
+    long number = message.number(NUMBER);
+    if (pending.containsKey(number)) {
+      throw new MalformedMessageException("it gives a number to two requests: " + number);
+    }
     if (pending.size() >= MOST_PENDING) {
       throw new IllegalStateException(ClientLines.TOO_MANY);
     }
-    long number = message.number(NUMBER);
     long bytes = ClientLines.bytes(message);
     PendingRequest waiting =
         new PendingRequest(
@@ -468,14 +461,20 @@ final class ClientSession implements Link.Handler, Asked.Claimant, RemoteGate.Or
 
   private void claim(Message message) {
     RemoteLease lease = server.claim(this, message);
-    boolean runs = message.flag("runs");
-    lease.gate.connected(
-        this, message.number(TURN), runs, message.flag("waits"), LeaseValues.usage(message, USAGE));
-    if (message.flag("attached")) {
-      lease.booking().gate.countProcessesOnly(message.number("callsNs"));
+    try {
+      UsageReading usage = LeaseValues.usage(message, USAGE);
+      boolean runs = message.flag("runs");
+      lease.gate.connected(this, message.number(TURN), runs, message.flag("waits"), usage);
+      if (message.flag("attached")) {
+        lease.booking().gate.countProcessesOnly(message.number("callsNs"));
+      }
+      lease.booking().gate.adopt(null);
+      leases.put(lease.id, lease); // last: messages about its turns wait until then
+    } finally {
+      if (leases.get(lease.id) != lease) { // otherwise it would outlive its process
+        server.gone(this, List.of(lease));
+      }
     }
-    lease.booking().gate.adopt(null);
-    leases.put(lease.id, lease); // last: messages about its turns wait until then
   }
 
   void released(RemoteLease lease) {

@@ -156,7 +156,11 @@ final class Desk implements AutoCloseable {
 
   private void run() {
     for (Runnable task = next(); task != null; task = next()) {
-      task.run();
+      try {
+        task.run();
+      } catch (RuntimeException | Error e) {
+        // A failure that cannot even be logged. The desk may have no other thread.
+      }
     }
   }
 

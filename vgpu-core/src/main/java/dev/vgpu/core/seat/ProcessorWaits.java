@@ -13,6 +13,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Function;
 import java.util.function.LongSupplier;
 
 /**
@@ -76,6 +77,18 @@ final class ProcessorWaits {
     before = now;
     beforeNs = nowNs;
     return most;
+  }
+
+  /** Has a thread do some work, or does it here if the system gives no more threads. */
+  static Thread started(Function<Runnable, Thread> threads, Runnable work) {
+    Thread thread = threads.apply(work);
+    thread.setDaemon(true);
+    try {
+      thread.start();
+    } catch (OutOfMemoryError e) {
+      work.run();
+    }
+    return thread;
   }
 
   /**

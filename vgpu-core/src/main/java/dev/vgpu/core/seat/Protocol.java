@@ -7,6 +7,7 @@ import dev.vgpu.GpuSuspendException;
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.book.PoolSettings;
+import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.wire.LeaseValues;
 import dev.vgpu.core.wire.Message;
 import dev.vgpu.core.wire.SettingsValues;
@@ -77,6 +78,18 @@ final class Protocol {
       some.put(new GpuId(message.text("settings." + at + ".gpu")), SettingsValues.settings(values));
     }
     return new PoolSettings(SettingsValues.settings(message.under("settings.")), some);
+  }
+
+  /** What the seat's holder tells a process that speaks another version. */
+  static ProtocolMismatchException mismatch(long version, ProcessIdentity holder) {
+    return new ProtocolMismatchException(
+        "the seat's holder speaks another version: its version="
+            + VERSION
+            + " ("
+            + holder
+            + "), this process's version="
+            + version
+            + "; stop the older one, or use another run directory");
   }
 
   /** Adds a failure to a reply. */

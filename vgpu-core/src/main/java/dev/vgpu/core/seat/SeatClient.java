@@ -93,19 +93,20 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
     SeatCalls calls = new SeatCalls(node, holder, whenLost);
     Link link = loop.connect(socket, calls);
     calls.speakThrough(link);
+    SeatClient made = null;
     try {
-      Message welcome =
-          calls.ask(
-              new Message(Protocol.HELLO)
-                  .with("version", Protocol.VERSION)
-                  .with("pid", node.self().pid())
-                  .with("start", node.self().start())
-                  .with("secret", node.secret().text()),
-              timeoutNs);
-      return new SeatClient(node, calls, welcome);
-    } catch (RuntimeException e) {
-      link.close("the seat's holder did not welcome this process");
-      throw e;
+      Message hello =
+          new Message(Protocol.HELLO)
+              .with("version", Protocol.VERSION)
+              .with("pid", node.self().pid())
+              .with("start", node.self().start())
+              .with("secret", node.secret().text());
+      made = new SeatClient(node, calls, calls.ask(hello, timeoutNs));
+      return made;
+    } finally {
+      if (made == null) {
+        link.close("the seat's holder did not welcome this process");
+      }
     }
   }
 

@@ -1,13 +1,10 @@
 package dev.vgpu.core.seat;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.book.Enforcements;
 import dev.vgpu.core.book.LeaseTable;
-import dev.vgpu.core.book.PoolSettings;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.disk.LeaseDirectory;
 import dev.vgpu.core.disk.RunDirectory;
@@ -27,7 +24,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
+import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
@@ -258,7 +255,19 @@ public final class SeatKeeper {
   // ---- as a client
 
   private void work(SeatClient with) {
-    checkSameGpus(with);
+    boolean works = false;
+    try {
+      beginWork(with);
+      works = true;
+    } finally {
+      if (!works) {
+        with.close(); // another attempt connects anew
+      }
+    }
+  }
+
+  private void beginWork(SeatClient with) {
+    HolderOptions.check(with, node, asked);
     List<SeatCalls.Call> claims = new ArrayList<>();
     List<Lease> claimed = new ArrayList<>();
     node.exclusively(
@@ -289,30 +298,6 @@ public final class SeatKeeper {
       lost("it died at once"); // before the client was set here, so no other thread handles it
     }
     node.workers().execute(new Rehearsal(node, discovery, enforcements)::run);
-  }
-
-  private void checkSameGpus(SeatClient with) {
-    Set<GpuId> theirs = Node.ids(with.gpus());
-    Set<GpuId> ours = Node.ids(node.gpus().isEmpty() ? asked : node.gpus());
-    if (!ours.isEmpty() && !ours.equals(theirs)) {
-      with.close();
-      throw new VgpuException(
-          "the process that has the seat manages other GPUs: "
-              + with.holder()
-              + " gpus="
-              + theirs
-              + ", asked="
-              + ours
-              + "; leave the GPUs out of the options, or use another run directory");
-    }
-    node.optedFor().check(with.gpus());
-    boolean optedForNothing = node.optedFor().equals(PoolSettings.from(GpuPoolOptions.defaults()));
-    if (!optedForNothing && !with.settings().equals(node.optedFor())) {
-      log.warn(
-          "the seat's holder uses different options, which apply here as well: {} {}",
-          with.holder(),
-          with.settings());
-    }
   }
 
   private void checkClaimed(SeatClient with, SeatCalls.Call claim, Lease lease) {
@@ -366,9 +351,7 @@ public final class SeatKeeper {
       while (!node.isShutDown()) {
         try {
           directory.prepare(); // it may have been removed
-          if (!loop.isAlive()) {
-            loop = new LinkLoop(clock);
-          }
+          renewLoop();
           join();
           log.info(
               "the seat's holder is gone ({}); {} after {} ms",
@@ -377,7 +360,7 @@ public final class SeatKeeper {
               (clock.nanoTime() - startNs) / MILLI_NS);
           node.workers().execute(() -> node.leases().forEach(Lease::endIfDrained));
           return;
-        } catch (RuntimeException | IOException | OutOfMemoryError e) {
+        } catch (RuntimeException | IOException | Error e) { // whatever it is: nobody else retries
           if (waitNs == AGAIN_NS) {
             log.error("no seat available; pending calls keep waiting; retrying", e);
           }
@@ -387,6 +370,20 @@ public final class SeatKeeper {
       }
     } finally {
       joining.unlock();
+    }
+  }
+
+  private void renewLoop() throws IOException {
+    if (!loop.isAlive()) {
+      LinkLoop made = new LinkLoop(clock);
+      node.exclusively(
+          () -> {
+            loop = made;
+            if (node.isShutDown()) { // otherwise nobody would close it
+              made.close();
+            }
+            return made;
+          });
     }
   }
 
@@ -427,8 +424,9 @@ public final class SeatKeeper {
     table.stopDeciding();
     List<Thread> stopping =
         List.of(
-            started("vgpu-seat-stop", held::stopDeciding),
-            started("vgpu-seat-close", enforcements::close));
+            ProcessorWaits.started(work -> new Thread(work, "vgpu-seat-stop"), held::stopDeciding),
+            ProcessorWaits.started(
+                work -> new Thread(work, "vgpu-seat-close"), enforcements::close));
     ProcessorWaits.awaitEnd(stopping, clock);
     long beganNs = clock.nanoTime();
     while (table.isOnParts() && clock.nanoTime() - beganNs < OPENING_NS) {
@@ -453,13 +451,6 @@ public final class SeatKeeper {
             });
   }
 
-  private static Thread started(String name, Runnable action) {
-    Thread thread = new Thread(action, name);
-    thread.setDaemon(true);
-    thread.start();
-    return thread;
-  }
-
   // ---- shutdown
 
   /** Waits for the threads. The caller must hold no lock: the threads may need it to end. */
@@ -475,26 +466,25 @@ public final class SeatKeeper {
   private void leave() {
     node.exclusively(
         () -> {
-          SeatClient to = client;
-          if (to != null) {
-            to.close();
-          }
-          if (watch != null) {
-            watch.close();
-          }
-          if (holding != null) {
-            holding.stopServing();
-          }
-          enforcements.close();
-          if (holding != null) {
-            holding.close();
-          }
-          loop.close();
-          gpuLocks.close();
-          if (holding != null) {
-            holding.lock().close();
-          }
+          Optional<Holding> held = Optional.ofNullable(holding);
+          attempt(() -> Optional.ofNullable(client).ifPresent(SeatClient::close));
+          attempt(() -> Optional.ofNullable(watch).ifPresent(SeatWatch::close));
+          attempt(() -> held.ifPresent(Holding::stopServing));
+          attempt(enforcements::close);
+          attempt(() -> held.ifPresent(Holding::close));
+          attempt(loop::close);
+          attempt(gpuLocks::close);
+          attempt(() -> held.ifPresent(had -> had.lock().close()));
           return loop;
         });
+  }
+
+  /** If one step fails, the others release what they can, the seat's lock above all. */
+  private static void attempt(Runnable step) {
+    try {
+      step.run();
+    } catch (RuntimeException | Error e) {
+      log.error("something was not released when this process left the seat", e);
+    }
   }
 }

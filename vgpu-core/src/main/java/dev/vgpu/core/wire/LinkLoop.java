@@ -3,6 +3,7 @@ package dev.vgpu.core.wire;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.ThreadEnd;
 import java.io.IOException;
+import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.channels.CancelledKeyException;
 import java.nio.channels.ClosedChannelException;
@@ -101,11 +102,24 @@ public final class LinkLoop implements AutoCloseable {
    * @param socket the path of its socket
    * @param handler receives the messages
    * @return the link
-   * @throws IOException if no process listens
+   * @throws IOException if no process listens, or lets nobody in: waiting for one that is stopped
+   *     would have no end
    */
   public Link connect(Path socket, Link.Handler handler) throws IOException {
-    SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket));
-    return add(channel, handler, Peer.SEAT);
+    SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX);
+    Link added = null;
+    try {
+      channel.configureBlocking(false);
+      if (!channel.connect(UnixDomainSocketAddress.of(socket))) {
+        throw new IOException("too many processes wait to be let in: path=" + socket);
+      }
+      added = add(channel, handler, Peer.SEAT);
+      return added;
+    } finally {
+      if (added == null) {
+        channel.close();
+      }
+    }
   }
 
   private Link add(SocketChannel channel, Link.Handler handler, Peer peer) throws IOException {
@@ -120,6 +134,11 @@ public final class LinkLoop implements AutoCloseable {
             link.close("closed before it began");
           }
         });
+    if (closed) { // the thread may have missed it at its end
+      links.remove(link);
+      link.abandon();
+      throw new IOException("this process has closed its links");
+    }
     return link;
   }
 

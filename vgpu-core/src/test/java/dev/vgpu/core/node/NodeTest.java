@@ -1,6 +1,7 @@
 package dev.vgpu.core.node;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.mockito.Mockito.doThrow;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.timeout;
 import static org.mockito.Mockito.verify;
@@ -12,10 +13,12 @@ import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.book.PoolSettings;
+import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.core.pool.Pools;
 import dev.vgpu.core.turn.RemoteTurns;
 import java.util.List;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.ThreadPoolExecutor;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -57,5 +60,28 @@ class NodeTest {
   private static int enter(Lease lease) throws InterruptedException {
     lease.calls.enter(CallOptions.defaults(), lease).close();
     return 42;
+  }
+
+  /** Otherwise each lease that is closed while nobody has the seat would take a thread. */
+  @Test
+  void aLeaseThatEndsWhileNobodyDecidesTakesNoThreadAndIsToldToTheNext() {
+    PhysicalGpu gpu = Pools.gpus(1).get(0);
+    node.manage(List.of(gpu), node.settings());
+    VirtualGpuRequest request =
+        VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(100)).build();
+    Lease lease =
+        new LocalClaim(request, node, mock(LeaseOwner.class), null)
+            .lease("a", List.of(node.gpu(gpu.id())));
+    lease.remote(node.turns(lease.on).new Tenant(lease.id, lease.gate));
+    Authority gone = mock();
+    doThrow(new SeatLostException("gone")).when(gone).ended(lease);
+    node.authority(gone);
+    lease.close();
+    verify(gone).ended(lease);
+    assertThat(((ThreadPoolExecutor) node.workers()).getTaskCount()).isZero();
+    Authority next = mock();
+    node.authority(next);
+    lease.endIfDrained();
+    verify(next).ended(lease);
   }
 }

@@ -2,6 +2,10 @@ package dev.vgpu.core.pool;
 
 import static dev.vgpu.PreemptionClass.NEARLINE;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.when;
 
 import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuLease;
@@ -14,7 +18,9 @@ import dev.vgpu.spi.GpuHealthListener;
 import dev.vgpu.spi.GpuProvider;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -26,6 +32,7 @@ class FailedTakeOverTest extends TwoPools {
   private final CountDownLatch fails = new CountDownLatch(1);
   private final CountDownLatch failed = new CountDownLatch(1);
   private volatile boolean isWell;
+  private final AtomicInteger breaks = new AtomicInteger();
 
   /** Its last step before it holds the seat is to watch the GPUs. */
   private final class Provider implements GpuProvider {
@@ -41,6 +48,9 @@ class FailedTakeOverTest extends TwoPools {
 
     @Override
     public Listening watch(GpuHealthListener listener) {
+      if (breaks.getAndDecrement() > 0) {
+        throw new NoClassDefFoundError("as if its jar was replaced");
+      }
       if (isWell) {
         return () -> {};
       }
@@ -96,5 +106,57 @@ class FailedTakeOverTest extends TwoPools {
         .map(GpuLease::id)
         .containsExactly(gpu.id());
     assertThat(CallsTest.start(() -> gpu.call(() -> 42)).get(30, TimeUnit.SECONDS)).isEqualTo(42);
+  }
+
+  /** Nobody else tries again: its calls would wait for ever. */
+  @Test
+  void itIsTriedAgainWhateverItFailsWith() throws Exception {
+    breaks.set(3); // a rehearsal may meet one of them
+    isWell = true;
+    openFailingClient();
+    VirtualGpu gpu = client.acquire(Pools.request(NEARLINE).build());
+    holder.close();
+    assertThat(CallsTest.start(client::leases).get(30, TimeUnit.SECONDS))
+        .map(GpuLease::id)
+        .containsExactly(gpu.id());
+    holder = open();
+  }
+
+  @Test
+  void theGpusOfNoProviderAreWatchedIfThoseOfOneCannotBe() {
+    AtomicInteger watching = new AtomicInteger();
+    GpuProvider able = mock();
+    when(able.watch(any()))
+        .thenAnswer(
+            call -> {
+              watching.incrementAndGet();
+              return (Listening) watching::decrementAndGet;
+            });
+    GpuProvider unable = mock();
+    when(unable.watch(any())).thenThrow(new VgpuException("as a test wants it"));
+    Discovery discovery = new Discovery(List.of(able, unable));
+    assertThatThrownBy(() -> discovery.watch(mock(GpuHealthListener.class)))
+        .isInstanceOf(VgpuException.class);
+    assertThat(watching).hasValue(0);
+  }
+
+  /** What a backend or a provider does wrong at the end must not keep the seat from others. */
+  @Test
+  void aBackendThatCannotBeClosedDoesNotKeepTheSeat() throws Exception {
+    assertThat(holder.acquire(Pools.request(NEARLINE).build()).environment()).isNotEmpty();
+    backend.beforeClose =
+        () -> {
+          backend.beforeClose = () -> {};
+          throw new NoClassDefFoundError("as if its jar was replaced");
+        };
+    FutureTask<Integer> called =
+        CallsTest.start(() -> client.acquire(Pools.request(NEARLINE).build()).call(() -> 42));
+    try {
+      holder.close();
+    } catch (NoClassDefFoundError e) {
+      assertThat(e).hasMessageContaining("replaced");
+    }
+    assertThat(called.get(30, TimeUnit.SECONDS)).isEqualTo(42);
+    assertThat(CallsTest.start(client::leases).get(30, TimeUnit.SECONDS)).isNotEmpty();
   }
 }

@@ -68,4 +68,27 @@ class DeskTest {
       throw new AssertionError(e);
     }
   }
+
+  private static final class Unprintable extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public String getMessage() {
+      throw new IllegalStateException("as a test wants it");
+    }
+  }
+
+  @Test
+  void aFailureThatCannotEvenBeLoggedCostsNoThread() throws Exception {
+    try (Desk desk = new Desk("test", 1)) {
+      Desk.Line line = desk.new Line(1);
+      line.add(
+          () -> {
+            throw new Unprintable();
+          });
+      CountDownLatch served = new CountDownLatch(1);
+      line.add(served::countDown);
+      assertThat(served.await(30, TimeUnit.SECONDS)).isTrue();
+    }
+  }
 }

@@ -19,6 +19,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.LongSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -31,7 +32,7 @@ class SeatWatchTest {
   @TempDir private Path directory;
 
   /** {@return the number of looks until the seat was given up} */
-  private static int looksOfASeatThatHangs(long waitedNs) throws Exception {
+  private static int looksOfASeatThatHangs(LongSupplier waitedNs) throws Exception {
     Node node =
         new Node(PoolSettings.from(GpuPoolOptions.defaults()), NanoClock.SYSTEM, ended -> {});
     CountDownLatch goesOn = new CountDownLatch(1);
@@ -54,7 +55,7 @@ class SeatWatchTest {
               givenUp::complete,
               () -> {
                 looks.incrementAndGet();
-                return waitedNs;
+                return waitedNs.getAsLong();
               });
       try {
         assertThat(givenUp.get(50, TimeUnit.SECONDS)).contains("have not been served for");
@@ -98,12 +99,12 @@ class SeatWatchTest {
 
   @Test
   void oneThatHangsIsGivenUpSoon() throws Exception {
-    assertThat(looksOfASeatThatHangs(0)).isEqualTo(4);
+    assertThat(looksOfASeatThatHangs(() -> 0)).isEqualTo(4);
   }
 
   @Test
   void oneThatIsLateIsGivenMoreTime() throws Exception {
-    assertThat(looksOfASeatThatHangs(40 * MILLI_NS)).isEqualTo(100);
+    assertThat(looksOfASeatThatHangs(() -> 40 * MILLI_NS)).isEqualTo(100);
   }
 
   @Test
@@ -156,5 +157,32 @@ class SeatWatchTest {
       nowNs.addAndGet(50 * MILLI_NS);
       assertThat(waits.mostSinceLastNs()).as("the kernel does not count").isNotPositive();
     }
+  }
+
+  @Test
+  void oneThatHangsIsGivenUpAlsoIfItIsNotKnownWhoWaitsForAProcessor() throws Exception {
+    assertThat(
+            looksOfASeatThatHangs(
+                () -> {
+                  throw new IllegalStateException("as a test wants it");
+                }))
+        .isEqualTo(4);
+  }
+
+  @Test
+  void whatNoThreadCanBeStartedForIsDoneByTheOneThatAsks() {
+    AtomicBoolean done = new AtomicBoolean();
+    Thread made =
+        ProcessorWaits.started(
+            work ->
+                new Thread(work) {
+                  @Override
+                  public synchronized void start() {
+                    throw new OutOfMemoryError("as a test wants it");
+                  }
+                },
+            () -> done.set(true));
+    assertThat(done).isTrue();
+    assertThat(made.isAlive()).isFalse();
   }
 }

@@ -1,6 +1,7 @@
 package dev.vgpu.core.wire;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.core.NanoClock;
 import java.io.IOException;
@@ -169,5 +170,43 @@ class LinkLoopTest {
     }
     awaitEnd(slow);
     assertAnswers(other);
+  }
+
+  /** A process that is stopped lets nobody in. Whoever connects must not wait for it for ever. */
+  @Test
+  void whoConnectsDoesNotWaitBehindManyWhomAStoppedProcessDoesNotLetIn() throws Exception {
+    Path stopped = directory.resolve("stopped");
+    try (ServerSocketChannel full = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
+      full.bind(UnixDomainSocketAddress.of(stopped), 1);
+      assertThatThrownBy(
+              () -> {
+                for (; ; ) {
+                  Link ignored = loop.connect(stopped, new Answers());
+                }
+              })
+          .isInstanceOf(IOException.class);
+    } finally {
+      Files.delete(stopped);
+    }
+  }
+
+  @Test
+  void nothingIsLeftOpenByALoopThatHasEnded() throws Exception {
+    LinkLoop ended = new LinkLoop(NanoClock.SYSTEM);
+    ended.close();
+    ended.awaitEnd(NanoClock.SYSTEM.nanoTime() + 30_000_000_000L);
+    try (ServerSocketChannel listens = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
+      Path socket = directory.resolve("listens");
+      listens.bind(UnixDomainSocketAddress.of(socket));
+      try {
+        assertThatThrownBy(() -> ended.connect(socket, new Answers()))
+            .isInstanceOf(IOException.class);
+        try (SocketChannel peer = listens.accept()) {
+          assertThat(peer.read(ByteBuffer.allocate(1))).isEqualTo(-1);
+        }
+      } finally {
+        Files.delete(socket);
+      }
+    }
   }
 }
