@@ -19,7 +19,6 @@ import java.lang.management.ThreadMXBean;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.function.BiFunction;
 import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
@@ -115,35 +114,39 @@ public final class FleetBench {
 
   private void scale() {
     int nodes = quick ? 2_000 : 10_000;
-    report.line("%d GPUs on %d nodes", 10 * nodes, nodes);
     Trace trace = SyntheticFleet.of(nodes, 1);
-    report.progress("fleet of " + nodes + " nodes");
-    Scale.Result result =
-        new Scale(trace, threads::getCurrentThreadCpuTime)
-            .run(Policies.OURS, quick ? 2_000 : 20_000);
-    System.gc();
-    Runtime runtime = Runtime.getRuntime();
-    double heap = (runtime.totalMemory() - runtime.freeMemory()) / (1024.0 * 1024);
-    times("filling", result.filling());
-    times("turning", result.turning());
-    report.line(
-        "  allocated %.2f %%, distinct states %d, heap after a collection %.0f MiB",
-        result.allocatedPercent(), result.fleet().groups().size(), heap);
+    report.line("%d GPUs on %d nodes", 10 * nodes, nodes);
     report.figure("scale", "nodes", nodes);
-    report.figure("scale", "allocated_percent", result.allocatedPercent());
-    report.figure("scale", "heap_mib", heap);
+    for (String name : List.of("best-fit", Policies.REFERENCE, Policies.OURS)) {
+      report.progress("fleet of " + nodes + " nodes " + name);
+      Scale.Result result =
+          new Scale(trace, threads::getCurrentThreadCpuTime).run(name, quick ? 2_000 : 20_000);
+      System.gc();
+      Runtime runtime = Runtime.getRuntime();
+      double heap = (runtime.totalMemory() - runtime.freeMemory()) / (1024.0 * 1024);
+      times(name, "filling", result.filling());
+      times(name, "turning", result.turning());
+      report.line(
+          "  %-9s allocated %.2f %%, distinct states %d, heap after a collection %.0f MiB",
+          name, result.allocatedPercent(), result.fleet().groups().size(), heap);
+      report.figure("scale", name + "_allocated_percent", result.allocatedPercent());
+      report.figure("scale", name + "_heap_mib", heap);
+    }
   }
 
-  private void times(String phase, DecisionTimes times) {
+  private void times(String policy, String phase, DecisionTimes times) {
     report.line(
-        "  %-8s decision mean %.0f µs, p50 %.0f, p99 %.0f, p99.9 %.0f",
+        "  %-9s %s decision mean %.0f µs, p50 %.0f, p99 %.0f, p99.9 %.0f, max %.0f",
+        policy,
         phase,
         times.mean() / MICRO,
         times.quantile(0.5) / MICRO,
         times.quantile(0.99) / MICRO,
-        times.quantile(0.999) / MICRO);
-    String key = phase.toLowerCase(Locale.ROOT);
+        times.quantile(0.999) / MICRO,
+        times.quantile(1) / MICRO);
+    String key = policy + "_" + phase;
     report.figure("scale", key + "_p50_us", times.quantile(0.5) / MICRO);
     report.figure("scale", key + "_p99_us", times.quantile(0.99) / MICRO);
+    report.figure("scale", key + "_max_us", times.quantile(1) / MICRO);
   }
 }

@@ -54,15 +54,20 @@ final class RolloutSequence {
       if (need[i] > most || cpu[i] > cpuLeft || host[i] > hostLeft) {
         continue;
       }
-      if (gpus[i] > 0 && !take(free, count, gpus[i], need[i])) {
-        continue;
+      if (gpus[i] == 1) {
+        int slot = tightest(free, count, need[i]);
+        boolean isMost = free[slot] == most;
+        free[slot] -= need[i];
+        most = isMost ? most(free, count) : most;
+      } else if (gpus[i] > 1) {
+        if (!takeSeveral(free, count, gpus[i], need[i])) {
+          continue;
+        }
+        most = most(free, count);
       }
       cpuLeft -= cpu[i];
       hostLeft -= host[i];
-      if (gpus[i] > 0) {
-        idle -= need[i] * gpus[i];
-        most = most(free, count);
-      }
+      idle -= need[i] * gpus[i];
     }
     return idle;
   }
@@ -75,18 +80,23 @@ final class RolloutSequence {
     return most;
   }
 
-  private static boolean take(int[] free, int count, int gpus, int need) {
+  /** {@return the GPU with the least room among those with enough; there is one} */
+  private static int tightest(int[] free, int count, int need) {
     int best = -1;
-    int room = 0;
+    int least = Integer.MAX_VALUE;
     for (int slot = 0; slot < count; slot++) {
-      if (free[slot] >= need) {
-        room++;
-        best = best < 0 || free[slot] < free[best] ? slot : best;
+      if (free[slot] >= need && free[slot] < least) {
+        least = free[slot];
+        best = slot;
       }
     }
-    if (gpus == 1) {
-      free[best] -= need;
-      return true;
+    return best;
+  }
+
+  private static boolean takeSeveral(int[] free, int count, int gpus, int need) {
+    int room = 0;
+    for (int slot = 0; slot < count; slot++) {
+      room += free[slot] >= need ? 1 : 0;
     }
     int left = room < gpus ? 0 : gpus;
     for (int slot = 0; slot < count && left > 0; slot++) {

@@ -74,8 +74,12 @@ final class ScoredPolicy implements PlacementPolicy {
         }
         fresh += remember(group, shape, memory);
       }
-      float cost = memory.cost(id) == NOWHERE ? NOWHERE : priced(id, memory);
-      if (cost == NOWHERE || cost > least) {
+      // Prices only add to a cost, and rounding takes less than a step from it.
+      if (memory.cost(id) == NOWHERE || memory.cost(id) - scoring.step() > least) {
+        continue;
+      }
+      float cost = priced(id, memory);
+      if (cost > least) {
         continue;
       }
       int node = groups.get(at).firstNode(allowed);
