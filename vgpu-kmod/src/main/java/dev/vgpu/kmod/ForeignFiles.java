@@ -72,18 +72,36 @@ class ForeignFiles {
     };
   }
 
-  private String refusal() {
+  /**
+   * {@return why this process may not take the open files of other users' processes, in words;
+   * empty if nothing is known} A security module may still protect a process: {@link
+   * #obstacle(long)}.
+   */
+  Optional<String> obstacle() {
+    Optional<String> why = obstacle(ProcessHandle.current().pid());
+    return why.isPresent() ? why : restriction();
+  }
+
+  private Optional<String> restriction() {
     String scope = text("proc/sys/kernel/yama/ptrace_scope");
     if (scope.equals("3")) {
-      return "Yama forbids it to every process: kernel.yama.ptrace_scope=3";
+      return Optional.of("Yama forbids it to every process: kernel.yama.ptrace_scope=3");
     }
-    if ((Long.parseUnsignedLong(own("CapEff", "0"), 16) & CAP_SYS_PTRACE) == 0) {
-      return "this process lacks the capability CAP_SYS_PTRACE"
-          + (scope.isEmpty() ? "" : ", with kernel.yama.ptrace_scope=" + scope);
+    if ((Long.parseUnsignedLong(own("CapEff", "0"), 16) & CAP_SYS_PTRACE) != 0) {
+      return Optional.empty();
     }
-    return isFiltered()
-        ? "a seccomp filter of this process refuses it"
-        : "the kernel refuses it, for example because of a security module or a user namespace";
+    return Optional.of(
+        "this process lacks the capability CAP_SYS_PTRACE"
+            + (scope.isEmpty() ? "" : ", with kernel.yama.ptrace_scope=" + scope));
+  }
+
+  private String refusal() {
+    return restriction()
+        .orElse(
+            isFiltered()
+                ? "a seccomp filter of this process refuses it"
+                : "the kernel refuses it, for example because of a security module or a user"
+                    + " namespace");
   }
 
   private boolean isFiltered() {

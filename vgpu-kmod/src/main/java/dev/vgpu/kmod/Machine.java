@@ -81,17 +81,14 @@ class Machine {
     return "1".equals(System.getenv(STOP_OFFLINE));
   }
 
-  /**
-   * {@return what there is to say of working without the module, as a line each} The first process
-   * stands for those of other users.
-   */
+  /** {@return what there is to say of working without the module, as a line each} */
   List<String> withoutTheModule() {
     if (isLoaded() || !Files.exists(root.resolve("proc/self/status"))) { // not Linux
       return List.of();
     }
     return List.of(
         foreignFiles()
-            .obstacle(1)
+            .obstacle()
             .map(why -> "other processes' open files cannot be taken (pidfd_getfd): " + why)
             .orElse(
                 "other processes' open files can be taken (pidfd_getfd), and with them the driver's"

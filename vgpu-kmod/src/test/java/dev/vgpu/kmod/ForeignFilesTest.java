@@ -92,6 +92,15 @@ class ForeignFilesTest {
   }
 
   @Test
+  void otherUsersProcesses() throws IOException {
+    self(ROOT_CAPABILITIES, 0);
+    assertThat(answering(0).obstacle()).isEmpty();
+    assertThat(answering(38).obstacle().orElseThrow()).contains("Linux 5.6");
+    self(WITHOUT_PTRACE, 0);
+    assertThat(answering(0).obstacle().orElseThrow()).contains("CAP_SYS_PTRACE");
+  }
+
+  @Test
   void nativeCodeCannotBeLoaded() {
     ForeignFiles files =
         new ForeignFiles(root) {

@@ -18,11 +18,14 @@ import java.util.concurrent.Future;
 /**
  * A Java server of the virtual machine. Its requests allocate memory of the GPU by the driver's own
  * calls, several at a time. Each line of its input is a number of requests and their size in MiB;
- * the answer counts those that were served. It ends with its input.
+ * the answer counts those that were served. After the line {@code run} with a number it has so many
+ * channel groups more that run, and says how many. It ends with its input.
  */
 public final class GuestServer {
   private static final int READ_WRITE = 2;
   private static final long ALLOC = 0xc020462bL;
+  private static final long CONTROL = 0xc020462aL;
+  private static final int SCHEDULE = 0xa06c0101;
   private static final int DEVICE = 0x5c000001;
 
   static {
@@ -55,6 +58,10 @@ public final class GuestServer {
     BufferedReader input = new BufferedReader(new InputStreamReader(System.in, UTF_8));
     for (String line = input.readLine(); line != null; line = input.readLine()) {
       String[] words = line.split(" ", 2);
+      if (words[0].equals("run")) {
+        System.out.println("runs " + server.runs(client, Integer.parseInt(words[1])));
+        continue;
+      }
       long bytes = Long.parseLong(words[1]) << 20;
       List<Future<Integer>> requests = new ArrayList<>();
       for (int i = 0; i < Integer.parseInt(words[0]); i++) {
@@ -68,6 +75,33 @@ public final class GuestServer {
       System.out.println("served " + served);
     }
     threads.shutdown();
+  }
+
+  /** {@return how many of so many new channel groups, each with a channel, have been scheduled} */
+  private int runs(int client, int groups) {
+    int running = 0;
+    for (int i = 0; i < groups; i++) {
+      int group = made(client, DEVICE, objects++, 0xa06c, 0);
+      int channel = made(client, group, objects++, 0xc86f, 0);
+      running += channel != 0 && scheduled(client, group) ? 1 : 0;
+    }
+    return running;
+  }
+
+  private boolean scheduled(int client, int group) {
+    try (Memory call = new Memory(32);
+        Memory params = new Memory(8)) {
+      call.clear();
+      params.clear();
+      params.setByte(0, (byte) 1);
+      call.setInt(0, client);
+      call.setInt(4, group);
+      call.setInt(8, SCHEDULE);
+      call.setPointer(16, params);
+      call.setInt(24, 2);
+      call.setInt(28, -1);
+      return ioctl(file, new NativeLong(CONTROL, true), call) == 0 && call.getInt(28) == 0;
+    }
   }
 
   /** {@return the new object's handle; 0 if the driver refused it} */
