@@ -325,7 +325,7 @@ public final class Booking {
   }
 
   /** {@return these leases, as callers see them} */
-  static List<GpuLease> snapshots(List<Booking> bookings) {
+  public static List<GpuLease> snapshots(List<Booking> bookings) {
     return bookings.stream().<GpuLease>map(Booking::snapshot).toList();
   }
 

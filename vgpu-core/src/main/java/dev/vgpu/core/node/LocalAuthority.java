@@ -201,6 +201,11 @@ public final class LocalAuthority implements Authority {
     return books().leases();
   }
 
+  /** {@return the bookings of all leases of the node} */
+  public List<Booking> bookings() {
+    return books().bookings();
+  }
+
   @Override
   public List<UsageRecord> usageSince(Instant since) {
     return books().meter().since(since);

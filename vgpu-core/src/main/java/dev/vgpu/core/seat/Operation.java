@@ -88,18 +88,21 @@ record Operation<Q, A>(
   record Leases(List<GpuLease> part, String next) {
     private static final int MOST = 1_000;
 
-    /** {@return the part of a list that begins after a lease} The first begins after "". */
-    static Leases after(String last, List<GpuLease> all) {
+    /**
+     * {@return the part of a list that begins after a lease} The first begins after "". Only the
+     * leases of the part are read, so the whole list reads each lease once.
+     */
+    static Leases after(String last, List<Booking> all) {
       if (last.isEmpty() && all.size() <= MOST) {
-        return new Leases(all, "");
+        return new Leases(Booking.snapshots(all), "");
       }
-      List<GpuLease> part =
+      List<Booking> part =
           all.stream()
-              .filter(lease -> lease.id().compareTo(last) > 0)
-              .sorted(Comparator.comparing(GpuLease::id))
+              .filter(booking -> booking.id.compareTo(last) > 0)
+              .sorted(Comparator.comparing(booking -> booking.id))
               .limit(MOST)
               .toList();
-      return new Leases(part, part.size() < MOST ? "" : part.get(MOST - 1).id());
+      return new Leases(Booking.snapshots(part), part.size() < MOST ? "" : part.get(MOST - 1).id);
     }
 
     /** {@return the whole list} */
@@ -173,7 +176,8 @@ record Operation<Q, A>(
               },
               message -> new Leases(LeaseValues.leases(message), message.find("next").orElse(""))),
           (client, last) ->
-              Leases.after(last, client.user().visible(client.authority().leases(), GpuLease::id)));
+              Leases.after(
+                  last, client.user().visible(client.authority().bookings(), each -> each.id)));
 
   static final Operation<Nothing, List<GpuState>> STATES =
       new Operation<>(

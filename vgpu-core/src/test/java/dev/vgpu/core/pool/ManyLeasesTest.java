@@ -12,6 +12,7 @@ import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -37,7 +38,11 @@ class ManyLeasesTest extends TwoPools {
     }
     assertThat(client.leases().stream().map(GpuLease::id).collect(toSet()))
         .isEqualTo(held.stream().map(VirtualGpu::id).collect(toSet()));
+    AtomicInteger read = new AtomicInteger();
+    assertThat(held.get(0).environment()).isNotEmpty(); // its backend has a part in it
+    backend.leases.get(held.get(0).id()).passedThrough = read::incrementAndGet;
     assertThat(client.leases()).hasSize(LEASES);
+    assertThat(read).as("how often the list's parts have read one lease").hasValue(1);
     assertThatThrownBy(() -> client.acquire(of(1000)))
         .isInstanceOfSatisfying(
             GpuCapacityException.class,
