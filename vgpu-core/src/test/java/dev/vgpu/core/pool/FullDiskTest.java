@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Timeout;
 /**
  * The run directory's disk is full: this process may write only few bytes into a file meanwhile.
  */
-@Timeout(60)
+@Timeout(180)
 class FullDiskTest extends TwoPools {
   private static final Duration LONG = Duration.ofSeconds(30);
 
