@@ -130,7 +130,9 @@ public final class VgpuCommand implements Runnable {
     }
     if (args.length == 1 && args[0].equals(VERSION)) {
       System.out.println(VersionText.line(environment)); // needs none of the setup below
-      System.exit(CommandLine.ExitCode.OK);
+      if (!System.out.checkError()) { // otherwise the usual way says why
+        System.exit(CommandLine.ExitCode.OK);
+      }
     }
     CliContext context = CliContext.ofProcess();
     System.setErr(context.console().err()); // the logger's too: its text may be anyone's

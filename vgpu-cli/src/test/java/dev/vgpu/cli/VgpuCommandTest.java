@@ -218,7 +218,8 @@ class VgpuCommandTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"ls", "devices", "doctor --json", "man run", "usage", "run --help"})
+  @ValueSource(
+      strings = {"ls", "devices", "doctor --json", "man run", "usage", "run --help", "--help"})
   void outputThatIsLostFailsTheCommand(String command) {
     OutputStream full =
         new OutputStream() {
@@ -231,6 +232,17 @@ class VgpuCommandTest {
         context(new Console(new PrintStream(full, true, UTF_8), new PrintStream(err, true, UTF_8)));
     assertThat(VgpuCommand.run(context, command.split(" ", -1))).isEqualTo(1);
     assertThat(err.toString(UTF_8)).startsWith("vgpu: cannot write the output: ").hasLineCount(1);
+  }
+
+  /** The process shows its version before it has a console. */
+  @Test
+  void versionThatIsLostFailsTheProcess() throws Exception {
+    List<String> command = new ArrayList<>(CommandNode.javaCommand());
+    command.addAll(List.of("dev.vgpu.cli.VgpuCommand", "--version"));
+    Process process =
+        new ProcessBuilder(command).redirectOutput(Path.of("/dev/full").toFile()).start();
+    assertThat(process.errorReader(UTF_8).readLine()).startsWith("vgpu: cannot write the output: ");
+    assertThat(process.waitFor()).isEqualTo(1);
   }
 
   @Test
