@@ -6,6 +6,8 @@ import java.util.List;
 
 /** The main class of {@code vgpu gpu-check}. */
 public final class GpuCheck {
+  private static final int WRONG_USAGE = 2;
+
   private GpuCheck() {}
 
   /**
@@ -16,6 +18,10 @@ public final class GpuCheck {
    * @throws Exception if the results cannot even be written
    */
   public static int run(CheckOptions options) throws Exception {
+    if (options.packFile != null && !options.pack) {
+      System.err.println("gpu-check: what is '" + options.packFile + "'?");
+      return WRONG_USAGE;
+    }
     try {
       return options.pack ? Pack.run(options) : new CheckRun(options).run();
     } catch (IOException | IllegalStateException e) {

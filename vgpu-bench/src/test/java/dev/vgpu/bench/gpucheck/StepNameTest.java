@@ -19,6 +19,11 @@ class StepNameTest {
     return Arguments.parse(new CheckOptions(), List.of(arguments));
   }
 
+  @Test
+  void fileThatIsNotForTheBundleIsWrongUsage() throws Exception {
+    assertThat(GpuCheck.run(options("shares"))).isEqualTo(2);
+  }
+
   @ParameterizedTest
   @ValueSource(ints = {1, 2})
   void limitsOfAPartFitIntoOneRun(int part) {
