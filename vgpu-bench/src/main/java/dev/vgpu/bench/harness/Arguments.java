@@ -9,10 +9,12 @@ public final class Arguments {
   private Arguments() {}
 
   /** Has the options as the command has them. */
-  private static final class Process {
-    @Mixin final Object options;
+  private static final class Command {
+    @SuppressWarnings("UnusedVariable") // picocli reads it.
+    @Mixin
+    final Object options;
 
-    Process(Object options) {
+    Command(Object options) {
       this.options = options;
     }
   }
@@ -26,7 +28,7 @@ public final class Arguments {
    */
   public static <T> T parse(T options, List<String> arguments) {
     Object ignored =
-        CommandLine.populateCommand(new Process(options), arguments.toArray(String[]::new));
+        CommandLine.populateCommand(new Command(options), arguments.toArray(String[]::new));
     return options;
   }
 }

@@ -112,20 +112,7 @@ public final class DraDriver implements AutoCloseable {
       plugin.close();
       throw e;
     }
-    AtomicBoolean isQueued = new AtomicBoolean();
-    Runnable look =
-        () -> {
-          attempt("the GPUs' health is not told", health::tell);
-          if (isQueued.compareAndSet(false, true)) {
-            timers
-                .remote()
-                .execute(
-                    () -> {
-                      isQueued.set(false);
-                      attempt("the GPUs are not published", slices::publish);
-                    });
-          }
-        };
+    Runnable look = looking(health, slices, timers.remote());
     Runnable settling =
         () -> {
           attempt("what claims had before cannot be settled", () -> settle(parts));
@@ -145,6 +132,22 @@ public final class DraDriver implements AutoCloseable {
                   }
                 });
     return new DraDriver(plugin, registration, listening);
+  }
+
+  /** Tells the health, and has the slices published apart from that: the API server may hang. */
+  private static Runnable looking(
+      HealthWatch health, SlicePublisher slices, ScheduledExecutorService remote) {
+    AtomicBoolean isQueued = new AtomicBoolean();
+    return () -> {
+      attempt("the GPUs' health is not told", health::tell);
+      if (isQueued.compareAndSet(false, true)) {
+        remote.execute(
+            () -> {
+              isQueued.set(false);
+              attempt("the GPUs are not published", slices::publish);
+            });
+      }
+    };
   }
 
   private static void settle(Parts parts) {
