@@ -107,8 +107,7 @@ class RebootTest {
   @Test
   void whatWasPreparedIsPreparedAgainAndNothingLeaks() throws Exception {
     reboot();
-    TestNode.await(
-        "what no claim has is given back", () -> keys().equals(Set.of(claim.getUid(), "slot-3")));
+    awaitSettled();
     assertThat(node.kubelet.prepare(claim)).isEqualTo(prepared);
     devices.preStart("slot-3");
     assertThat(pool.leases()).hasSize(2);
@@ -131,9 +130,15 @@ class RebootTest {
   @Test
   void itIsAcquiredBeforeTheKubeletAsks() throws Exception {
     reboot();
-    TestNode.await("both are held", () -> pool.leases().size() == 2);
+    awaitSettled();
+    assertThat(pool.leases()).hasSize(2);
     assertThat(node.files("cdi")).hasSize(2);
     assertThat(node.files("plugins/held")).hasSize(2);
+  }
+
+  private void awaitSettled() throws InterruptedException {
+    TestNode.await(
+        "what no claim has is given back", () -> keys().equals(Set.of(claim.getUid(), "slot-3")));
   }
 
   private Set<String> keys() {
