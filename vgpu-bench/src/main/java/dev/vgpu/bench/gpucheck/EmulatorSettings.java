@@ -1,5 +1,6 @@
 package dev.vgpu.bench.gpucheck;
 
+import dev.vgpu.bench.gpucheck.step.ChargedStep;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,5 +1,7 @@
 package dev.vgpu.bench.gpucheck;
 
+import dev.vgpu.bench.gpucheck.machine.Findings;
+import dev.vgpu.bench.gpucheck.machine.Place;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;

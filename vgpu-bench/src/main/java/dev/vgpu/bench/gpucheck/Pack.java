@@ -1,5 +1,6 @@
 package dev.vgpu.bench.gpucheck;
 
+import dev.vgpu.bench.gpucheck.machine.Place;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -2,6 +2,9 @@ package dev.vgpu.bench.gpucheck;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.vgpu.bench.gpucheck.machine.Findings;
+import dev.vgpu.bench.gpucheck.machine.Outcome;
+import dev.vgpu.bench.gpucheck.machine.Place;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;

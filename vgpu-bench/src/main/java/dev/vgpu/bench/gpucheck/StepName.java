@@ -1,5 +1,24 @@
 package dev.vgpu.bench.gpucheck;
 
+import dev.vgpu.bench.gpucheck.step.ArrivalStep;
+import dev.vgpu.bench.gpucheck.step.ChargedStep;
+import dev.vgpu.bench.gpucheck.step.ClientsStep;
+import dev.vgpu.bench.gpucheck.step.ColocationStep;
+import dev.vgpu.bench.gpucheck.step.CostsStep;
+import dev.vgpu.bench.gpucheck.step.DriverStep;
+import dev.vgpu.bench.gpucheck.step.FidelityStep;
+import dev.vgpu.bench.gpucheck.step.LeaveStep;
+import dev.vgpu.bench.gpucheck.step.MachineStep;
+import dev.vgpu.bench.gpucheck.step.MigStep;
+import dev.vgpu.bench.gpucheck.step.MpsStep;
+import dev.vgpu.bench.gpucheck.step.NvmlStep;
+import dev.vgpu.bench.gpucheck.step.ProgramsStep;
+import dev.vgpu.bench.gpucheck.step.QuotaStep;
+import dev.vgpu.bench.gpucheck.step.RmStep;
+import dev.vgpu.bench.gpucheck.step.SharesStep;
+import dev.vgpu.bench.gpucheck.step.Step;
+import dev.vgpu.bench.gpucheck.step.SuspendStep;
+import dev.vgpu.bench.gpucheck.step.TorchStep;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
