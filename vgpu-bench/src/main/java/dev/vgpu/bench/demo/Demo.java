@@ -2,6 +2,18 @@ package dev.vgpu.bench.demo;
 
 import static java.util.Objects.requireNonNull;
 
+import dev.vgpu.bench.demo.child.Children;
+import dev.vgpu.bench.demo.figure.DemoOptions;
+import dev.vgpu.bench.demo.figure.DemoResults;
+import dev.vgpu.bench.demo.figure.Disturbance;
+import dev.vgpu.bench.demo.figure.Phase;
+import dev.vgpu.bench.demo.figure.PhaseSnapshot;
+import dev.vgpu.bench.demo.figure.SixModels;
+import dev.vgpu.bench.demo.figure.SliceResult;
+import dev.vgpu.bench.demo.figure.Timing;
+import dev.vgpu.bench.demo.load.JavaCommand;
+import dev.vgpu.bench.demo.load.LoadProcess;
+import dev.vgpu.bench.demo.load.WorkDirectory;
 import dev.vgpu.bench.trace.CostCurve;
 import dev.vgpu.bench.trace.Passages;
 import dev.vgpu.bench.trace.Replay;

@@ -1,5 +1,12 @@
 package dev.vgpu.bench.demo;
 
+import dev.vgpu.bench.demo.figure.DemoJson;
+import dev.vgpu.bench.demo.figure.DemoOptions;
+import dev.vgpu.bench.demo.figure.DemoResults;
+import dev.vgpu.bench.demo.figure.DemoText;
+import dev.vgpu.bench.demo.process.DemoBackend;
+import dev.vgpu.bench.demo.process.Processes;
+import dev.vgpu.bench.demo.process.ProcessesText;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.cli.command.CliContext;

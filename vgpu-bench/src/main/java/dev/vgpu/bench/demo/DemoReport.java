@@ -1,5 +1,15 @@
 package dev.vgpu.bench.demo;
 
+import dev.vgpu.bench.demo.figure.BusyTime;
+import dev.vgpu.bench.demo.figure.DemoResults;
+import dev.vgpu.bench.demo.figure.DemoText;
+import dev.vgpu.bench.demo.figure.Figures;
+import dev.vgpu.bench.demo.figure.Latencies;
+import dev.vgpu.bench.demo.figure.Phase;
+import dev.vgpu.bench.demo.figure.PhaseResult;
+import dev.vgpu.bench.demo.figure.SliceResult;
+import dev.vgpu.bench.demo.figure.Span;
+import dev.vgpu.bench.demo.process.ProcessesText;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;

@@ -1,5 +1,7 @@
 package dev.vgpu.bench.demo;
 
+import dev.vgpu.bench.demo.figure.Phase;
+import dev.vgpu.bench.demo.figure.SixModels;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 

@@ -2,6 +2,9 @@ package dev.vgpu.bench.demo;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.vgpu.bench.demo.child.Children;
+import dev.vgpu.bench.demo.figure.Phase;
+import dev.vgpu.bench.demo.figure.PhaseSnapshot;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;

@@ -1,5 +1,7 @@
 package dev.vgpu.bench.demo;
 
+import dev.vgpu.bench.demo.figure.Phase;
+import dev.vgpu.bench.demo.figure.Timing;
 import dev.vgpu.bench.trace.Schedule;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -12,7 +14,7 @@ import java.util.List;
  * @param phase which phase
  * @param schedule the requests to send; empty for offline work alone
  */
-record Slice(Phase phase, Schedule schedule) {
+public record Slice(Phase phase, Schedule schedule) {
   private static final List<Phase> COMPARED =
       List.of(Phase.ONLINE_ALONE, Phase.UNCONTROLLED, Phase.VGPU);
 
@@ -23,7 +25,7 @@ record Slice(Phase phase, Schedule schedule) {
    * @param online the online requests, which every compared phase sends
    * @param sixModels the requests to the six models
    */
-  static List<Slice> plan(Timing timing, Schedule online, Schedule sixModels) {
+  public static List<Slice> plan(Timing timing, Schedule online, Schedule sixModels) {
     List<Slice> slices = new ArrayList<>();
     List<Schedule> parts = online.slices(timing.rounds());
     for (int round = 0; round < timing.rounds(); round++) {

@@ -1,0 +1,5 @@
+/** The demo of programs as tenants, without a server. */
+@NullMarked
+package dev.vgpu.bench.demo.process;
+
+import org.jspecify.annotations.NullMarked;
