@@ -1,10 +1,10 @@
 package dev.vgpu.bench.chaos;
 
 /** Thrown if an invariant does not hold. */
-final class ChaosFailure extends RuntimeException {
+public final class ChaosFailure extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
-  ChaosFailure(String message) {
+  public ChaosFailure(String message) {
     super(message);
   }
 }

@@ -66,7 +66,7 @@ public final class ChaosOptions {
     }
   }
 
-  static long randomSeed(Random random) {
+  public static long randomSeed(Random random) {
     return 1 + random.nextLong(LARGEST_RANDOM_SEED);
   }
 

@@ -12,7 +12,7 @@ import java.util.TreeMap;
 import java.util.stream.Stream;
 
 /** What must hold after each step. Confined to one thread. */
-final class Checks {
+public final class Checks {
   /** How long the dead may take to be gone from all accounts, above what the machine is late by. */
   private static final double SETTLE_MS = 1_000;
 

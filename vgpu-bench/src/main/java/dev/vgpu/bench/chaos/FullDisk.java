@@ -10,23 +10,23 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
 /** Fills the file system of the run directory to its last block, and frees it again. */
-final class FullDisk {
+public final class FullDisk {
   private static final int CHUNK = 1 << 20;
   private static final int SMALLEST = 512;
 
   private final Path ballast;
   private final boolean possible;
 
-  FullDisk(Node node, boolean possible) {
+  public FullDisk(Node node, boolean possible) {
     this.ballast = node.runDirectory().resolve("ballast");
     this.possible = possible;
   }
 
-  boolean isPossible() {
+  public boolean isPossible() {
     return possible;
   }
 
-  void fill() {
+  public void fill() {
     try (FileChannel channel =
         FileChannel.open(ballast, StandardOpenOption.CREATE, StandardOpenOption.APPEND)) {
       for (int size = CHUNK; size >= SMALLEST; size /= 2) {
@@ -47,7 +47,7 @@ final class FullDisk {
     }
   }
 
-  void free() {
+  public void free() {
     try {
       Files.deleteIfExists(ballast);
     } catch (IOException e) {

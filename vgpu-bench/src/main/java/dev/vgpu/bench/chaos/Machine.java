@@ -9,12 +9,12 @@ import dev.vgpu.bench.harness.NanoClock;
  * How late the machine wakes sleeping threads, on each of its processors. A processor of a virtual
  * machine may stand still for seconds. Confined to one thread.
  */
-final class Machine implements Lateness {
+public final class Machine implements Lateness {
   private final Child watcher;
   private final LostTime late = new LostTime();
   private double worstMs;
 
-  Machine(Child watcher) {
+  public Machine(Child watcher) {
     this.watcher = watcher;
   }
 
@@ -26,7 +26,7 @@ final class Machine implements Lateness {
     return late;
   }
 
-  double worstMs() {
+  public double worstMs() {
     return worstMs;
   }
 

@@ -10,7 +10,7 @@ import java.util.function.Supplier;
  * a thread is runnable but does not run for many seconds, the machine is at fault; virtual machines
  * do this. If it sleeps, or runs without an end, the process is at fault. Confined to one thread.
  */
-final class Patience {
+public final class Patience {
   private static final long MOST_NS = 150_000_000_000L;
   private static final long LOOK_MS = 1_000;
 
@@ -20,7 +20,7 @@ final class Patience {
   private final long beginNs = NanoClock.nanoTime();
 
   /** Begins the wait. */
-  Patience(Machine machine, Supplier<List<Long>> pids) {
+  public Patience(Machine machine, Supplier<List<Long>> pids) {
     this.machine = machine;
     this.pids = pids;
     mostMs();
@@ -36,7 +36,7 @@ final class Patience {
   }
 
   /** {@return whether the wait has lasted too long} */
-  boolean isOver(long limitNs) throws InterruptedException {
+  public boolean isOver(long limitNs) throws InterruptedException {
     if (passedNs() <= limitNs) {
       return false;
     }

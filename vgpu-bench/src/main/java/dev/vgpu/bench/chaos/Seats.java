@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** The processes that hold the seat or stand by for it. Confined to one thread. */
-final class Seats {
+public final class Seats {
   private static final int POOLS = 2;
   private static final long LONGEST_TAKE_OVER_NS = 20_000_000_000L;
   private static final String OFFLINE_FLOOR = "floor=10";
@@ -17,14 +17,14 @@ final class Seats {
   private final List<PoolProcess> pools = new ArrayList<>();
   private double worstTakeOverMs;
 
-  Seats(Node node, Machine machine) throws InterruptedException {
+  public Seats(Node node, Machine machine) throws InterruptedException {
     this.node = node;
     this.machine = machine;
     fillUp();
   }
 
   /** Opens pools until there are enough. */
-  void fillUp() throws InterruptedException {
+  public void fillUp() throws InterruptedException {
     Patience patience =
         new Patience(machine, () -> pools.stream().map(pool -> pool.child().pid()).toList());
     while (pools.size() < POOLS) {
@@ -40,16 +40,16 @@ final class Seats {
     }
   }
 
-  List<PoolProcess> pools() {
+  public List<PoolProcess> pools() {
     return List.copyOf(pools);
   }
 
   /** Any of the processes. */
-  PoolProcess any() {
+  public PoolProcess any() {
     return pools.get(pools.size() - 1);
   }
 
-  PoolProcess holder() throws InterruptedException {
+  public PoolProcess holder() throws InterruptedException {
     Patience patience =
         new Patience(machine, () -> pools.stream().map(pool -> pool.child().pid()).toList());
     while (true) {
@@ -67,7 +67,7 @@ final class Seats {
   }
 
   /** Kills the holder, and returns its process. */
-  PoolProcess killHolder() throws InterruptedException {
+  public PoolProcess killHolder() throws InterruptedException {
     PoolProcess killed = holder();
     killed.child().kill();
     pools.remove(killed);
@@ -75,7 +75,7 @@ final class Seats {
   }
 
   /** Waits until another process holds the seat. */
-  void awaitHolder() throws InterruptedException {
+  public void awaitHolder() throws InterruptedException {
     long beginNs = NanoClock.nanoTime();
     holder();
     worstTakeOverMs = Math.max(worstTakeOverMs, (NanoClock.nanoTime() - beginNs) / 1e6);

@@ -9,10 +9,10 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** A virtual GPU of the suite; its lease may end and be acquired again. Confined to one thread. */
-final class Tenant {
-  final String name;
-  final SharePolicy policy;
-  final int percent;
+public final class Tenant {
+  public final String name;
+  public final SharePolicy policy;
+  public final int percent;
   final PreemptionClass preemptionClass;
   final MemorySize quota;
 
@@ -23,7 +23,7 @@ final class Tenant {
   private @Nullable PoolProcess owner;
   private Map<String, String> environment = Map.of();
 
-  Tenant(
+  public Tenant(
       String name,
       SharePolicy policy,
       int percent,
@@ -32,7 +32,7 @@ final class Tenant {
     this(name, policy, percent, preemptionClass, quota, "");
   }
 
-  Tenant(
+  public Tenant(
       String name,
       SharePolicy policy,
       int percent,
@@ -48,14 +48,14 @@ final class Tenant {
   }
 
   /** Acquires a new lease. */
-  void acquire(PoolProcess pool) throws InterruptedException {
+  public void acquire(PoolProcess pool) throws InterruptedException {
     generation++;
     String where = gpu.isEmpty() ? "fixed" : "fixed " + gpu;
     environment = pool.acquire(leaseName(), policy, percent, preemptionClass, quota, where);
     owner = pool;
   }
 
-  void release() throws InterruptedException {
+  public void release() throws InterruptedException {
     Objects.requireNonNull(owner, "owner").release(leaseName());
     owner = null;
     environment = Map.of();
@@ -66,23 +66,23 @@ final class Tenant {
   }
 
   /** Records that its owner was killed: the lease lasts as long as it has programs. */
-  void orphan(PoolProcess killed) {
+  public void orphan(PoolProcess killed) {
     if (owner == killed) {
       owner = null;
     }
   }
 
-  boolean isOrphan() {
+  public boolean isOrphan() {
     return owner == null;
   }
 
   /** The environment that puts a program under it. */
-  Map<String, String> environment() {
+  public Map<String, String> environment() {
     return environment;
   }
 
   /** The lease's id; empty before the first lease. */
-  String lease() {
+  public String lease() {
     return environment.getOrDefault("VGPU_LEASE", "");
   }
 }

@@ -15,7 +15,7 @@ import java.util.function.Supplier;
  * processes is allowed in addition; while a program is stopped, no time passes for it. Confined to
  * one thread.
  */
-final class Waits {
+public final class Waits {
   private static final double MEMORY_MS = 250;
   private static final double WITNESS_MS = 500;
   private static final double LAUNCH_MS = 1_000;

@@ -1,6 +1,6 @@
 package dev.vgpu.bench.command;
 
-import dev.vgpu.bench.chaos.SoakOptions;
+import dev.vgpu.bench.chaos.soak.SoakOptions;
 import java.io.IOException;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;

@@ -1,7 +1,8 @@
-package dev.vgpu.bench.chaos;
+package dev.vgpu.bench.chaos.soak;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.vgpu.bench.chaos.ChaosFailure;
 import dev.vgpu.bench.harness.NanoClock;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -1,5 +1,6 @@
-package dev.vgpu.bench.chaos;
+package dev.vgpu.bench.chaos.soak;
 
+import dev.vgpu.bench.chaos.ChaosOptions;
 import dev.vgpu.cli.command.JsonOption;
 import java.nio.file.Path;
 import java.util.Random;

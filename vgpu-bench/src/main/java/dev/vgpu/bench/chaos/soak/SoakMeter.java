@@ -1,7 +1,10 @@
-package dev.vgpu.bench.chaos;
+package dev.vgpu.bench.chaos.soak;
 
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
+import dev.vgpu.bench.chaos.ChaosFailure;
+import dev.vgpu.bench.chaos.Checks;
+import dev.vgpu.bench.chaos.Patience;
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.NanoClock;

@@ -1,4 +1,4 @@
-package dev.vgpu.bench.chaos;
+package dev.vgpu.bench.chaos.soak;
 
 import java.util.ArrayList;
 import java.util.List;

@@ -1,4 +1,4 @@
-package dev.vgpu.bench.chaos;
+package dev.vgpu.bench.chaos.soak;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 

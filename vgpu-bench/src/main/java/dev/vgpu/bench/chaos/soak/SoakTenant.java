@@ -1,5 +1,7 @@
-package dev.vgpu.bench.chaos;
+package dev.vgpu.bench.chaos.soak;
 
+import dev.vgpu.bench.chaos.ChaosFailure;
+import dev.vgpu.bench.chaos.Tenant;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
