@@ -170,6 +170,16 @@ public interface EnforcementBackend {
   default void check(Path executable) {}
 
   /**
+   * Makes the kernel refuse open files that other processes pass to a listening Unix socket of this
+   * process with their messages, if it can. Called in the process that has just taken the seat,
+   * before other users can connect. The kernel ends such files in the thread that reads the
+   * message, which may take as long as the sender likes. Must not throw.
+   *
+   * @param socket the path of the socket
+   */
+  default void refuseFiles(Path socket) {}
+
+  /**
    * Puts this process under a lease; it may already be under others. Blocks until it is attached,
    * for some milliseconds. The first lease also serves threads that are bound to none.
    *

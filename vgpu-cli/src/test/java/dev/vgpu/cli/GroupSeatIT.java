@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.vgpu.files.ProcessUser;
+import dev.vgpu.testing.KernelVersion;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -215,6 +216,23 @@ class GroupSeatIT {
     CommandNode.Command alices = as(BOB, "run", "--memory", "1GiB", "--", other.toString());
     assertThat(alices.exitCode()).isNotZero();
     assertThat(alices.err()).doesNotContain("32-bit");
+  }
+
+  /** The kernel would end the connection in a thread of the seat, which would wait for it. */
+  @Test
+  void connectionThatLingersIsNotTakenFromAMember() throws Exception {
+    assumeTrue(KernelVersion.isAtLeast(6, 16), "older kernels cannot refuse it");
+    run(BOB, "b", "--memory", "1GiB");
+    String id = idOf(BOB);
+    Path pass = readable.resolve("pass");
+    String source = "../vgpu-core/src/test/resources/pass_descriptors.c";
+    node.start(List.of("cc", "-o", pass.toString(), source), List.of()).succeeds();
+    for (String socket : List.of("seat.sock", "hook.sock", "seat.sock")) {
+      String passes = "exec " + pass + " " + node.runDirectory().resolve(socket) + " 60 </dev/null";
+      as(ALICE, ALICE, true, List.of("sh", "-c", passes)).prints("refused");
+      assertThat(idOf(BOB)).isEqualTo(id);
+    }
+    assertThat(serve.err()).doesNotContain("gives the seat up");
   }
 
   /** With 400 files, all clients may have 100 connections and 100 leases, one member 25 of each. */

@@ -15,6 +15,7 @@ import dev.vgpu.cuda.layout.HookEnvironment;
 import dev.vgpu.cuda.layout.ShmLayout;
 import dev.vgpu.cuda.pages.FutexWake;
 import dev.vgpu.cuda.pages.Level2Notes;
+import dev.vgpu.cuda.pages.PassedFiles;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.cuda.process.ProcFiles;
 import dev.vgpu.cuda.process.ProgramCheck;
@@ -115,6 +116,11 @@ public final class CudaHookBackend implements EnforcementBackend {
         new ProcFiles(proc),
         new FutexWake(),
         environment);
+  }
+
+  @Override
+  public void refuseFiles(Path socket) {
+    PassedFiles.refuse(socket);
   }
 
   @Override

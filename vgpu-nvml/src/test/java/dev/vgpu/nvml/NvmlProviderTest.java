@@ -209,5 +209,15 @@ class NvmlProviderTest {
     assertThat(provider.missing())
         .hasValueSatisfying(
             why -> assertThat(why).contains("VGPU_NVML", "every user can write", open.toString()));
+    NvmlProvider driverNamed =
+        new NvmlProvider(
+            Map.of(
+                "VGPU_NVML", emulator().nvmlLibrary().toString(),
+                "VGPU_CUDA_DRIVER", open.resolve("libcuda.so.1").toString()),
+            List.of(),
+            List.of());
+    assertThatThrownBy(() -> driverNamed.environment(new GpuId("GPU-1")))
+        .isInstanceOf(GpuDriverException.class)
+        .hasMessageContainingAll("VGPU_CUDA_DRIVER", "every user can write", open.toString());
   }
 }

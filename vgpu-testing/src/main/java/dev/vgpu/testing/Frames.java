@@ -6,6 +6,8 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -36,6 +38,16 @@ public final class Frames {
     }
     ByteBuffer frame = ByteBuffer.allocate(4 + bytes.size());
     return frame.putInt(bytes.size()).put(bytes.toByteArray()).flip();
+  }
+
+  /** {@return the frame with which this process says to the seat who it is} */
+  public static ByteBuffer hello(String secret) throws IOException {
+    String stat = Files.readString(Path.of("/proc/self/stat"));
+    String[] afterName = stat.substring(stat.lastIndexOf(')') + 2).split(" ", -1);
+    List<String> pairs = new ArrayList<>(List.of("type", "hello", "number", "1", "version", "2"));
+    pairs.addAll(List.of("pid", "" + ProcessHandle.current().pid(), "start", afterName[19]));
+    pairs.addAll(List.of("secret", secret));
+    return of(pairs.toArray(new String[0]));
   }
 
   /**

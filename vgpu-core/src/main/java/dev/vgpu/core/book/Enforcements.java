@@ -254,6 +254,11 @@ public final class Enforcements implements AutoCloseable {
     }
   }
 
+  /** Makes the kernel refuse files that others pass to a socket, if a backend knows how. */
+  public void refuseFiles(Path socket) {
+    backends().forEach(backend -> backend.refuseFiles(socket));
+  }
+
   /** The open backends. Never blocks. */
   public List<Enforcement> atWork() {
     return atWork;

@@ -1,5 +1,6 @@
 package dev.vgpu.core.seat;
 
+import com.google.common.collect.Comparators;
 import dev.vgpu.BackendChoice;
 import dev.vgpu.BackendStatus;
 import dev.vgpu.Capabilities;
@@ -99,9 +100,7 @@ record Operation<Q, A>(
       List<Booking> part =
           all.stream()
               .filter(booking -> booking.id.compareTo(last) > 0)
-              .sorted(Comparator.comparing(booking -> booking.id))
-              .limit(MOST)
-              .toList();
+              .collect(Comparators.least(MOST, Comparator.comparing(booking -> booking.id)));
       return new Leases(Booking.snapshots(part), part.size() < MOST ? "" : part.get(MOST - 1).id);
     }
 

@@ -206,7 +206,7 @@ public final class SeatKeeper {
       new TakeOver(node, authority, serves).restore(leases.readAll());
       reclaims.takeOver();
       enforcements.begin(node.gpus()); // before any request: it may take long
-      serves.listen(directory.socket());
+      serves.listen(directory.socket(), enforcements::refuseFiles);
       reclaims.start();
       sees = HealthWatch.start(node, table, discovery);
       begun = true;

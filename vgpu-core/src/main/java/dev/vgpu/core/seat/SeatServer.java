@@ -36,6 +36,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -125,13 +126,13 @@ final class SeatServer implements AutoCloseable {
   }
 
   /** Accepts connections. Called once, by the thread that has taken the seat. */
-  void listen(Path socket) {
+  void listen(Path socket, Consumer<Path> protect) {
     try {
       Files.deleteIfExists(socket); // left by the last holder, which is gone
       ServerSocketChannel channel = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
       server = channel;
       channel.bind(UnixDomainSocketAddress.of(socket), BACKLOG);
-      users.letIn(socket);
+      users.letIn(socket, protect);
       loop.listen(channel, accepted -> accept());
       loop.ticker(this::tick);
     } catch (IOException e) {

@@ -20,6 +20,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 import jdk.net.ExtendedSocketOptions;
 import jdk.net.UnixDomainPrincipal;
 import org.jspecify.annotations.Nullable;
@@ -58,8 +59,12 @@ final class SeatUsers {
     this.table = table;
   }
 
-  /** Lets the users connect to a socket of this process. */
-  void letIn(Path socket) throws IOException {
+  /**
+   * Lets the users connect to a socket of this process.
+   *
+   * @param protect is given the socket before other users can connect
+   */
+  void letIn(Path socket, Consumer<Path> protect) throws IOException {
     UserPrincipalLookupService names = socket.getFileSystem().getUserPrincipalLookupService();
     UserPrincipal mightiest = names.lookupPrincipalByName(ROOT);
     root = mightiest;
@@ -70,6 +75,7 @@ final class SeatUsers {
     Path directory = Objects.requireNonNull(socket.toAbsolutePath().getParent(), "a directory");
     servesGroup = FileAccess.isForGroup(directory);
     if (servesGroup) {
+      protect.accept(socket);
       FileAccess.of(directory).apply(socket, true); // only members of the group can connect
     }
   }

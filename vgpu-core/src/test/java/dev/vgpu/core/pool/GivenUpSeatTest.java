@@ -2,13 +2,16 @@ package dev.vgpu.core.pool;
 
 import static dev.vgpu.PreemptionClass.NEARLINE;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.Capabilities;
 import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.VirtualGpu;
+import java.nio.file.Files;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 
 /** A process gives the seat up while something is under way; only the next holder decides then. */
@@ -102,6 +105,23 @@ class GivenUpSeatTest extends SlowBackends {
     FutureTask<Integer> call = CallsTest.start(() -> granted.call(() -> 42));
     assertThat(call.get(30, TimeUnit.SECONDS)).isEqualTo(42);
     assertThat(lists(client, granted.id())).isTrue();
+  }
+
+  /** The next holder could not tell what becomes of the part, but it cannot wait without end. */
+  @Test
+  void aPartInWorkKeepsTheSeatForAFewSecondsAndNoLonger() throws Exception {
+    VirtualGpu gpu = prepared();
+    Hold hold = hold();
+    space.beforePrepare = hold;
+    FutureTask<VirtualGpu> part = CallsTest.start(() -> holder.acquire(part(100)));
+    hold.come.await();
+    hook.hangs = true;
+    Pools.await(() -> !Files.exists(directory.resolve("seat.sock")));
+    hook.hangs = false;
+    FutureTask<Boolean> listed = CallsTest.start(() -> lists(client, gpu.id()));
+    assertThatThrownBy(() -> listed.get(1, TimeUnit.SECONDS)).isInstanceOf(TimeoutException.class);
+    assertThat(listed.get(30, TimeUnit.SECONDS)).isTrue();
+    assertThat(part).isNotDone();
   }
 
   private boolean isAnyOnDisk(String prefix) {

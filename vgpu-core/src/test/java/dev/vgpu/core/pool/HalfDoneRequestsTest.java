@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
-import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.testing.Frames;
 import java.io.IOException;
 import java.net.UnixDomainSocketAddress;
@@ -21,15 +20,7 @@ class HalfDoneRequestsTest extends TwoPools {
   private SocketChannel connect() throws IOException {
     SocketChannel channel =
         SocketChannel.open(UnixDomainSocketAddress.of(directory.resolve("seat.sock")));
-    ProcessIdentity self = ProcessIdentity.current();
-    channel.write(
-        Frames.of(
-            "type", "hello",
-            "number", "1",
-            "version", "2",
-            "pid", "" + self.pid(),
-            "start", "" + self.start(),
-            "secret", "its own"));
+    channel.write(Frames.hello("its own"));
     assertThat(Frames.read(channel)).contains("settings.");
     return channel;
   }

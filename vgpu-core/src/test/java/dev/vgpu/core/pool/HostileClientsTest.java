@@ -73,15 +73,7 @@ class HostileClientsTest extends TwoPools {
     SocketChannel channel =
         SocketChannel.open(UnixDomainSocketAddress.of(directory.resolve("seat.sock")));
     channels.add(channel);
-    ProcessIdentity self = ProcessIdentity.current();
-    channel.write(
-        Frames.of(
-            "type", "hello",
-            "number", "1",
-            "version", "2",
-            "pid", "" + self.pid(),
-            "start", "" + self.start(),
-            "secret", "a guess"));
+    channel.write(Frames.hello("a guess"));
     assertThat(Frames.read(channel)).contains("settings.");
     return channel;
   }

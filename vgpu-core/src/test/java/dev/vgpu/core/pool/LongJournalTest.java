@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.testing.Frames;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
@@ -57,15 +56,7 @@ class LongJournalTest extends TwoPools {
   private SocketChannel connect() throws IOException {
     SocketChannel channel =
         SocketChannel.open(UnixDomainSocketAddress.of(directory.resolve("seat.sock")));
-    ProcessIdentity self = ProcessIdentity.current();
-    channel.write(
-        Frames.of(
-            "type", "hello",
-            "number", "1",
-            "version", "2",
-            "pid", "" + self.pid(),
-            "start", "" + self.start(),
-            "secret", "a guess"));
+    channel.write(Frames.hello("a guess"));
     assertThat(Frames.read(channel)).contains("settings.");
     return channel;
   }

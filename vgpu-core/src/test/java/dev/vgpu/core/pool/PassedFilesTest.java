@@ -2,7 +2,6 @@ package dev.vgpu.core.pool;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.testing.Frames;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -45,16 +44,7 @@ class PassedFilesTest extends TwoPools {
             .start();
     assertThat(compiler.waitFor()).isZero();
     long before = openNulls();
-    ProcessIdentity self = ProcessIdentity.current();
-    byte[] hello =
-        Frames.of(
-                "type", "hello",
-                "number", "1",
-                "version", "2",
-                "pid", "" + self.pid(),
-                "start", "" + self.start(),
-                "secret", "any")
-            .array();
+    byte[] hello = Frames.hello("any").array();
     List<Process> clients = new ArrayList<>();
     try {
       for (int i = 0; i < 4; i++) {

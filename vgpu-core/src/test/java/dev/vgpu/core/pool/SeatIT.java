@@ -98,22 +98,12 @@ class SeatIT {
       Child holder = node.start(); // its heap is limited to 128 MiB
       Child client = node.start();
       String id = client.ask("acquire model 50");
-      ProcessIdentity self = ProcessIdentity.current();
       List<SocketChannel> hostile = new ArrayList<>();
       for (int i = 0; i < 500; i++) {
         SocketChannel channel = connect(node);
         if (channel != null) {
           hostile.add(channel);
-          send(
-              channel,
-              Frames.of(
-                      "type", "hello",
-                      "number", "1",
-                      "version", "2",
-                      "pid", "" + self.pid(),
-                      "start", "" + self.start(),
-                      "secret", "x")
-                  .array());
+          send(channel, Frames.hello("x").array());
           assertThat(Frames.read(channel)).contains("settings.");
           send(channel, ByteBuffer.allocate(255 << 10).putInt(256 << 10).array());
         }

@@ -2,6 +2,7 @@ package dev.vgpu.cuda.hook;
 
 import dev.vgpu.VgpuException;
 import dev.vgpu.cuda.pages.LeasePages;
+import dev.vgpu.cuda.pages.PassedFiles;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.files.FileAccess;
 import dev.vgpu.files.OpenFiles;
@@ -119,6 +120,7 @@ final class HookServer implements AutoCloseable {
       server.bind(UnixDomainSocketAddress.of(path), 512);
       this.socketKey = key(path);
       this.owner = Files.getOwner(path);
+      PassedFiles.refuse(path); // before others can connect
       access.apply(path, true);
       server.configureBlocking(false);
       this.serverKey = server.register(selector, SelectionKey.OP_ACCEPT);

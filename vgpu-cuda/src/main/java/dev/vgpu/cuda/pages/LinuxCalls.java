@@ -6,6 +6,7 @@ import com.sun.jna.Native;
 import com.sun.jna.NativeLibrary;
 import com.sun.jna.Platform;
 import com.sun.jna.Pointer;
+import java.util.Arrays;
 import java.util.Map;
 
 /**
@@ -17,7 +18,12 @@ import java.util.Map;
 final class LinuxCalls {
   private static final int FUTEX_WAKE = 1;
   private static final long FUTEX = Platform.isARM() ? 98 : 202;
+  private static final int SOL_SOCKET = 1;
+  private static final int SO_PASSRIGHTS = 83;
+  private static final int MOST_ADDRESS_BYTES = 128;
   private static final Function SYSCALL = find("syscall");
+  private static final Function GETSOCKNAME = find("getsockname");
+  private static final Function SETSOCKOPT = find("setsockopt");
 
   private LinuxCalls() {}
 
@@ -38,5 +44,25 @@ final class LinuxCalls {
     long ignored =
         SYSCALL.invokeLong(
             new Object[] {FUTEX, word, FUTEX_WAKE, Integer.MAX_VALUE, null, null, 0});
+  }
+
+  /** {@return the address of a socket, as the kernel writes it; empty if the file is none} */
+  static byte[] address(int file) {
+    byte[] address = new byte[MOST_ADDRESS_BYTES];
+    int[] size = {address.length};
+    int error = GETSOCKNAME.invokeInt(new Object[] {file, address, size});
+    return Arrays.copyOf(address, error == 0 ? Math.min(size[0], address.length) : 0);
+  }
+
+  /**
+   * Makes the kernel refuse files that others pass to a Unix socket, and to those that connect to
+   * it from now on.
+   *
+   * @return whether the kernel can: it is Linux 6.16 or later
+   */
+  static boolean refuseFiles(int socket) {
+    return SETSOCKOPT.invokeInt(
+            new Object[] {socket, SOL_SOCKET, SO_PASSRIGHTS, new int[] {0}, Integer.BYTES})
+        == 0;
   }
 }

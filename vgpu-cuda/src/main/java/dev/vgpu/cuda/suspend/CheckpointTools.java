@@ -3,6 +3,7 @@ package dev.vgpu.cuda.suspend;
 import dev.vgpu.VgpuException;
 import dev.vgpu.cuda.files.HookLibrary;
 import dev.vgpu.cuda.layout.HookEnvironment;
+import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.spi.GpuDriver;
 import java.io.File;
 import java.io.UncheckedIOException;
@@ -65,9 +66,18 @@ final class CheckpointTools {
     return Optional.empty();
   }
 
-  /** The variables that name the driver to the program, as they do to the hook. */
+  /**
+   * The variables that name the driver to the program, as they do to the hook. The program inherits
+   * those of this process, which may be another user's, as after {@code su}.
+   */
   private Map<String, String> driver(String provider) {
-    if (environment.containsKey(HookEnvironment.VGPU_CUDA_DRIVER)) {
+    String named = environment.get(HookEnvironment.VGPU_CUDA_DRIVER);
+    if (named != null) {
+      Optional<String> objection = TrustedFiles.objection(Path.of(named).toAbsolutePath());
+      if (objection.isPresent()) {
+        throw new VgpuException(
+            "VGPU_CUDA_DRIVER names a file that cannot be used: " + objection.get());
+      }
       return Map.of();
     }
     ClassLoader own = CheckpointTools.class.getClassLoader();

@@ -284,6 +284,18 @@ class CheckpointSuspenderTest {
         .hasMessageContaining("driver 570 or later");
   }
 
+  @Test
+  void aDriverThatAnotherUserCanChangeIsNotLoaded() throws IOException {
+    Path open = Files.createDirectory(temporary.resolve("open"));
+    Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxrwxrwx"));
+    String driver = open.resolve("libcuda.so.1").toString();
+    CheckpointSuspender suspender =
+        suspender(Map.of("PATH", temporary.toString(), "VGPU_CUDA_DRIVER", driver));
+    assertThat(suspender.obstacle(GPU))
+        .hasValueSatisfying(
+            reason -> assertThat(reason).contains("VGPU_CUDA_DRIVER", "every user can write"));
+  }
+
   /** The state follows from the open files: none here, so it is suspended. */
   @Test
   void firstVersionOfTheProgramOnlyToggles() throws Exception {

@@ -21,6 +21,7 @@ import dev.vgpu.spi.Enforcement;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -434,6 +435,15 @@ class MpsTest {
         .isInstanceOf(VgpuException.class)
         .hasMessageContaining("set_default_active_thread_percentage");
     assertThat(daemon.process()).isEmpty();
+  }
+
+  @Test
+  void aToolThatAnotherUserCanChangeIsNotRun() throws IOException {
+    Path open = Files.createDirectory(directory.resolve("open"));
+    Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxrwxrwx"));
+    Map<String, String> untrusted = Map.of("VGPU_MPS_CONTROL", open.resolve("tool").toString());
+    assertThatThrownBy(() -> MpsTool.find(untrusted))
+        .hasMessageContainingAll("VGPU_MPS_CONTROL", "every user can write");
   }
 
   @Test

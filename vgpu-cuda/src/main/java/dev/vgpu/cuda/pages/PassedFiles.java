@@ -1,0 +1,67 @@
+package dev.vgpu.cuda.pages;
+
+import dev.vgpu.files.JnaPlace;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Open files that the other end of a Unix socket passes along with its messages ({@code
+ * SCM_RIGHTS}). This process wants none. Whatever the kernel has to do to end such a file, it does
+ * in the thread that reads the message or closes the socket: for a TCP connection with {@code
+ * SO_LINGER}, that thread waits for as long as the sender likes.
+ */
+public final class PassedFiles {
+  private static final Logger log = LoggerFactory.getLogger(PassedFiles.class);
+  private static final Path OWN_FILES = Path.of("/proc/self/fd");
+  private static final short AF_UNIX = 1;
+
+  private PassedFiles() {}
+
+  /**
+   * Makes the kernel refuse them for all connections that are made from now on, if it can. Loads
+   * JNA.
+   *
+   * @param path to which a listening socket of this process is bound
+   */
+  public static void refuse(Path path) {
+    try {
+      JnaPlace.check(System.getenv());
+      if (!refuse(address(path))) {
+        log.debug("the kernel is older than Linux 6.16 and lets others pass files: path={}", path);
+      }
+    } catch (IOException | DirectoryIteratorException | LinkageError | OutOfMemoryError e) {
+      log.warn("others may pass files with their messages: path={}: {}", path, e.getMessage());
+    }
+  }
+
+  private static byte[] address(Path path) {
+    byte[] name = path.toString().getBytes(StandardCharsets.UTF_8);
+    return ByteBuffer.allocate(Short.BYTES + name.length + 1)
+        .order(ByteOrder.nativeOrder())
+        .putShort(AF_UNIX)
+        .put(name)
+        .array();
+  }
+
+  /** Java does not tell the number of a socket's file. */
+  private static boolean refuse(byte[] address) throws IOException {
+    try (DirectoryStream<Path> files = Files.newDirectoryStream(OWN_FILES)) {
+      for (Path file : files) {
+        int number = Integer.parseInt(file.getFileName().toString());
+        if (Arrays.equals(LinuxCalls.address(number), address)) {
+          return LinuxCalls.refuseFiles(number);
+        }
+      }
+    }
+    throw new IOException("the socket is not found");
+  }
+}
