@@ -4,7 +4,8 @@
  *   vendor checks DIRECTORY   one process's calls, compared with the values in the tenant's directory
  *   vendor take UNITS         allocates so many units of 64 KiB, reports it, and waits for the end of its input
  *   vendor taken              makes calls for another process's client, through its open file (pidfd_getfd)
- *   vendor storm SECONDS      allocates and frees; prints its number of calls; fails if an answer is not as expected
+ *   vendor storm SECONDS      makes calls, until SIGTERM if that comes earlier; prints their number; fails if an answer
+ *                             is not as expected
  */
 #include <sys/syscall.h>
 
@@ -116,18 +117,32 @@ static int taken(void) {
   return failures != 0;
 }
 
+static volatile sig_atomic_t over;
+
+static void end(int signal) {
+  (void)signal;
+  over = 1;
+}
+
 /* Each answer is the same whether the module is there or not. */
 static int storm(int seconds) {
   time_t until = time(NULL) + seconds;
   unsigned long calls = 0;
-  while (time(NULL) < until) {
+  signal(SIGTERM, end);
+  while (time(NULL) < until && !over && failures == 0) {
     int fd = open_device("/dev/nvidiactl");
     uint32_t client = new_root(fd);
-    for (uint32_t handle = 1; handle < 40 && failures == 0; handle++, calls += 3) {
+    for (uint32_t handle = 1; handle < 40 && failures == 0; handle++) {
       CHECK(take_some(&plainly, fd, client, handle, UNIT) == RM_OK);
       CHECK(take_some(&plainly, fd, client, handle, UNIT) == 0x19); /* the handle is taken */
+      for (int i = 0; i < 20; i++) {
+        CHECK(do_control(&plainly, fd, client, 1000, RM_GROUP_SET_TIMESLICE, 8) == RM_OBJECT_NOT_FOUND);
+        CHECK(do_free(&plainly, fd, client, 1000) == RM_OK); /* unknown */
+      }
       if (handle % 2 == 0) CHECK(do_free(&plainly, fd, client, handle) == RM_OK);
+      calls += 42 + (handle % 2 == 0);
     }
+    calls++; /* the client */
     close(fd);
   }
   printf("calls %lu\n", calls);
