@@ -132,10 +132,12 @@ static void read_events(struct program *program) {
   }
 }
 
-/* The process that has the file's lock; 0: none has. */
+/* The process that has the file's lock; 0: none has; -1: it is not known, or in another namespace of processes. */
 static pid_t locker(int fd) {
   struct flock found = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-  return fcntl(fd, F_GETLK, &found) == 0 && found.l_type != F_UNLCK ? found.l_pid : 0;
+  if (fcntl(fd, F_GETLK, &found) != 0) return -1;
+  if (found.l_type == F_UNLCK) return 0;
+  return found.l_pid > 0 ? found.l_pid : -1;
 }
 
 static int has_ended(const struct program *program) {
@@ -164,10 +166,10 @@ static void find(struct directory *directory, const char *name) {
   if (program != NULL) return;
   int events = openat(directory->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), pidfd = -1;
   if (events < 0) return;
-  pid_t pid = fstat(events, &found) == 0 && S_ISREG(found.st_mode) ? locker(events) : 0;
+  pid_t pid = fstat(events, &found) == 0 && S_ISREG(found.st_mode) ? locker(events) : -1;
   if (pid > 0) pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
   if (pidfd < 0 || locker(events) != pid) { /* not locked yet, or left over */
-    if (pid == 0 && S_ISREG(found.st_mode) && found.st_size > 0) unlinkat(directory->fd, name, 0);
+    if (pid == 0 && found.st_size > 0) unlinkat(directory->fd, name, 0);
     if (pidfd >= 0) close(pidfd);
     close(events);
     return;
