@@ -40,6 +40,11 @@
 #include "../core/rm_turn.h"
 #include "rm_events.h"
 
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_open 434
+#define SYS_pidfd_getfd 438
+#endif
+
 enum { MOST_TENANTS = 64, MOST_FILES = 1024, MOST_OBJECTS = 65536, BUCKETS = 4096, AGAIN_MS = 20, MOST_MS = 10000 };
 enum { LATE_MS = 3000 }; /* the worker's delay at which the guardian takes over */
 
