@@ -172,7 +172,7 @@ static int run_and_wait(uint32_t groups) {
   for (uint32_t i = 0; i < groups; i++) {
     CHECK(new_group(&plainly, fd, client, 50 + i) == RM_OK && schedule(fd, client, 50 + i, 1) == RM_OK);
   }
-  printf("%s %u\n", failures == 0 ? "runs" : "failed", client);
+  printf("%s\nclient %u\n", failures == 0 ? "runs" : "failed", client);
   fflush(stdout);
   while (read(0, &byte, 1) > 0) { /* on command */
     if (byte == 'e') CHECK(disable_channels(&plainly, fd, client, CHANNEL_OF + 50, groups, 0) == RM_OK);
