@@ -20,7 +20,8 @@ Usage: ./vgpu kmod build [--kernel RELEASE | --headers DIR]
 
 build  compile vgpu_kmod.ko against a kernel's headers, into target/kmod/RELEASE
 interposer
-       compile libvgpu_rm.so into target/kmod: the module's ledger as a library to preload
+       compile libvgpu_rm.so into target/kmod, the module's ledger as a library to preload, and vgpu-turns: its turns
+       for programs with that library
 test   start Debian's kernel in a virtual machine, with the module and a driver that needs no GPU, and run the
        scenarios, the Java backend's among them; nothing is loaded on this machine. Packages are kept in $KMOD_CACHE.
 
@@ -28,7 +29,7 @@ test   start Debian's kernel in a virtual machine, with the module and a driver 
                         test: Debian's 6.1, the default, or 6.12 from its backports.
       --headers DIR     The headers themselves.
       --driver nvidia   Instead, NVIDIA's own open kernel module, unmodified, as far as it goes without a GPU. It is
-                        compiled once, from Debian's package. On 6.1 only.
+                        compiled once, from Debian's package: 535 on 6.1, 550 on 6.12.
       --module-only     Without the scenarios of the Java backend.
       --storm SECONDS   How long processes allocate, free and die. Default: 5.
       --cycles N        How often the module is unloaded and loaded under load. Default: 5.
@@ -175,11 +176,11 @@ kmod_interposer() {
   [ $# -eq 0 ] || die 2 "./vgpu kmod interposer takes no '$1'; see ./vgpu kmod --help"
   lock_build
   if ! sh "$KMOD_SOURCES/main/c/user/build.sh" "$KMOD_WORK" >>"$LOG" 2>&1; then
-    say "libvgpu_rm.so could not be compiled; the end of $LOG:"
+    say "libvgpu_rm.so and vgpu-turns could not be compiled; the end of $LOG:"
     tail -n 8 "$LOG" | sed 's/^/  /' >&2
     exit 1
   fi
-  say "built ${KMOD_WORK#"$ROOT/"}/libvgpu_rm.so"
+  say "built ${KMOD_WORK#"$ROOT/"}/libvgpu_rm.so and vgpu-turns"
 }
 
 # ---- the virtual machine ----
@@ -190,8 +191,10 @@ get_kernel() {
   local new=$1 place=$2 flavour=$3 kernel headers package
   prepare_apt "$new/apt" && sed -i 's/ contrib$/& non-free/' "$new/apt/etc/sources.list" || return 1
   if [ "$KMOD_KERNEL" = 6.12 ]; then
-    sed "s/ $DEBIAN_SUITE / $DEBIAN_SUITE-backports /" "$new/apt/etc/sources.list" >"$new/apt/etc/backports" &&
-      cat "$new/apt/etc/backports" >>"$new/apt/etc/sources.list" || return 1
+    { # the kernel of the backports, and NVIDIA's module of the next suite, which has that kernel too
+      sed "s/ $DEBIAN_SUITE / $DEBIAN_SUITE-backports /" "$new/apt/etc/sources.list"
+      sed "s/ $DEBIAN_SUITE .*/ trixie contrib/" "$new/apt/etc/sources.list"
+    } >"$new/apt/etc/more" && cat "$new/apt/etc/more" >>"$new/apt/etc/sources.list" || return 1
     echo "APT::Default-Release \"$DEBIAN_SUITE-backports\";" >>"$new/apt/apt.conf"
   fi
   echo '== package lists'
@@ -237,8 +240,17 @@ require_kernel() {
 
 # A program of the virtual machine: the sources whose names begin with its own, and what all such programs share.
 compile_tenant() {
-  "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE=1 -O1 -Wall -Wextra -Werror -static -pthread -o "$KMOD_WORK/root/$1" \
-    "$KMOD_SOURCES/test/vm/$1"*.c "$KMOD_SOURCES/test/vm/tenant.c" >>"$LOG" 2>&1
+  "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE=1 -O1 -Wall -Wextra -Werror "${2--static}" -pthread \
+    -o "$KMOD_WORK/root/$1${2-}" "$KMOD_SOURCES/test/vm/$1"*.c "$KMOD_SOURCES/test/vm/tenant.c" >>"$LOG" 2>&1
+}
+
+# copy_libraries FILE...: this system's libraries that the files need
+copy_libraries() {
+  local library
+  for library in $(ldd "$@" | grep -o '/[^ ]*\.so[^ ]*' | sort -u); do
+    case $library in "$ROOT"/* | *:) continue ;; esac
+    mkdir -p "$KMOD_WORK/root${library%/*}" && cp -L "$library" "$KMOD_WORK/root$library" || return 1
+  done
 }
 
 # Compiles the programs that try the backend in the virtual machine. Makes a runtime for them and for the command, which
@@ -267,16 +279,13 @@ compile_backend() {
 
 # Copies the runtime with the libraries that it needs of this system, the command, and the programs that try it.
 copy_backend() {
-  local root=$1 library jars
+  local root=$1 jars
   IFS=: read -r -a jars <<<"$CLASSPATH_LINE"
   mkdir -p "$root"/{app/lib,tmp,lib64} && cp -r "$KMOD_WORK/jre" "$root/jre" && cp "${jars[@]}" "$root/app/lib" &&
     cp -r vgpu-kmod/target/test-classes "$root/app/tests" || return 1
-  for library in $(find "$KMOD_WORK"/jre/{bin/java,lib/server/libjvm.so,lib/lib{java,nio,net}.so} \
-    vgpu-{cuda,emulator}/target/classes/META-INF/native -name java -o -name '*.so' -o -name '*.so.1' | xargs ldd |
-    grep -o '/[^ ]*\.so[^ ]*' | sort -u); do
-    case $library in "$ROOT"/* | *:) continue ;; esac
-    mkdir -p "$root${library%/*}" && cp -L "$library" "$root$library" || return 1
-  done
+  # shellcheck disable=SC2046 # a list of files
+  copy_libraries $(find "$KMOD_WORK"/jre/{bin/java,lib/server/libjvm.so,lib/lib{java,nio,net}.so} \
+    "$PWD"/vgpu-{cuda,emulator}/target/classes/META-INF/native -name java -o -name '*.so' -o -name '*.so.1')
 }
 
 # Makes what every virtual machine's first file system has.
@@ -305,6 +314,8 @@ compile_helper() {
 make_initramfs_of_model() {
   begin_root init && cp "$KMOD_WORK"/driver/{nvidia,other}.ko "$KMOD_WORK/root/modules" &&
     compile_tenant client && compile_tenant hostile && compile_tenant cycles || return 1
+  compile_tenant client -dynamic && sh "$KMOD_SOURCES/main/c/user/build.sh" "$KMOD_WORK/root" >>"$LOG" 2>&1 &&
+    copy_libraries "$KMOD_WORK"/root/{client-dynamic,libvgpu_rm.so,vgpu-turns} || return 1
   if [ -z "${KMOD_MODULE_ONLY-}" ]; then
     cp "$KMOD_SOURCES/test/vm/backend" "$KMOD_WORK/root" && copy_backend "$KMOD_WORK/root" || return 1
   fi
@@ -335,7 +346,7 @@ prepare_machine() {
   local packages=(vm cloud-amd64)
   mkdir -p "$KMOD_WORK" || return 1
   [ "$KMOD_DRIVER" = model ] || packages=(vendor amd64 nvidia-open-kernel-dkms)
-  [ "$KMOD_KERNEL" = 6.1 ] || packages[0]=vm-$KMOD_KERNEL
+  [ "$KMOD_KERNEL" = 6.1 ] || packages[0]+=-$KMOD_KERNEL
   kmod_need qemu-system-x86_64 qemu-system-x86 && kmod_need make make && require_kernel "${packages[@]}" || return
   KMOD_PLACE=$KMOD_CACHE/${packages[0]}
   HEADERS=$KMOD_PLACE/usr/src/headers
@@ -445,7 +456,6 @@ kmod_test() {
     esac
     shift
   done
-  [ "${KMOD_DRIVER-}${KMOD_KERNEL-}" != nvidia6.12 ] || die 2 "Debian's 535 of NVIDIA's module is for Linux 6.1"
   [ -n "${KMOD_MODULE_ONLY-}" ] || prepare_command
   cd "$ROOT" || exit 1
   lock_build

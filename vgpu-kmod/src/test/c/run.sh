@@ -35,5 +35,6 @@ sh "$here/../../main/c/user/build.sh" "$work"
 $cc $flags -fPIC -shared "$here/user_driver.c" "$here"/../model/*.c -o "$work/user_driver.so"
 # shellcheck disable=SC2086
 $cc $flags "$here/user_client.c" -o "$work/user_client"
+rm -rf "$work/events" && mkdir "$work/events"
 LD_PRELOAD="$work/libvgpu_rm.so $work/user_driver.so" VGPU_RM_LIMIT=67108864 VGPU_RM_REPORT="$work/report" \
-  timeout 60 "$work/user_client"
+  VGPU_RM_EVENTS="$work/events" timeout 60 "$work/user_client"

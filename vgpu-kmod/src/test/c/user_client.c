@@ -1,10 +1,11 @@
 /*
  * A program with libvgpu_rm.so and user_driver.c preloaded and VGPU_RM_LIMIT=67108864. The library's report must equal
- * what the driver holds.
+ * what the driver holds, and its records of channel groups what the program has done.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "../../main/c/core/rm_abi.h"
+#include "../../main/c/user/rm_events.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -49,6 +51,49 @@ static uint64_t told(const char *name) {
 
 static int is(uint64_t bytes) { return told("used ") == bytes && held() == bytes; }
 
+/* The next record; kind 0: there is none. Only this process has a file. */
+static struct vgpu_rm_event next_event(void) {
+  static FILE *events;
+  struct vgpu_rm_event event = {0};
+  char path[4096];
+  glob_t found;
+  snprintf(path, sizeof path, "%s/" RM_EVENTS_PATTERN, getenv("VGPU_RM_EVENTS"));
+  if (events == NULL && glob(path, 0, NULL, &found) == 0 && found.gl_pathc == 1) events = fopen(found.gl_pathv[0], "r");
+  if (events == NULL) bed_fail("no records");
+  clearerr(events);
+  if (fread(&event, sizeof event, 1, events) != 1) event.kind = 0;
+  return event;
+}
+
+static int is_next(uint32_t kind, uint32_t client, uint32_t object, uint32_t value) {
+  struct vgpu_rm_event event = next_event();
+  return event.kind == kind && event.client == client && event.object == object && event.value == value;
+}
+
+static void records(void) {
+  int fd = open("/dev/nvidiactl", O_RDWR);
+  while (next_event().kind != 0) continue;
+  uint32_t client = new_client(&self, fd);
+  struct vgpu_rm_event event = next_event();
+  CHECK(event.kind == RM_EVENT_MADE && event.object == client && event.fd == fd);
+  CHECK(is_next(RM_EVENT_MADE, client, DEVICE, 0) && is_next(RM_EVENT_MADE, client, SUBDEVICE, 0));
+  CHECK(take(&self, fd, client, 7, MIB) == RM_OK && do_free(&self, fd, client, 7) == RM_OK);
+  put32(PARAMS + 12, 3); /* the engine */
+  CHECK(new_group(&self, fd, client, 50) == RM_OK);
+  CHECK(is_next(RM_EVENT_MADE, client, 50, 3));
+  CHECK(is_next(RM_EVENT_MADE, client, CHANNEL_OF + 50, 0));
+  put64(PARAMS, 1);
+  CHECK(do_control(&self, fd, client, 50, RM_GROUP_SCHEDULE, 2) == RM_OK);
+  CHECK(is_next(RM_EVENT_SCHEDULED, client, 50, 1));
+  CHECK(disable_channels(&self, fd, client, CHANNEL_OF + 50, 1, 1) == RM_OK);
+  CHECK(is_next(RM_EVENT_DISABLED, client, CHANNEL_OF + 50, 1));
+  CHECK(disable_channels(&self, fd, client, 12345, 1, 1) != RM_OK);
+  CHECK(do_free(&self, fd, client, CHANNEL_OF + 50) == RM_OK);
+  CHECK(is_next(RM_EVENT_FREED, client, CHANNEL_OF + 50, 0));
+  close(fd);
+  CHECK(is_next(RM_EVENT_CLOSED, 0, 0, 0) && next_event().kind == 0);
+}
+
 int main(void) {
   arena = calloc(1, 1 << 16);
   *(void **)&held = dlsym(RTLD_DEFAULT, "user_driver_held");
@@ -75,6 +120,7 @@ int main(void) {
   CHECK(take(&self, late, client, 7, 8 * MIB) == RM_OK && told("used ") == 8 * MIB);
   CHECK(close(late) == 0 && told("used ") == 8 * MIB); /* kept open by the card's file */
   CHECK(close(card) == 0 && told("used ") == 0 && told("objects ") == 0 && told("over ") == 0);
+  records();
   if (failures == 0) printf("ok   interposer\n");
   return failures != 0;
 }

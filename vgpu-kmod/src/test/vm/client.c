@@ -5,6 +5,7 @@
  *   client run GROUPS               creates and schedules channel groups, reports it, waits for the end of its input;
  *                                   meanwhile `1` and `0` schedule the first one on and off, `e` enables the channels
  *                                   of all, `c` makes one more channel of the first one, and `d` frees it
+ *   client forge CLIENT             records another process's client and its first group as its own, for vgpu-turns
  *   client arrive TIMES DIRECTORY   a channel group that gets work so often; reports its longest wait for the engine
  *   client watch CGROUP             reads what the module's device reports of a process that is refused memory
  *   client seats KILLS DIRECTORY GROUPS
@@ -16,6 +17,7 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include "../../main/c/user/rm_events.h"
 #include "client.h"
 #include "tenant.h"
 
@@ -170,7 +172,7 @@ static int run_and_wait(uint32_t groups) {
   for (uint32_t i = 0; i < groups; i++) {
     CHECK(new_group(&plainly, fd, client, 50 + i) == RM_OK && schedule(fd, client, 50 + i, 1) == RM_OK);
   }
-  printf("%s\n", failures == 0 ? "runs" : "failed");
+  printf("%s\nclient %u\n", failures == 0 ? "runs" : "failed", client);
   fflush(stdout);
   while (read(0, &byte, 1) > 0) { /* on command */
     if (byte == 'e') CHECK(disable_channels(&plainly, fd, client, CHANNEL_OF + 50, groups, 0) == RM_OK);
@@ -180,6 +182,38 @@ static int run_and_wait(uint32_t groups) {
     printf("asked %c\n", byte);
     fflush(stdout);
   }
+  close(card);
+  close(fd);
+  return failures != 0;
+}
+
+static int forge(uint32_t victim) {
+  char path[256], byte;
+  const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  int fd = open_device("/dev/nvidiactl"), card = open_device("/dev/nvidia0");
+  uint32_t own = new_client(&plainly, fd);
+  snprintf(path, sizeof path, "%s/vgpu-rm-forged", getenv("VGPU_RM_EVENTS"));
+  int events = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  CHECK(fcntl(events, F_SETLK, &whole) == 0);
+  for (int i = 0; i < 2; i++) {
+    uint32_t client = i == 0 ? victim : own;
+    const struct vgpu_rm_event all[] = {
+        {.kind = RM_EVENT_MADE, .fd = fd, .object = client, .class_number = RM_CLASS_ROOT},
+        {.kind = RM_EVENT_MADE, .fd = fd, .client = client, .parent = client, .object = DEVICE,
+         .class_number = RM_CLASS_DEVICE},
+        {.kind = RM_EVENT_MADE, .fd = fd, .client = client, .parent = DEVICE, .object = SUBDEVICE,
+         .class_number = RM_CLASS_SUBDEVICE},
+        {.kind = RM_EVENT_MADE, .fd = fd, .client = client, .parent = DEVICE, .object = 50,
+         .class_number = RM_CLASS_GROUP},
+        {.kind = RM_EVENT_MADE, .fd = fd, .client = client, .parent = 50, .object = CHANNEL_OF + 50,
+         .class_number = 0xa06f},
+        {.kind = RM_EVENT_SCHEDULED, .fd = fd, .client = client, .object = 50, .value = 1},
+    };
+    CHECK(write(events, all, sizeof all) == (ssize_t)sizeof all);
+  }
+  printf("forged\n");
+  fflush(stdout);
+  while (read(0, &byte, 1) > 0) continue;
   close(card);
   close(fd);
   return failures != 0;
@@ -361,6 +395,7 @@ int main(int count, char **arguments) {
   }
   if (count == 3 && strcmp(arguments[1], "take") == 0) return take_and_wait(strtoull(arguments[2], NULL, 10));
   if (count == 3 && strcmp(arguments[1], "run") == 0) return run_and_wait((uint32_t)atoi(arguments[2]));
+  if (count == 3 && strcmp(arguments[1], "forge") == 0) return forge((uint32_t)strtoul(arguments[2], NULL, 10));
   if (count == 4 && strcmp(arguments[1], "arrive") == 0) {
     directory = arguments[3];
     return arrive((unsigned)atoi(arguments[2]));

@@ -3,8 +3,12 @@
  * below the client. The kernel module is told to charge it.
  *   vendor checks DIRECTORY   one process's calls, compared with the values in the tenant's directory
  *   vendor take UNITS         allocates so many units of 64 KiB, reports it, and waits for the end of its input
- *   vendor storm SECONDS      allocates and frees; prints its number of calls; fails if an answer is not as expected
+ *   vendor taken              makes calls for another process's client, through its open file (pidfd_getfd)
+ *   vendor storm SECONDS      makes calls, until SIGTERM if that comes earlier; prints their number; fails if an answer
+ *                             is not as expected
  */
+#include <sys/syscall.h>
+
 #include "tenant.h"
 
 /* A piece of this class has at most 4 MiB. */
@@ -84,18 +88,59 @@ static int take_and_wait(uint64_t units) {
   return 0;
 }
 
+/* What vgpu-turns relies on. Without a GPU there are no channel groups, but the driver looks for the client first. */
+static int taken(void) {
+  int ends[2], own = open_device("/dev/nvidiactl");
+  uint32_t told_by_child[2] = {0, 0};
+  if (pipe(ends) != 0) bed_fail("pipe");
+  pid_t child = fork();
+  if (child == 0) {
+    uint32_t fd = (uint32_t)open_device("/dev/nvidiactl"), tell[2] = {fd, new_root((int)fd)};
+    if (write(ends[1], tell, sizeof tell) != (ssize_t)sizeof tell) _exit(1);
+    for (;;) pause();
+  }
+  if (read(ends[0], told_by_child, sizeof told_by_child) != (ssize_t)sizeof told_by_child) bed_fail("read");
+  uint32_t client = told_by_child[1];
+  int process = (int)syscall(SYS_pidfd_open, child, 0),
+      file = (int)syscall(SYS_pidfd_getfd, process, (int)told_by_child[0], 0);
+  CHECK(file >= 0);
+  put64(PARAMS, 1000);
+  CHECK(do_control(&plainly, own, client, 50, RM_GROUP_SET_TIMESLICE, 8) == RM_INVALID_CLIENT);
+  CHECK(do_control(&plainly, file, client, 50, RM_GROUP_SET_TIMESLICE, 8) == RM_OBJECT_NOT_FOUND);
+  CHECK(do_control(&plainly, own, client, 50, RM_DISABLE_CHANNELS, RM_DISABLE_SIZE) == RM_INVALID_CLIENT);
+  CHECK(do_control(&plainly, file, client, 50, RM_DISABLE_CHANNELS, RM_DISABLE_SIZE) == RM_OBJECT_NOT_FOUND);
+  CHECK(take_some(&plainly, own, client, 7, UNIT) == RM_INVALID_CLIENT);
+  CHECK(take_some(&plainly, file, client, 7, UNIT) == RM_OK);
+  CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+  CHECK(take_some(&plainly, file, client, 8, UNIT) == RM_OK); /* the taken file keeps the client of a dead process */
+  close(file);
+  return failures != 0;
+}
+
+static volatile sig_atomic_t over;
+
+static void end(int signal) {
+  (void)signal;
+  over = 1;
+}
+
 /* Each answer is the same whether the module is there or not. */
 static int storm(int seconds) {
   time_t until = time(NULL) + seconds;
   unsigned long calls = 0;
-  while (time(NULL) < until) {
+  signal(SIGTERM, end);
+  while (time(NULL) < until && !over && failures == 0) {
     int fd = open_device("/dev/nvidiactl");
     uint32_t client = new_root(fd);
-    for (uint32_t handle = 1; handle < 40 && failures == 0; handle++, calls += 3) {
+    for (uint32_t handle = 1; handle < 40 && failures == 0; handle++) {
       CHECK(take_some(&plainly, fd, client, handle, UNIT) == RM_OK);
       CHECK(take_some(&plainly, fd, client, handle, UNIT) == 0x19); /* the handle is taken */
+      for (int i = 0; i < 100; i++)
+        CHECK(do_control(&plainly, fd, client, 1000, RM_GROUP_SET_TIMESLICE, 8) == RM_OBJECT_NOT_FOUND);
       if (handle % 2 == 0) CHECK(do_free(&plainly, fd, client, handle) == RM_OK);
+      calls += 102 + (handle % 2 == 0);
     }
+    calls++; /* the client */
     close(fd);
   }
   printf("calls %lu\n", calls);
@@ -109,6 +154,7 @@ int main(int count, char **arguments) {
     return checks();
   }
   if (count == 3 && strcmp(arguments[1], "take") == 0) return take_and_wait(strtoull(arguments[2], NULL, 10));
+  if (count == 2 && strcmp(arguments[1], "taken") == 0) return taken();
   if (count == 3 && strcmp(arguments[1], "storm") == 0) return storm(atoi(arguments[2]));
   return 2;
 }

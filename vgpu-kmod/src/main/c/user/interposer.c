@@ -5,6 +5,7 @@
  *
  *   VGPU_RM_LIMIT   bytes of device memory; without it nothing is refused
  *   VGPU_RM_REPORT  a file that always holds the ledger's current numbers
+ *   VGPU_RM_EVENTS  a directory, for vgpu-turns: rm_events.h
  *
  * Only files that the process opened itself are followed. A child after fork has a ledger of its own: files that both
  * have open are counted in each.
@@ -22,6 +23,8 @@
 #include <unistd.h>
 
 #include "../core/rm_call.h"
+#include "../core/rm_request.h"
+#include "rm_events.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 enum { DESCRIPTORS = 65536, BUCKETS = 4096 };
@@ -52,6 +55,9 @@ static struct vgpu_rm_tenant *self;
 static struct opened *files[DESCRIPTORS];
 static uint64_t next_number;
 static int report = -1;
+static const char *events_in; /* NULL: nothing is recorded */
+static int events = -1;
+static pid_t events_of; /* the process that has opened `events` */
 static int usable;
 
 /* ---- the host of the core ---- */
@@ -201,7 +207,106 @@ static void begin(void) {
     report = real.open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (report < 0) fprintf(stderr, "libvgpu_rm.so: VGPU_RM_REPORT=%s cannot be written: %s\n", path, strerror(errno));
   }
+  events_in = getenv("VGPU_RM_EVENTS");
   usable = 1;
+}
+
+/* ---- events ---- */
+
+/* Opens a file of this process's own. The lock comes before the first record. */
+static void begin_events(void) {
+  char path[4096];
+  const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  events_of = getpid();
+  events = -1;
+  if (snprintf(path, sizeof path, "%s/" RM_EVENTS_NAME, events_in) < (int)sizeof path) events = mkostemp(path, O_CLOEXEC);
+  if (events >= 0 && real.fcntl(events, F_SETLK, &whole) == 0) return;
+  fprintf(stderr, "libvgpu_rm.so: nothing is recorded in VGPU_RM_EVENTS=%s: %s\n", events_in, strerror(errno));
+  if (events >= 0) real.close(events);
+  events = -1;
+}
+
+/* Records an event. A program that forks has a file in each process. The caller holds the lock. */
+static void record(struct vgpu_rm_event event) {
+  if (events_in == NULL) return;
+  if (events_of != getpid()) begin_events();
+  if (events < 0 || write(events, &event, sizeof event) == (ssize_t)sizeof event) return;
+  fprintf(stderr, "libvgpu_rm.so: VGPU_RM_EVENTS=%s cannot be written: %s\n", events_in, strerror(errno));
+  events = -1; /* stays open, so that the lock stays */
+}
+
+static int is_recorded(uint32_t class_number) {
+  return vgpu__is_root(class_number) || class_number == RM_CLASS_DEVICE || class_number == RM_CLASS_SUBDEVICE ||
+         class_number == RM_CLASS_GROUP || vgpu__rm_is_channel(class_number);
+}
+
+/* An event of a call, on the file that its client belongs to. The caller holds the lock. */
+static struct vgpu_rm_event event_of(const struct opened *file, int fd, const struct vgpu_rm_call *call) {
+  uint64_t owner = vgpu__file_owner(&book, file->number);
+  for (int i = 0; i < DESCRIPTORS && owner != file->number; i++) {
+    if (files[i] == NULL || files[i]->number != owner) continue;
+    fd = i;
+    break;
+  }
+  return (struct vgpu_rm_event){.fd = fd, .file = owner, .client = call->client, .parent = call->parent,
+                                .object = call->object, .class_number = call->class_number};
+}
+
+/* Before the driver frees an object, because its handle can be used again at once. */
+static void record_before(const struct opened *file, int fd, unsigned long word, uint64_t argument) {
+  static const struct vgpu_rm_io io = {.read = user_read, .write = user_write};
+  struct vgpu_rm_call call;
+  if (events_in == NULL) return;
+  vgpu__rm_decode(&io, (uint32_t)word, argument, &call);
+  if (call.kind != RM_KIND_FREE) return;
+  pthread_mutex_lock(&lock);
+  struct vgpu_rm_object *root = vgpu__client_find(&book, file->number, call.client);
+  const struct vgpu_rm_object *freed = root != NULL ? vgpu__object_find(&book, root, call.object) : NULL;
+  struct vgpu_rm_event event = event_of(file, fd, &call);
+  event.kind = RM_EVENT_FREED;
+  if (freed != NULL && is_recorded(freed->class_number)) record(event);
+  pthread_mutex_unlock(&lock);
+}
+
+/* The program's own FIFO_DISABLE_CHANNELS. The caller holds the lock. */
+static void record_list(struct vgpu_rm_event event, const struct vgpu_rm_call *call) {
+  struct {
+    uint8_t disable, pad[3];
+    uint32_t count, more[4], clients[RM_MOST_CHANNELS], channels[RM_MOST_CHANNELS];
+  } list;
+  _Static_assert(sizeof list == RM_DISABLE_SIZE, "as the driver has it");
+  if (user_read(NULL, &list, call->params, sizeof list) != 0) return;
+  event.kind = RM_EVENT_DISABLED;
+  event.value = list.disable;
+  for (uint32_t i = 0; i < list.count && i < RM_MOST_CHANNELS; i++) {
+    event.object = list.channels[i];
+    if (list.clients[i] == call->client) record(event);
+  }
+}
+
+static void record_after(const struct opened *file, int fd, unsigned long word, uint64_t argument) {
+  static const struct vgpu_rm_io io = {.read = user_read, .write = user_write};
+  struct vgpu_rm_call call;
+  uint8_t on = 0;
+  if (events_in == NULL) return;
+  vgpu__rm_decode(&io, (uint32_t)word, argument, &call);
+  if (call.status != RM_OK) return;
+  pthread_mutex_lock(&lock);
+  struct vgpu_rm_event event = event_of(file, fd, &call);
+  if (call.kind == RM_KIND_ALLOC && is_recorded(call.class_number)) {
+    struct vgpu_rm_object *root = vgpu__client_find(&book, file->number, call.client);
+    const struct vgpu_rm_object *made = root != NULL ? vgpu__object_find(&book, root, call.object) : NULL;
+    event.kind = RM_EVENT_MADE;
+    if (made != NULL) event.value = made->engine;
+    record(event);
+  } else if (vgpu__schedules(&call) && user_read(NULL, &on, call.params, sizeof on) == 0) {
+    event.kind = RM_EVENT_SCHEDULED;
+    event.value = on;
+    record(event);
+  } else if (call.kind == RM_KIND_CONTROL && call.command == RM_DISABLE_CHANNELS) {
+    record_list(event, &call);
+  }
+  pthread_mutex_unlock(&lock);
 }
 
 /* ---- descriptors ---- */
@@ -211,6 +316,7 @@ static void put(struct opened *file) {
   while (file != NULL && --file->refs == 0) {
     struct opened *owner = file->owner;
     vgpu__file_closed(&book, file->number);
+    if (events_of == getpid()) record((struct vgpu_rm_event){.kind = RM_EVENT_CLOSED, .file = file->number});
     free(file);
     file = owner;
   }
@@ -358,7 +464,9 @@ EXPORTED int ioctl(int fd, unsigned long word, ...) {
   pthread_mutex_unlock(&lock);
   if (file == NULL) return real.ioctl(fd, word, argument);
   struct caller caller = {.fd = fd};
+  record_before(file, fd, word, (uint64_t)(uintptr_t)argument);
   long result = vgpu__rm_ioctl(&book, &host, &caller, file->number, (uint32_t)word, (uint64_t)(uintptr_t)argument);
+  if (result >= 0) record_after(file, fd, word, (uint64_t)(uintptr_t)argument);
   pthread_mutex_lock(&lock);
   note_tie(file);
   put(caller.held);

@@ -91,8 +91,9 @@ class Machine {
             .obstacle()
             .map(why -> "other processes' open files cannot be taken (pidfd_getfd): " + why)
             .orElse(
-                "other processes' open files can be taken (pidfd_getfd), and with them the driver's"
-                    + " calls made for a program; this backend still needs the module"));
+                "other processes' open files can be taken (pidfd_getfd), so vgpu-turns can stop"
+                    + " channel groups and set time slices of programs that libvgpu_rm.so is"
+                    + " preloaded to (./vgpu kmod interposer); this backend needs the module"));
   }
 
   ForeignFiles foreignFiles() {
