@@ -67,6 +67,19 @@ enum ClaimConditions {
         .toList();
   }
 
+  /** {@return the devices of vgpu of which a claim takes something} */
+  static List<DeviceRequestAllocationResult> taken(ResourceClaim claim) {
+    return devices(claim).stream().filter(one -> takes(one.getAdminAccess())).toList();
+  }
+
+  /**
+   * {@return whether a request or a device takes something} kube-scheduler counts access for
+   * administration nowhere.
+   */
+  static boolean takes(@Nullable Boolean adminAccess) {
+    return !Boolean.TRUE.equals(adminAccess);
+  }
+
   private static Optional<AllocatedDeviceStatus> status(
       ResourceClaim claim, DeviceRequestAllocationResult result) {
     List<AllocatedDeviceStatus> all = claim.getStatus().getDevices();

@@ -69,7 +69,7 @@ record ClaimNeed(Ask ask, long count, boolean isApart) {
       ExactDeviceRequest exactly = request.getExactly();
       if (exactly == null
           || !isOurs(exactly.getDeviceClassName())
-          || Boolean.TRUE.equals(exactly.getAdminAccess())) {
+          || !ClaimConditions.takes(exactly.getAdminAccess())) {
         continue;
       }
       CapacityRequirements capacity = exactly.getCapacity();
