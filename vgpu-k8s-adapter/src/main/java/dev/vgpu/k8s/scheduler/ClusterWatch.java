@@ -1,9 +1,5 @@
 package dev.vgpu.k8s.scheduler;
 
-import static java.net.HttpURLConnection.HTTP_FORBIDDEN;
-import static java.net.HttpURLConnection.HTTP_NOT_FOUND;
-
-import io.fabric8.kubernetes.api.model.ListOptionsBuilder;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
@@ -70,14 +66,10 @@ final class ClusterWatch implements AutoCloseable {
   /** {@return the cluster's claims; null if it has none, or does not show them} */
   private @Nullable SharedIndexInformer<ResourceClaim> followClaims() {
     try {
-      Object ignored =
-          client
-              .resources(ResourceClaim.class)
-              .inAnyNamespace()
-              .list(new ListOptionsBuilder().withLimit(1L).build());
+      Cluster.requireShown(client.resources(ResourceClaim.class).inAnyNamespace());
       return client.resources(ResourceClaim.class).inAnyNamespace().inform(new ClaimEvents());
     } catch (KubernetesClientException e) {
-      if (e.getCode() != HTTP_NOT_FOUND && e.getCode() != HTTP_FORBIDDEN) {
+      if (!Cluster.isMissing(e)) {
         throw e;
       }
       LOG.warn("what claims have of GPUs is not counted: {}", e.getMessage());
