@@ -107,9 +107,7 @@ final class Roll {
     } else {
       claims.put(uid, now);
     }
-    before.stream()
-        .filter(one -> !now.contains(one))
-        .forEach(one -> view.queue().end(one.name()));
+    before.stream().filter(one -> !now.contains(one)).forEach(one -> view.queue().end(one.name()));
     boolean isCounted = true;
     for (ClaimUse one : now) {
       isCounted &= before.contains(one) || view.count(one, false, nowS);
