@@ -69,15 +69,7 @@ enum ClaimConditions {
 
   /** {@return the devices of vgpu of which a claim takes something} */
   static List<DeviceRequestAllocationResult> taken(ResourceClaim claim) {
-    return devices(claim).stream().filter(one -> takes(one.getAdminAccess())).toList();
-  }
-
-  /**
-   * {@return whether a request or a device takes something} kube-scheduler counts access for
-   * administration nowhere.
-   */
-  static boolean takes(@Nullable Boolean adminAccess) {
-    return !Boolean.TRUE.equals(adminAccess);
+    return devices(claim).stream().filter(one -> ClaimNeed.takes(one.getAdminAccess())).toList();
   }
 
   private static Optional<AllocatedDeviceStatus> status(
