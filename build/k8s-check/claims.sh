@@ -64,6 +64,7 @@ scenario_claims_refused() {
   claim bad 'share: 500m' | refused 'share is'
   claim bad 'memory: "0"' | refused 'memory is'
   claim bad 'shares: 30' | refused 'capacities share and memory'
+  claim bad 'vgpu.dev/share: 30' | refused 'capacities share and memory'
   claim bad 'share: 30' 'polizy: fixed-share' | refused 'there are the parameters'
   claim bad 'share: 30' 'policy: fair' | refused 'policy is best-effort, fixed-share or burst-share'
   claim bad 'share: 30' 'policy: 5' | refused 'policy is best-effort, fixed-share or burst-share'

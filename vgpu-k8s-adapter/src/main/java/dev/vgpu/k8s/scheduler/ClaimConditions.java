@@ -67,6 +67,11 @@ enum ClaimConditions {
         .toList();
   }
 
+  /** {@return the devices of vgpu of which a claim takes something} */
+  static List<DeviceRequestAllocationResult> taken(ResourceClaim claim) {
+    return devices(claim).stream().filter(one -> ClaimNeed.takes(one.getAdminAccess())).toList();
+  }
+
   private static Optional<AllocatedDeviceStatus> status(
       ResourceClaim claim, DeviceRequestAllocationResult result) {
     List<AllocatedDeviceStatus> all = claim.getStatus().getDevices();

@@ -69,7 +69,7 @@ record ClaimNeed(Ask ask, long count, boolean isApart) {
       ExactDeviceRequest exactly = request.getExactly();
       if (exactly == null
           || !isOurs(exactly.getDeviceClassName())
-          || Boolean.TRUE.equals(exactly.getAdminAccess())) {
+          || !takes(exactly.getAdminAccess())) {
         continue;
       }
       CapacityRequirements capacity = exactly.getCapacity();
@@ -82,6 +82,14 @@ record ClaimNeed(Ask ask, long count, boolean isApart) {
       long count = exactly.getCount() == null ? 1 : Math.max(1, exactly.getCount());
       needs.add(new ClaimNeed(ask, count, isApart(claim, request.getName())));
     }
+  }
+
+  /**
+   * {@return whether a request or a device takes something} kube-scheduler counts access for
+   * administration nowhere.
+   */
+  static boolean takes(@Nullable Boolean adminAccess) {
+    return !Boolean.TRUE.equals(adminAccess);
   }
 
   /** {@return whether the GPUs of a request must be different ones} */

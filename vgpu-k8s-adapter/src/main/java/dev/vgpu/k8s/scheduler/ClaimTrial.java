@@ -69,7 +69,7 @@ final class ClaimTrial {
   boolean keep(Collection<ResourceClaim> held) {
     held.forEach(claim -> change(claim, 1, -1));
     return held.stream()
-        .flatMap(claim -> ClaimConditions.devices(claim).stream())
+        .flatMap(claim -> ClaimConditions.taken(claim).stream())
         .map(this::gpu)
         .allMatch(gpu -> gpu == null || (gpu.share >= 0 && gpu.memory >= 0));
   }
@@ -84,10 +84,7 @@ final class ClaimTrial {
   }
 
   private void change(ResourceClaim claim, int taken, int held) {
-    for (DeviceRequestAllocationResult result : ClaimConditions.devices(claim)) {
-      if (Boolean.TRUE.equals(result.getAdminAccess())) {
-        continue; // kube-scheduler does not count it
-      }
+    for (DeviceRequestAllocationResult result : ClaimConditions.taken(claim)) {
       ClaimGpu gpu = gpu(result);
       if (gpu == null) {
         isComplete &= parts.contains(List.of(result.getPool(), result.getDevice()));

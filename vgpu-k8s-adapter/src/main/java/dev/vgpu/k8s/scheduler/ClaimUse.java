@@ -20,21 +20,19 @@ import java.util.List;
 record ClaimUse(String name, String node, String device, int share, MemorySize memory) {
   private static final int WHOLE = 100;
 
-  /** {@return what a claim has; without devices to which it only has access for administration} */
+  /** {@return what a claim has} */
   static List<ClaimUse> of(ResourceClaim claim) {
     List<ClaimUse> all = new ArrayList<>();
-    for (DeviceRequestAllocationResult one : ClaimConditions.devices(claim)) {
-      if (!Boolean.TRUE.equals(one.getAdminAccess())) {
-        long share = ClaimNeed.amount(one.getConsumedCapacity(), Driver.SHARE).orElse(WHOLE);
-        all.add(
-            new ClaimUse(
-                "claim:" + claim.getMetadata().getUid() + ":" + all.size(),
-                one.getPool(),
-                one.getDevice(),
-                (int) Math.max(1, Math.min(WHOLE, share)),
-                MemorySize.ofBytes(
-                    ClaimNeed.amount(one.getConsumedCapacity(), Driver.MEMORY).orElse(0))));
-      }
+    for (DeviceRequestAllocationResult one : ClaimConditions.taken(claim)) {
+      long share = ClaimNeed.amount(one.getConsumedCapacity(), Driver.SHARE).orElse(WHOLE);
+      all.add(
+          new ClaimUse(
+              "claim:" + claim.getMetadata().getUid() + ":" + all.size(),
+              one.getPool(),
+              one.getDevice(),
+              (int) Math.max(1, Math.min(WHOLE, share)),
+              MemorySize.ofBytes(
+                  ClaimNeed.amount(one.getConsumedCapacity(), Driver.MEMORY).orElse(0))));
     }
     return all;
   }

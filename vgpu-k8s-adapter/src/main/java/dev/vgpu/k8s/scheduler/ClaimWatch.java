@@ -65,12 +65,26 @@ final class ClaimWatch implements AutoCloseable {
   }
 
   /**
-   * Reads the claims and the slices, and follows them from now on.
+   * Reads the claims and the slices, and follows them from now on. If the API server has none, or
+   * does not show them, it decides nothing: pods with slots are served without it.
    *
-   * @throws KubernetesClientException if they cannot be read
+   * @throws KubernetesClientException if they cannot be read now
    */
   synchronized void begin() {
     close();
+    try {
+      Cluster.requireShown(client.resources(ResourceSlice.class));
+      Cluster.requireShown(client.resources(ResourceClaim.class).inAnyNamespace());
+    } catch (KubernetesClientException e) {
+      if (!Cluster.isMissing(e)) {
+        throw e;
+      }
+      LOG.warn(
+          "gangs with claims are not decided, and no pod with a claim of their nodes is bound,"
+              + " until this process may read claims and slices when it starts: {}",
+          e.getMessage());
+      return;
+    }
     claims = client.resources(ResourceClaim.class).inAnyNamespace().inform(new Ignored<>());
     slices = client.resources(ResourceSlice.class).inform(new Ignored<>());
   }

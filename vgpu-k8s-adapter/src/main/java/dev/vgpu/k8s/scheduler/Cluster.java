@@ -5,6 +5,7 @@ import io.fabric8.kubernetes.api.model.Binding;
 import io.fabric8.kubernetes.api.model.BindingBuilder;
 import io.fabric8.kubernetes.api.model.DeleteOptionsBuilder;
 import io.fabric8.kubernetes.api.model.GenericKubernetesResource;
+import io.fabric8.kubernetes.api.model.ListOptionsBuilder;
 import io.fabric8.kubernetes.api.model.ObjectMeta;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
@@ -15,6 +16,7 @@ import io.fabric8.kubernetes.api.model.policy.v1.PodDisruptionBudget;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
+import io.fabric8.kubernetes.client.dsl.Listable;
 import io.fabric8.kubernetes.client.dsl.base.PatchContext;
 import io.fabric8.kubernetes.client.dsl.base.PatchType;
 import io.fabric8.kubernetes.client.dsl.base.ResourceDefinitionContext;
@@ -185,6 +187,20 @@ final class Cluster {
     return now == null
         || !now.getMetadata().getUid().equals(meta.getUid())
         || !KnownPods.isBound(now);
+  }
+
+  /** {@return whether a failed call means that its kind of objects is not there, or not shown} */
+  static boolean isMissing(KubernetesClientException e) {
+    return isGone(e) || e.getCode() == HttpURLConnection.HTTP_FORBIDDEN;
+  }
+
+  /**
+   * Lists one object at most, because an informer would try again and again.
+   *
+   * @throws KubernetesClientException if these objects cannot be listed
+   */
+  static void requireShown(Listable<?> objects) {
+    Object ignored = objects.list(new ListOptionsBuilder().withLimit(1L).build());
   }
 
   /** {@return whether a failed call means that its object does not exist} */

@@ -1,9 +1,5 @@
 package dev.vgpu.k8s.scheduler;
 
-import static java.net.HttpURLConnection.HTTP_FORBIDDEN;
-import static java.net.HttpURLConnection.HTTP_NOT_FOUND;
-
-import io.fabric8.kubernetes.api.model.ListOptionsBuilder;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
@@ -11,9 +7,12 @@ import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.fabric8.kubernetes.client.informers.ResourceEventHandler;
 import io.fabric8.kubernetes.client.informers.SharedIndexInformer;
+import io.fabric8.kubernetes.client.informers.cache.Cache;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.function.DoubleSupplier;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -58,8 +57,8 @@ final class ClusterWatch implements AutoCloseable {
     SharedIndexInformer<Pod> allPods = client.pods().inAnyNamespace().inform(new PodEvents());
     pods = allPods;
     claims = followClaims();
-    line.claims(claimed(), clockS.getAsDouble());
-    line.begin(allNodes.getStore().list(), allPods.getStore().list(), clockS.getAsDouble());
+    line.begin(
+        allNodes.getStore().list(), allPods.getStore().list(), claimed(), clockS.getAsDouble());
     isOn = true;
     service.carryOut();
   }
@@ -67,14 +66,10 @@ final class ClusterWatch implements AutoCloseable {
   /** {@return the cluster's claims; null if it has none, or does not show them} */
   private @Nullable SharedIndexInformer<ResourceClaim> followClaims() {
     try {
-      Object ignored =
-          client
-              .resources(ResourceClaim.class)
-              .inAnyNamespace()
-              .list(new ListOptionsBuilder().withLimit(1L).build());
+      Cluster.requireShown(client.resources(ResourceClaim.class).inAnyNamespace());
       return client.resources(ResourceClaim.class).inAnyNamespace().inform(new ClaimEvents());
     } catch (KubernetesClientException e) {
-      if (e.getCode() != HTTP_NOT_FOUND && e.getCode() != HTTP_FORBIDDEN) {
+      if (!Cluster.isMissing(e)) {
         throw e;
       }
       LOG.warn("what claims have of GPUs is not counted: {}", e.getMessage());
@@ -82,10 +77,11 @@ final class ClusterWatch implements AutoCloseable {
     }
   }
 
-  private List<ClaimUse> claimed() {
+  private Map<String, List<ClaimUse>> claimed() {
     return claims == null
-        ? List.of()
-        : claims.getStore().list().stream().flatMap(one -> ClaimUse.of(one).stream()).toList();
+        ? Map.of()
+        : claims.getStore().list().stream()
+            .collect(Collectors.toMap(one -> one.getMetadata().getUid(), ClaimUse::of));
   }
 
   /** {@return all pods of the cluster; none while it follows nothing} */
@@ -140,9 +136,13 @@ final class ClusterWatch implements AutoCloseable {
     }
   }
 
-  private synchronized void claimsChanged() {
-    if (isOn) {
-      line.claims(claimed(), clockS.getAsDouble());
+  /** A claim counts as it is now: an event may be older than what was read at the beginning. */
+  private synchronized void changed(ResourceClaim claim) {
+    if (isOn && claims != null) {
+      String uid = claim.getMetadata().getUid();
+      ResourceClaim now = claims.getStore().getByKey(Cache.metaNamespaceKeyFunc(claim));
+      boolean isThere = now != null && now.getMetadata().getUid().equals(uid);
+      line.claim(uid, isThere ? ClaimUse.of(now) : List.of(), clockS.getAsDouble());
       service.carryOut();
     }
   }
@@ -184,23 +184,18 @@ final class ClusterWatch implements AutoCloseable {
   private final class ClaimEvents implements ResourceEventHandler<ResourceClaim> {
     @Override
     public void onAdd(ResourceClaim claim) {
-      changed(List.of(), ClaimUse.of(claim));
+      changed(claim);
     }
 
     @Override
     public void onUpdate(ResourceClaim old, ResourceClaim claim) {
-      changed(ClaimUse.of(old), ClaimUse.of(claim));
+      changed(old); // it may have been deleted while the watch was down: another one has its name
+      changed(claim);
     }
 
     @Override
     public void onDelete(ResourceClaim claim, boolean isStateUnknown) {
-      changed(ClaimUse.of(claim), List.of());
-    }
-
-    private void changed(List<ClaimUse> before, List<ClaimUse> now) {
-      if (!before.equals(now)) {
-        claimsChanged();
-      }
+      changed(claim);
     }
   }
 

@@ -71,9 +71,9 @@ final class PodLine {
     }
   }
 
-  /** Sets what claims have of the nodes' GPUs. */
-  synchronized void claims(Collection<ClaimUse> all, double nowS) {
-    if (roll.claims(all, nowS)) {
+  /** A claim, by its UID, has this of the nodes' GPUs now, and nothing else. */
+  synchronized void claim(String uid, List<ClaimUse> has, double nowS) {
+    if (roll.claim(uid, has, nowS)) {
       decide(nowS);
     }
   }
@@ -123,8 +123,7 @@ final class PodLine {
     shared.resolve();
     entry.listed(roll.view, listed);
     roll.view.queue().change(entry.crew, entry.onServing(roll.view));
-    Set<String> ownWrite = crew.isGang() ? Set.of() : Set.of(entry.uid());
-    decide(nowS, ownWrite);
+    decide(nowS, crew.isGang() ? Set.of() : Set.of(entry.uid()));
     Place found = crew.isPlaced ? entry.place : null;
     if (found == null) {
       return Answer.none(reasons.of(crew));
@@ -454,11 +453,9 @@ final class PodLine {
     return roll.crews.values().stream()
         .filter(crew -> crew.isLeaving)
         .flatMap(crew -> crew.members.stream())
-        .filter(
-            uid -> {
-              Place place = roll.entry(uid).place;
-              return place != null && place.node().equals(node);
-            })
+        .map(roll::entry)
+        .filter(entry -> entry.place != null && entry.place.node().equals(node))
+        .map(Entry::uid)
         .toList();
   }
 
@@ -485,11 +482,15 @@ final class PodLine {
     return all;
   }
 
-  /** Starts from the API's state; discards all earlier state. */
-  synchronized void begin(Collection<Node> allNodes, Collection<Pod> pods, double nowS) {
+  /** Starts from the API's state; discards all earlier state. What claims have is by their UIDs. */
+  synchronized void begin(
+      Collection<Node> allNodes,
+      Collection<Pod> pods,
+      Map<String, List<ClaimUse>> claims,
+      double nowS) {
     outbox.clear();
     entrance.unsized.clear();
-    roll.begin(allNodes, pods, nowS);
+    roll.begin(allNodes, pods, claims, nowS);
     shared.begin();
     Restart.waiting(pods).forEach(entrance::waits);
     entrance.joinServed();

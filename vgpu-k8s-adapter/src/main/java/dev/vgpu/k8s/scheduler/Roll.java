@@ -51,8 +51,8 @@ final class Roll {
   /** By name. */
   Map<String, NodeGpus> nodes = Map.of();
 
-  /** By its name: what claims have of GPUs. */
-  private Map<String, ClaimUse> claims = Map.of();
+  /** By the claim's UID: what claims have of GPUs. */
+  private final Map<String, List<ClaimUse>> claims = new LinkedHashMap<>();
 
   /** By the node's name. */
   private Map<String, NodeRules> rules = Map.of();
@@ -77,7 +77,13 @@ final class Roll {
   }
 
   /** Starts from the API's state; discards all earlier state. */
-  void begin(Collection<Node> allNodes, Collection<Pod> pods, double nowS) {
+  void begin(
+      Collection<Node> allNodes,
+      Collection<Pod> pods,
+      Map<String, List<ClaimUse>> allClaims,
+      double nowS) {
+    claims.clear();
+    claims.putAll(allClaims);
     entries.clear();
     crews.clear();
     unserved.clear();
@@ -90,21 +96,26 @@ final class Roll {
     rebuild(nowS);
   }
 
-  /** {@return whether what claims have has changed; then it counts} */
-  boolean claims(Collection<ClaimUse> all, double nowS) {
-    Map<String, ClaimUse> before = claims;
-    claims = all.stream().collect(Collectors.toMap(ClaimUse::name, one -> one, (a, b) -> b));
-    before.values().stream()
-        .filter(one -> !one.equals(claims.get(one.name())))
-        .forEach(one -> view.queue().end(one.name()));
+  /** {@return whether what a claim has has changed; then it counts} */
+  boolean claim(String uid, List<ClaimUse> now, double nowS) {
+    List<ClaimUse> before = claims.getOrDefault(uid, List.of());
+    if (now.equals(before)) {
+      return false;
+    }
+    if (now.isEmpty()) {
+      claims.remove(uid);
+    } else {
+      claims.put(uid, now);
+    }
+    before.stream().filter(one -> !now.contains(one)).forEach(one -> view.queue().end(one.name()));
     boolean isCounted = true;
-    for (ClaimUse one : claims.values()) {
-      isCounted &= one.equals(before.get(one.name())) || view.count(one, false, nowS);
+    for (ClaimUse one : now) {
+      isCounted &= before.contains(one) || view.count(one, false, nowS);
     }
     if (!isCounted) {
       rebuild(nowS); // pods that are not being bound yet make room
     }
-    return !claims.equals(before);
+    return true;
   }
 
   /** {@return whether the nodes have changed; if their GPUs have, the fleet was rebuilt} */
@@ -179,7 +190,7 @@ final class Roll {
         .sorted(BEGINNING)
         .toList()
         .forEach(entry -> adoptAlone(entry, nowS));
-    for (ClaimUse claim : claims.values()) {
+    for (ClaimUse claim : claims.values().stream().flatMap(List::stream).toList()) {
       if (!view.count(claim, true, nowS)) {
         LOG.warn("slots have what {} has: the pod that starts second does not start", claim);
       }

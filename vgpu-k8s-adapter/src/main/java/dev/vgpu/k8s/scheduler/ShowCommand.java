@@ -64,17 +64,20 @@ public final class ShowCommand implements Callable<Integer> {
         : api.pods().inNamespace(namespace).list().getItems();
   }
 
-  /** {@return the claims; none if the cluster is older than they are} */
+  /** {@return the claims; none if the cluster is older than they are, or does not show them} */
   private List<ResourceClaim> claims(KubernetesClient api) {
     try {
       return namespace.isEmpty()
           ? api.resources(ResourceClaim.class).inAnyNamespace().list().getItems()
           : api.resources(ResourceClaim.class).inNamespace(namespace).list().getItems();
     } catch (KubernetesClientException e) {
-      if (Cluster.isGone(e)) {
-        return List.of();
+      if (!Cluster.isMissing(e)) {
+        throw e;
       }
-      throw e;
+      if (!Cluster.isGone(e)) {
+        spec.commandLine().getErr().println("Without what claims have: " + e.getMessage());
+      }
+      return List.of();
     }
   }
 

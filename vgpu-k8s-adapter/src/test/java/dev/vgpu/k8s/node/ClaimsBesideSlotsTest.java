@@ -6,8 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.vgpu.k8s.proto.dra.Claim;
 import dev.vgpu.k8s.proto.dra.Device;
 import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.resource.v1.CapacityRequestPolicyRange;
+import io.fabric8.kubernetes.api.model.resource.v1.DeviceCapacity;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import java.io.IOException;
+import java.math.BigDecimal;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -46,8 +49,21 @@ class ClaimsBesideSlotsTest {
     return Optional.ofNullable(slice).stream()
         .flatMap(one -> one.getSpec().getDevices().stream())
         .filter(one -> one.getName().equals(node.device(0)))
-        .map(one -> one.getCapacity().get(capacity).getValue().toString())
+        .map(one -> one.getCapacity().get(capacity))
+        .map(ClaimsBesideSlotsTest::valid)
         .findFirst();
+  }
+
+  /** The value, if the API server takes its policy. */
+  private static String valid(DeviceCapacity capacity) {
+    BigDecimal value = capacity.getValue().getNumericalAmount();
+    CapacityRequestPolicyRange range = capacity.getRequestPolicy().getValidRange();
+    BigDecimal least = range.getMin().getNumericalAmount();
+    assertThat(range.getMax().getNumericalAmount()).isBetween(least, value);
+    if (range.getStep() != null) {
+      assertThat(least.add(range.getStep().getNumericalAmount())).isLessThanOrEqualTo(value);
+    }
+    return capacity.getValue().toString();
   }
 
   private void start(String pod, String slot, String reservation) {
@@ -74,6 +90,14 @@ class ClaimsBesideSlotsTest {
     end("b", "slot-2");
     TestNode.await("all is offered again", () -> offered("share").equals(Optional.of("100")));
     assertThat(offered("memory")).hasValue(all);
+  }
+
+  @Test
+  void theLastPercentAndTheLastMebibyteAreOfferedToo() throws Exception {
+    long mebibytes = node.pool.gpus().get(0).usableMemory().bytes() >> 20;
+    start("a", "slot-1", node.reservation(99, mebibytes - 1 + "Mi"));
+    TestNode.await("little is offered", () -> offered("share").equals(Optional.of("1")));
+    assertThat(offered("memory")).hasValue("1Mi");
   }
 
   @Test

@@ -11,7 +11,9 @@ import io.fabric8.mockwebserver.http.Buffer;
 import io.fabric8.mockwebserver.http.MockResponse;
 import io.fabric8.mockwebserver.http.RecordedRequest;
 import java.util.HashMap;
+import java.util.Map;
 import java.util.Queue;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -40,6 +42,12 @@ public final class MockApi implements AutoCloseable {
   /** So many requests that change something are answered with a conflict. */
   public final AtomicInteger conflicts = new AtomicInteger();
 
+  /** The status with which requests are answered whose path has this text. */
+  public final Map<String, Integer> missing = new ConcurrentHashMap<>();
+
+  /** How many requests were answered so. */
+  final AtomicInteger missed = new AtomicInteger();
+
   /** Objects with this text in them are invalid; empty for none. */
   public volatile String invalid = "";
 
@@ -67,6 +75,12 @@ public final class MockApi implements AutoCloseable {
           && !request.method().toString().equals("GET")
           && conflicts.getAndDecrement() > 0) {
         return new MockResponse().setResponseCode(409);
+      }
+      for (Map.Entry<String, Integer> one : missing.entrySet()) {
+        if (request.getPath().contains(one.getKey())) {
+          missed.incrementAndGet();
+          return new MockResponse().setResponseCode(one.getValue());
+        }
       }
       if (bodies == UNCHANGED && invalid.isEmpty()) {
         return super.dispatch(request);

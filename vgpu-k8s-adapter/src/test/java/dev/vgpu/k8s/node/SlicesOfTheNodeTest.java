@@ -5,7 +5,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 
 /** What the node's ResourceSlice tells the cluster about its GPUs. */
@@ -41,6 +45,25 @@ class SlicesOfTheNodeTest {
       assertThat(device.at("/attributes/driverVersion/version").asText())
           .matches("\\d+\\.\\d+\\.\\d+");
       assertThat(device.has("taints") && !device.path("taints").isEmpty()).isFalse();
+    }
+  }
+
+  /** kube-scheduler compares whole names, and a claim with another name would wait for ever. */
+  @Test
+  void thePolicyTakesTheSlicesCapacitiesAndNoOthers() throws Exception {
+    Path policy =
+        Path.of(System.getProperty("vgpu.home"))
+            .resolve("vgpu-k8s-adapter/deploy/base/parameters-policy.yaml");
+    Matcher taken =
+        Pattern.compile("asked\\.all\\(q, q\\.all\\(a, a\\.all\\(k, k in \\[(.*?)]")
+            .matcher(Files.readString(policy));
+    assertThat(taken.find()).isTrue();
+    try (TestNode node = new TestNode();
+        NodeAgent agent = node.agent()) {
+      assertThat(agent).isNotNull();
+      assertThat(published(node).at("/spec/devices/0/capacity").fieldNames())
+          .toIterable()
+          .containsExactlyInAnyOrder(taken.group(1).replace("'", "").split(", "));
     }
   }
 }

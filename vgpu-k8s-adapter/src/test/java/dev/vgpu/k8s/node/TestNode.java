@@ -40,6 +40,11 @@ public final class TestNode implements AutoCloseable {
 
   final Path directory;
   final MockApi mock;
+  private final String name;
+
+  /** Whether the API server and the GPUs are its own. */
+  private final boolean isAlone;
+
   public final KubernetesClient api;
   public final StrictKubelet kubelet;
   public final GpuPool pool;
@@ -55,20 +60,56 @@ public final class TestNode implements AutoCloseable {
   }
 
   private TestNode(String poolsDirectory) throws IOException {
-    directory = Files.createTempDirectory(Path.of("/tmp"), "vgpu-k");
-    Files.createDirectories(settings(directory).cdiDirectory());
+    directory = directory();
+    name = NAME;
+    isAlone = true;
     mock = new MockApi();
     api = mock.client();
-    api.resource(new NodeBuilder().withNewMetadata().withName(NAME).endMetadata().build()).create();
-    kubelet = new StrictKubelet(directory, settings(directory).cdiDirectory());
     pool =
         GpuPool.open(
             GpuPoolOptions.builder().runDirectory(directory.resolve(poolsDirectory)).build());
+    kubelet = kubelet();
+    appear();
+  }
+
+  private TestNode(TestNode first, String name) throws IOException {
+    directory = directory();
+    this.name = name;
+    isAlone = false;
+    mock = first.mock;
+    api = mock.client();
+    pool = first.pool;
+    kubelet = kubelet();
+    appear();
+  }
+
+  private static Path directory() throws IOException {
+    Path made = Files.createTempDirectory(Path.of("/tmp"), "vgpu-k");
+    Files.createDirectories(settings(made).cdiDirectory());
+    return made;
+  }
+
+  private StrictKubelet kubelet() throws IOException {
+    return new StrictKubelet(directory, settings(directory).cdiDirectory());
   }
 
   /** One whose role is another process with other GPUs than the pool. */
   static TestNode withOtherGpus() throws IOException {
     return new TestNode("own");
+  }
+
+  /** Another node of the same cluster, with the same GPUs: one process cannot have others. */
+  TestNode another(String anothersName) throws IOException {
+    return new TestNode(this, anothersName);
+  }
+
+  String name() {
+    return name;
+  }
+
+  /** The cluster gets the node. */
+  final void appear() {
+    api.resource(new NodeBuilder().withNewMetadata().withName(name).endMetadata().build()).create();
   }
 
   /** Where its pool keeps its files. */
@@ -77,11 +118,7 @@ public final class TestNode implements AutoCloseable {
   }
 
   static NodeSettings settings(Path directory) {
-    return settings(directory, List.of());
-  }
-
-  private static NodeSettings settings(Path directory, List<KubeletResource> resources) {
-    return settings(NAME, directory, resources);
+    return settings(NAME, directory, List.of());
   }
 
   private static NodeSettings settings(
@@ -102,7 +139,7 @@ public final class TestNode implements AutoCloseable {
 
   /** The role, in this process. */
   NodeAgent agent(Step.Listener steps) throws IOException {
-    return agent(settings(directory), steps);
+    return agent(settings(name, directory, List.of()), steps);
   }
 
   /** The role, whose node has another name. */
@@ -112,7 +149,7 @@ public final class TestNode implements AutoCloseable {
 
   /** The role, whose device plugin offers these resources beside its own. */
   public NodeAgent agent(List<KubeletResource> resources) throws IOException {
-    return agent(settings(directory, resources), step -> {});
+    return agent(settings(name, directory, resources), step -> {});
   }
 
   private NodeAgent agent(NodeSettings settings, Step.Listener steps) throws IOException {
@@ -133,6 +170,13 @@ public final class TestNode implements AutoCloseable {
   /** The name of a GPU in its slice. */
   public String device(int gpu) {
     return pool.gpus().get(gpu).id().value().toLowerCase(Locale.ROOT);
+  }
+
+  /** Creates a claim that has a share of one of its GPUs. */
+  Claim create(String claim, int gpu, int share) {
+    return create(
+        ClaimJson.allocated(claim, device(gpu), share, "1Gi")
+            .replace("\"pool\":\"node-1\"", "\"pool\":\"" + name + "\""));
   }
 
   /** Creates a claim; the API server assigns its UID. */
@@ -156,7 +200,7 @@ public final class TestNode implements AutoCloseable {
                 .withAnnotations(Map.of(Driver.RESERVATION, reservation))
                 .endMetadata()
                 .withNewSpec()
-                .withNodeName(NAME)
+                .withNodeName(this.name)
                 .addNewContainer()
                 .withName("main")
                 .withNewResources()
@@ -234,9 +278,13 @@ public final class TestNode implements AutoCloseable {
   @Override
   public void close() throws IOException {
     kubelet.close();
-    pool.close();
+    if (isAlone) {
+      pool.close();
+    }
     api.close();
-    mock.close();
+    if (isAlone) {
+      mock.close();
+    }
     try (Stream<Path> files = Files.walk(directory)) {
       for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
         Files.deleteIfExists(file);

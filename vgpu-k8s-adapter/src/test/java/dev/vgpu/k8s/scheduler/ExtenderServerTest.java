@@ -142,6 +142,29 @@ class ExtenderServerTest {
   }
 
   @Test
+  void aClaimCountsAsItIsNow() throws Exception {
+    for (String node : nodes) {
+      for (int gpu = 0; gpu < 2; gpu++) {
+        client.resource(claim(node, gpu, 60)).create();
+      }
+    }
+    Pod pod = create(Pods.share("a", 50, Map.of()));
+    TestNode.await("it has no room", () -> !isPlaced(pod));
+    client.resource(claim("node-1", 0, 40)).update();
+    TestNode.await("it has room", () -> isPlaced(pod));
+    client.resource(claim("node-1", 0, 60)).update();
+    TestNode.await("it has lost its place", () -> !isPlaced(pod));
+    client.resource(claim("node-0", 1, 60)).delete();
+    client.resource(claim("node-0", 1, 10)).create(); // another one of that name
+    TestNode.await("it has room again", () -> isPlaced(pod));
+    assertThat(filter(pod).path("NodeNames").path(0).asText()).isEqualTo("node-0");
+  }
+
+  private static ResourceClaim claim(String node, int gpu, int share) {
+    return SlotsBesideClaimsTest.claim("claim-" + node + "-" + gpu, node, gpu, share, "1Gi");
+  }
+
+  @Test
   void whatClaimsHaveIsNoRoomUntilTheyGiveItBack() throws Exception {
     ResourceClaim last = null;
     for (String node : nodes) {

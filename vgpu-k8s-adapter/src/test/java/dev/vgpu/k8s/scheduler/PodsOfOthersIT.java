@@ -60,7 +60,7 @@ class PodsOfOthersIT {
     TestNode.await("registered", () -> devices.registrations.get() == OTHERS.size() + 1);
     TestNode.await("the GPUs are published", () -> NodeGpus.of(nodeOfApi()).isPresent());
     line = new PodLine(Policies.OURS);
-    line.begin(List.of(nodeOfApi()), List.of(), 0);
+    line.begin(List.of(nodeOfApi()), List.of(), Map.of(), 0);
   }
 
   @AfterEach

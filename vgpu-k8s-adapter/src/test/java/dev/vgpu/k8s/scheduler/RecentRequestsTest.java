@@ -75,7 +75,7 @@ class RecentRequestsTest {
       running.add(Pods.bound(Pods.share("a-" + i, 30, Map.of()), "node-0", Map.of()));
     }
     Roll roll = new Roll(Policies.OURS);
-    roll.begin(Pods.nodes(1, 8), running, 0);
+    roll.begin(Pods.nodes(1, 8), running, Map.of(), 0);
     Entrance entrance = new Entrance(roll, new SharedNodes(roll));
     for (int i = 0; i < 20; i++) {
       Pod pod = Pods.share("b-" + i, 30, Map.of());

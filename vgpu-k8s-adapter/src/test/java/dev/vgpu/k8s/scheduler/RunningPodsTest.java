@@ -166,8 +166,8 @@ class RunningPodsTest {
             runs("negative", "memory", "-1"),
             runs("plain", "cpu", "1"),
             runs("huge", "cpu", "3000000"));
-    line.begin(node, pods, 0);
-    line.begin(node, List.of(), 0);
+    line.begin(node, pods, Map.of(), 0);
+    line.begin(node, List.of(), Map.of(), 0);
     pods.forEach(pod -> line.see(pod, 0));
     Answer one = line.filter(Pods.whole("a", 1, Map.of()), Set.of("node"), 1, 0);
     assertThat(one).isEqualTo(Answer.node("node"));

@@ -6,7 +6,6 @@ import dev.vgpu.k8s.names.Driver;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.client.utils.Serialization;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -16,7 +15,6 @@ import org.junit.jupiter.api.Test;
 /** Pods with slots get nothing of a GPU that kube-scheduler has allocated to claims. */
 class SlotsBesideClaimsTest {
   private final SmallCluster cluster = new SmallCluster(Pods.nodes(1, 2));
-  private final List<ClaimUse> claims = new ArrayList<>();
 
   /** A claim that has a part of a GPU of {@link Pods#nodes}. */
   static ResourceClaim claim(String name, String node, int gpu, int share, String memory) {
@@ -42,13 +40,11 @@ class SlotsBesideClaimsTest {
   }
 
   private void allocate(String name, int gpu, int share, String memory) {
-    claims.addAll(ClaimUse.of(claim(name, "node-0", gpu, share, memory)));
-    cluster.line.claims(claims, 0);
+    cluster.claim("uid-" + name, ClaimUse.of(claim(name, "node-0", gpu, share, memory)));
   }
 
   private void free(String name) {
-    claims.removeIf(one -> one.name().contains(name));
-    cluster.line.claims(claims, 0);
+    cluster.claim("uid-" + name, List.of());
   }
 
   private void run(String name, int share) {
@@ -98,7 +94,7 @@ class SlotsBesideClaimsTest {
     cluster.create(pod);
     Answer first = cluster.line.filter(pod, Set.of("node-0"), 1, 0);
     assertThat(first.kind()).isEqualTo(Answer.Kind.NODE);
-    claims.clear();
+    free("other");
     allocate("claim", 0, 60, "1Gi");
     cluster.settle();
     assertThat(cluster.gpus("uid-a")).containsExactly("GPU-node-0-1");
@@ -123,7 +119,6 @@ class SlotsBesideClaimsTest {
     allocate("claim", 0, 60, "1Gi");
     allocate("other", 1, 60, "1Gi");
     cluster.restart();
-    cluster.line.claims(claims, 0);
     run("b", 40);
     assertThat(cluster.isBound("uid-b")).isTrue();
     cluster.line.nodes(List.of(Pods.node("node-0", 2), Pods.plainNode("node-1", 1)), 1);

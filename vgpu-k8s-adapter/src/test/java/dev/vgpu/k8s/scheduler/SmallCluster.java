@@ -30,6 +30,10 @@ final class SmallCluster {
   final Map<String, Pod> pods = new LinkedHashMap<>();
   final Map<String, CompletableFuture<String>> binding = new LinkedHashMap<>();
   final List<Action> actions = new ArrayList<>();
+
+  /** What claims have, by their UIDs. */
+  private final Map<String, List<ClaimUse>> claims = new HashMap<>();
+
   private final String policy;
   PodLine line;
   double nowS;
@@ -45,7 +49,7 @@ final class SmallCluster {
     this.policy = policy;
     line = new PodLine(policy);
     names = names(nodes);
-    line.begin(nodes, List.of(), 0);
+    line.begin(nodes, List.of(), Map.of(), 0);
   }
 
   private static Set<String> names(List<Node> nodes) {
@@ -57,6 +61,13 @@ final class SmallCluster {
     nodes = changed;
     names = names(changed);
     line.nodes(nodes, nowS);
+    collect();
+  }
+
+  /** A claim has this, and nothing else. */
+  void claim(String uid, List<ClaimUse> has) {
+    claims.put(uid, has);
+    line.claim(uid, has, nowS);
     collect();
   }
 
@@ -165,7 +176,7 @@ final class SmallCluster {
     line = new PodLine(policy);
     actions.clear();
     binding.clear();
-    line.begin(nodes, List.copyOf(pods.values()), nowS);
+    line.begin(nodes, List.copyOf(pods.values()), claims, nowS);
     collect();
   }
 

@@ -1,5 +1,8 @@
 package dev.vgpu.k8s.node.dra;
 
+import static java.net.HttpURLConnection.HTTP_FORBIDDEN;
+import static java.net.HttpURLConnection.HTTP_NOT_FOUND;
+
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
 import dev.vgpu.k8s.names.Driver;
@@ -8,6 +11,7 @@ import dev.vgpu.k8s.node.holding.Holdings;
 import dev.vgpu.k8s.node.socket.UnixServer;
 import dev.vgpu.k8s.time.NanoClock;
 import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
@@ -112,11 +116,14 @@ public final class DraDriver implements AutoCloseable {
       plugin.close();
       throw e;
     }
-    Runnable look = looking(health, slices, timers.remote());
+    Attempt publishing = new Attempt("the GPUs are not published", slices::publish);
+    Runnable look = looking(health, publishing, timers.remote());
+    Attempt settle = new Attempt("what claims had before is not settled", () -> settle(parts));
+    Attempt taken = new Attempt("what slots leave is not published", slices::publishTaken);
     Runnable settling =
         () -> {
-          attempt("what claims had before cannot be settled", () -> settle(parts));
-          attempt("what slots leave is not published", slices::publishTaken);
+          settle.run();
+          taken.run();
         };
     Future<?> unused =
         timers.remote().scheduleWithFixedDelay(settling, 0, SETTLE_SECONDS, TimeUnit.SECONDS);
@@ -136,15 +143,16 @@ public final class DraDriver implements AutoCloseable {
 
   /** Tells the health, and has the slices published apart from that: the API server may hang. */
   private static Runnable looking(
-      HealthWatch health, SlicePublisher slices, ScheduledExecutorService remote) {
+      HealthWatch health, Attempt publishing, ScheduledExecutorService remote) {
     AtomicBoolean isQueued = new AtomicBoolean();
+    Attempt telling = new Attempt("the GPUs' health is not told", health::tell);
     return () -> {
-      attempt("the GPUs' health is not told", health::tell);
+      telling.run();
       if (isQueued.compareAndSet(false, true)) {
         remote.execute(
             () -> {
               isQueued.set(false);
-              attempt("the GPUs are not published", slices::publish);
+              publishing.run();
             });
       }
     };
@@ -158,11 +166,44 @@ public final class DraDriver implements AutoCloseable {
     }
   }
 
-  private static void attempt(String failure, Runnable step) {
-    try {
-      step.run();
-    } catch (RuntimeException e) { // the timer would not call again after one
-      log.warn("{}, and it will be tried again", failure, e);
+  /**
+   * A step that is tried again and again. What the API server does not have, or does not allow, is
+   * said once: slots are served without it. Confined to one thread at a time.
+   */
+  private static final class Attempt implements Runnable {
+    private final String failure;
+    private final Runnable step;
+
+    /** The HTTP status of what was said; 0 if nothing is missing. */
+    private int missing;
+
+    Attempt(String failure, Runnable step) {
+      this.failure = failure;
+      this.step = step;
+    }
+
+    @Override
+    public void run() {
+      try {
+        step.run();
+        missing = 0;
+      } catch (KubernetesClientException e) {
+        boolean isMissing = e.getCode() == HTTP_NOT_FOUND || e.getCode() == HTTP_FORBIDDEN;
+        if (!isMissing) {
+          log.warn("{}, and it will be tried again", failure, e);
+        } else if (missing != e.getCode()) {
+          missing = e.getCode();
+          log.warn("{}: {}: {}", failure, lack(e.getCode()), e.getMessage());
+        }
+      } catch (RuntimeException e) { // the timer would not call again after one
+        log.warn("{}, and it will be tried again", failure, e);
+      }
+    }
+
+    private static String lack(int status) {
+      return status == HTTP_FORBIDDEN
+          ? "the role's account lacks permissions that deploy/base/node-rbac.yaml has"
+          : "the API server has no such object or kind; ResourceSlices need Kubernetes 1.34";
     }
   }
 

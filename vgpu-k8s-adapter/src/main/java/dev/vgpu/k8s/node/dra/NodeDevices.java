@@ -246,11 +246,17 @@ final class NodeDevices {
     }
   }
 
-  /** A claim that does not say how much it takes, takes all that there is. */
+  /**
+   * A claim that does not say how much it takes, takes all that there is. The API server refuses a
+   * step that leads from the least beyond that.
+   */
   private static void capacity(ObjectNode capacity, String name, String all, String step) {
     ObjectNode policy =
         capacity.putObject(name).put("value", all).putObject("requestPolicy").put("default", all);
-    policy.putObject("validRange").put("min", step).put("max", all).put("step", step);
+    ObjectNode range = policy.putObject("validRange").put("min", step).put("max", all);
+    if (!all.equals(step)) {
+      range.put("step", step);
+    }
   }
 
   private ObjectNode attributes(ObjectNode device, PhysicalGpu gpu, String type) {
