@@ -124,7 +124,8 @@ function memoryWords(gpu, tenants) {
   if (reserved) {
     words += ', reserved by calls ' + size(reserved);
   }
-  words += ', in all ' + (gpu.reading && gpu.reading.memory_used !== null ? size(gpu.reading.memory_used) : 'not reported');
+  const isRead = gpu.reading && gpu.reading.memory_used !== null;
+  words += ', in all ' + (isRead ? size(gpu.reading.memory_used) : 'not reported');
   if (gpu.memory_low) {
     words += '; reclaim below ' + size(gpu.memory_low) + ' free, until ' + size(gpu.memory_high);
   }
