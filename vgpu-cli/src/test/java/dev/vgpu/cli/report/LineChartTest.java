@@ -33,7 +33,6 @@ class LineChartTest {
             match ->
                 assertThat(Double.parseDouble(match.group(1)))
                     .isCloseTo(
-                        60 + 660 * Double.parseDouble(match.group(2)) / 11.02,
-                        offset(0.06)));
+                        60 + 660 * Double.parseDouble(match.group(2)) / 11.02, offset(0.06)));
   }
 }
