@@ -242,18 +242,29 @@ apt_install() {
   local LOG=$ROOT/target/vgpu-install.log
   start_log
   if ! run_logged 'updating the package lists' apt_progress apt-get -qq update; then
-    say "apt-get update failed; the end of $LOG:"
-    tail -n 8 "$LOG" >&2
+    say "apt-get update failed:"
+    apt_failure
     return 1
   fi
   if ! run_logged "installing $*" apt_progress env DEBIAN_FRONTEND=noninteractive \
     apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@"; then
-    say "apt-get install failed; the end of $LOG:"
-    tail -n 8 "$LOG" >&2
+    say "apt-get install failed:"
+    apt_failure
     return 1
   fi
   say "installed $* (log: $LOG)"
   hash -r
+}
+
+# Prints what apt-get and dpkg say of their failure. Of a package's script, that is the line before dpkg's first error.
+apt_failure() {
+  local lines
+  lines=$(awk '
+    /^dpkg: error/ && !had++ && last != "" { print last }
+    /^(E: |dpkg: error)/ { print }
+    { last = $0 }' "$LOG" | head -n 12)
+  printf '%s\n' "${lines:-$(tail -n 8 "$LOG")}" | sed 's/^/  /' >&2
+  say "the whole log: $LOG"
 }
 
 # Installs what is missing where that is a matter of course.
@@ -290,8 +301,15 @@ unpack_package() {
     sh "$1" "$2" $fetch
 }
 
+# Ends on a Linux without /proc, as in a bare chroot: Debian's JDK cannot be installed there, and vgpu finds no process.
+require_proc() {
+  [ "$(uname -s)" != Linux ] || [ -r "${1-/proc}/self/stat" ] ||
+    die $EX_UNAVAILABLE "/proc is not mounted; Java and vgpu need it. As root: mount -t proc proc /proc"
+}
+
 # Leaves JDK set and everything there that a build needs, or ends.
 require_machine() {
+  require_proc
   find_missing
   [ -z "$MISSING" ] || install_missing
 }

@@ -211,6 +211,9 @@ explain_failure() {
     -e 'Connection refused' -e 'Network is unreachable' -e 'Temporary failure in name resolution'; then
     say "The first build fetches its dependencies from Maven Central, which this machine could not reach." \
       "Behind a proxy or a mirror, set it in ~/.m2/settings.xml."
+  elif grep '^\[ERROR\]' "$LOG" | grep -q 'PKIX path building failed'; then
+    say "$JDK does not trust the certificate that Maven Central, or a proxy before it, shows." \
+      "Import the proxy's authority into that JDK (keytool -importcert -cacerts; Debian: update-ca-certificates)."
   fi
   say "the whole log: $LOG"
 }

@@ -1,6 +1,6 @@
 // Makes target/pages, the pages that VitePress builds, from the one source of each: this folder, the modules' docs and
-// READMEs, and the command's own help. Fails at a dead link, a missing region of a sample, and a literal Java fence. A
-// Java fence behind "<!-- code: FILE#REGION -->" has to be that region of a compiled source. With Java, commands of
+// READMEs, and the command's own help. Fails at a dead link, and at a literal Java fence. A fence behind
+// "<!-- code: FILE#REGION -->" has to be that region of a source, without a region the file. With Java, commands of
 // vgpu in a page need options that their help has. Two marks compare the tables behind them, up to the next mark, with
 // sources. "<!-- every: REGEX in PATH... -->": the code words of the first column are all that the expression finds in
 // these files or folders, and no others. "<!-- said in PATH... -->": the texts of the first column are said there.
@@ -86,16 +86,6 @@ function photoLink(source, alt, target) {
   return `![${alt.replace(/\s+/g, ' ').trim()}](./${name})`
 }
 
-function checkSnippet(source, line) {
-  const [, file, region] = line.match(/^<<< @\/([^#{\s]+)(?:#(\w+))?/) ?? []
-  if (!file || file.startsWith('code/')) return
-  const place = path.join(out, file)
-  if (!fs.existsSync(place)) problems.push(`${source}: no sample ${file}`)
-  else if (region && !fs.readFileSync(place, 'utf8').includes(`#region ${region}`)) {
-    problems.push(`${source}: no region ${region} in ${file}`)
-  }
-}
-
 // The lines of a region, without the indentation that they have in common.
 function regionOf(file, region) {
   if (!fs.existsSync(path.join(root, file))) return undefined
@@ -108,11 +98,19 @@ function regionOf(file, region) {
   return body.map((line) => line.slice(indent)).join('\n')
 }
 
-function checkJava(source, before, body) {
-  const [, file, region] = before?.match(/^<!-- code: (\S+)#(\w+) -->$/) ?? []
-  if (!file) problems.push(`${source}: a literal Java fence; include a sample's region`)
-  else if (regionOf(file, region) !== body) {
-    problems.push(`${source}: the Java fence is not region ${region} of ${file}`)
+// What a fence behind "<!-- code: ... -->" repeats: a region of a source, a whole file, or README.md's block.
+function repeatedBy(file, region, language) {
+  if (!fs.existsSync(path.join(root, file))) return undefined
+  if (file === 'README.md') return readmeBlock(language).trimEnd()
+  return region ? regionOf(file, region) : read(file).trimEnd()
+}
+
+function checkFence(source, before, language, body) {
+  const [, file, region] = before?.match(/^<!-- code: ([^#\s]+)(?:#(\w+))? -->$/) ?? []
+  if (!file) {
+    if (language === 'java') problems.push(`${source}: a literal Java fence; repeat a sample's region`)
+  } else if (repeatedBy(file, region, language) !== body) {
+    problems.push(`${source}: the fence is not ${region ? `region ${region} of ` : ''}${file}`)
   }
 }
 
@@ -124,13 +122,13 @@ function pageOf(source) {
       if (fence < 0) fence = at
       else {
         const body = lines.slice(fence + 1, at).join('\n')
-        if (/^\s*```java\b/.test(lines[fence])) checkJava(source, lines[fence - 1], body)
+        checkFence(source, lines[fence - 1], lines[fence].trim().slice(3), body)
         fence = -1
       }
     }
     return line
   }).join('\n').split(/(```[\s\S]*?```|`[^`\n]*`)/).map((part, i) => i % 2 ? part : part
-    .replace(/^<<<.*$/gm, (line) => { checkSnippet(source, line); return line })
+    .replace(/^<<<.*$/gm, (line) => problems.push(`${source}: readers of the repository do not see what ${line} includes`))
     .replace(/!\[([^\]]*)\]\(([^)\s]+\.svg)\)/g, (_, alt, target) => inlinePicture(source, alt, target))
     .replace(/!\[([^\]]*)\]\(([^)\s]+\.png)\)/g, (_, alt, target) => photoLink(source, alt, target))
   ).join('').replace(/(?<!!)\[((?:`[^`]*`|[^\]`])+)\]\(([^)\s]+)\)/g,
@@ -272,8 +270,6 @@ for (const [source, place] of pages) {
   const entry = `'/${place.replace(/(index)?\.md$/, '')}'`
   if (!sideBar.includes(entry)) problems.push(`${source}: no entry in the side bar`)
 }
-written.set('code/Quickstart.java', readmeBlock('java'))
-written.set('code/dependencies.xml', readmeBlock('xml'))
 if (!check) {
   written.set('reference/cli.md', cliPage())
   written.set('versions.md', versionsPage())

@@ -93,7 +93,7 @@ function shareRow(state, tenant) {
 }
 
 function told(value, unit) {
-  return value === null || value === undefined ? 'not told' : value + ' ' + unit;
+  return value === null || value === undefined ? 'not reported' : value + ' ' + unit;
 }
 
 function deviceWords(gpu) {
@@ -101,7 +101,7 @@ function deviceWords(gpu) {
   if (!reading) {
     return 'The driver tells nothing of this device.';
   }
-  const power = reading.power === null ? 'power not told' : reading.power.toFixed(0) + ' W'
+  const power = reading.power === null ? 'power not reported' : reading.power.toFixed(0) + ' W'
     + (reading.power_limit === null ? '' : ' of ' + reading.power_limit.toFixed(0) + ' W');
   return 'Device: busy ' + told(reading.busy, '%') + ', ' + told(reading.temperature, '°C') + ', ' + power;
 }
@@ -124,7 +124,8 @@ function memoryWords(gpu, tenants) {
   if (reserved) {
     words += ', reserved by calls ' + size(reserved);
   }
-  words += ', in all ' + (gpu.reading && gpu.reading.memory_used !== null ? size(gpu.reading.memory_used) : 'not told');
+  const isRead = gpu.reading && gpu.reading.memory_used !== null;
+  words += ', in all ' + (isRead ? size(gpu.reading.memory_used) : 'not reported');
   if (gpu.memory_low) {
     words += '; reclaim below ' + size(gpu.memory_low) + ' free, until ' + size(gpu.memory_high);
   }
@@ -236,7 +237,7 @@ function waitRow(tenant) {
     element,
     update(now, state) {
       const isForMemory = state.gpus.some((gpu) => (gpu.suspended || []).includes(now.id));
-      const unnamed = isForMemory ? 'free memory' : now.suspended ? 'a user' : 'not told';
+      const unnamed = isForMemory ? 'free memory' : now.suspended ? 'a user' : 'not reported';
       text(since, time(now.since) + ' (' + duration(now.waited_ms) + ')');
       text(why, now.wait.why);
       const names = now.wait.on.join('\n');
@@ -282,7 +283,7 @@ export function overview() {
       const short = waiting.length - long.length;
       text(others, (long.length ? '' : 'Nobody has waited for a second or longer. ')
         + (short ? plural(short, 'tenant waits', 'tenants wait') + ' for turns between their work. ' : '')
-        + 'Looked at once a second; requests that wait to be granted are not told.');
+        + 'Checked once a second. Requests that wait to be granted are not listed.');
       keyed(cards, places, ({ gpu }) => gpu.id, ({ gpu, index }) => gpuCard(gpu, index),
         (card, { gpu }) => card.update(state, gpu));
     },

@@ -68,12 +68,23 @@ public final class LineChart {
               "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#e4e4e4\"/>%n",
               LEFT, y, LEFT + ACROSS, y));
       svg.append(label(LEFT - 6, y + 4, "end", "#333", 25 * i + " %"));
-      double x = LEFT + ACROSS * i / 4.0;
-      String at = text(hours >= 10 ? "%.0f h" : "%.2f h", hours * i / 4);
-      svg.append(label(x, TOP + DOWN + 18, "middle", "#333", at));
     }
+    appendHours(svg);
     lines.forEach(svg::append);
     return svg.append("</svg>\n").toString();
+  }
+
+  /** Labels the time axis at round numbers, about six of them. */
+  private void appendHours(StringBuilder svg) {
+    int exponent = (int) Math.floor(Math.log10(hours / 6));
+    double unit = Math.pow(10, exponent);
+    double ratio = hours / 6 / unit;
+    double step = unit * (ratio <= 1 ? 1 : ratio <= 2 ? 2 : ratio <= 5 ? 5 : 10);
+    String format = text("%%.%df h", Math.max(0, -exponent));
+    for (int i = 0; i * step <= hours * (1 + 1e-9); i++) {
+      double x = LEFT + ACROSS * i * step / hours;
+      svg.append(label(x, TOP + DOWN + 18, "middle", "#333", text(format, i * step)));
+    }
   }
 
   private static String label(double x, double y, String anchor, String colour, String content) {

@@ -13,7 +13,7 @@ public final class JavaCommand {
 
   /** {@return the load generator's command line: a small JVM, because it shares the processors} */
   static List<String> loadGenerator(String server) {
-    List<String> command = new ArrayList<>(List.of(java()));
+    List<String> command = java();
     command.addAll(
         List.of("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"));
     // Shorter than a server's timeout, so that no request goes out on a connection about to close.
@@ -25,7 +25,8 @@ public final class JavaCommand {
 
   /** {@return the command line of a server that exits when its standard input closes} */
   public static List<String> server(String classPath, String mainClass) {
-    List<String> command = new ArrayList<>(List.of(java(), "-Xmx1g", "-XX:-UsePerfData"));
+    List<String> command = java();
+    command.addAll(List.of("-Xmx1g", "-XX:-UsePerfData"));
     command.addAll(List.of("-cp", classPath + File.pathSeparator + ownLocation()));
     command.addAll(List.of(ChildProcess.class.getName(), mainClass, "--port", "0"));
     return command;
@@ -33,15 +34,24 @@ public final class JavaCommand {
 
   /** {@return the command line of our own main class, which exits when standard input closes} */
   public static List<String> own(Class<?> mainClass, List<String> arguments) {
-    List<String> command = new ArrayList<>(List.of(java(), "-Xmx128m", "-XX:+UseSerialGC"));
+    List<String> command = java();
+    command.addAll(List.of("-Xmx128m", "-XX:+UseSerialGC"));
     command.addAll(List.of("-cp", System.getProperty("java.class.path", "")));
     command.addAll(List.of(ChildProcess.class.getName(), mainClass.getName()));
     command.addAll(arguments);
     return command;
   }
 
-  private static String java() {
-    return Path.of(System.getProperty("java.home", ""), "bin", "java").toString();
+  /** {@return where this JVM and those that it starts put temporary files} */
+  static Path temporaryDirectory() {
+    return Path.of(System.getProperty("java.io.tmpdir", "/tmp"));
+  }
+
+  private static List<String> java() {
+    return new ArrayList<>(
+        List.of(
+            Path.of(System.getProperty("java.home", ""), "bin", "java").toString(),
+            "-Djava.io.tmpdir=" + temporaryDirectory()));
   }
 
   /** The jar or class directory that contains {@link ChildProcess}. */

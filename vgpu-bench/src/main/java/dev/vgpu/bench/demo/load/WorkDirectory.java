@@ -1,8 +1,10 @@
 package dev.vgpu.bench.demo.load;
 
 import dev.vgpu.bench.demo.figure.DemoOptions;
+import dev.vgpu.cli.console.UserException;
 import dev.vgpu.files.TrustedFiles;
 import java.io.IOException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
@@ -11,6 +13,9 @@ import java.nio.file.Path;
  * Ctrl-C, unless it is to be kept.
  */
 public final class WorkDirectory implements AutoCloseable {
+  /** ONNX Runtime unpacks its library beside it: 28 MiB. The rest is for logs and pages. */
+  private static final long NEEDED_BYTES = 64L << 20;
+
   private final Path path;
   private final DemoOptions.Logs logs;
   private final Thread hook = new Thread(this::delete, "vgpu-work-directory");
@@ -21,8 +26,32 @@ public final class WorkDirectory implements AutoCloseable {
     Runtime.getRuntime().addShutdownHook(hook);
   }
 
-  public static WorkDirectory create(DemoOptions.Logs logs) throws IOException {
-    return new WorkDirectory(Files.createTempDirectory("vgpu-demo-"), logs);
+  public static WorkDirectory create(DemoOptions.Logs logs) throws UserException {
+    return create(logs, JavaCommand.temporaryDirectory(), NEEDED_BYTES);
+  }
+
+  static WorkDirectory create(DemoOptions.Logs logs, Path place, long neededBytes)
+      throws UserException {
+    String reason;
+    try {
+      Path path = Files.createTempDirectory(place, "vgpu-demo-");
+      long free = Files.getFileStore(path).getUsableSpace();
+      if (free >= neededBytes) {
+        return new WorkDirectory(path, logs);
+      }
+      Files.delete(path);
+      reason = (free >> 20) + " MiB are free, and it needs " + (neededBytes >> 20);
+    } catch (FileSystemException e) {
+      reason = e.getReason() == null ? "there is no such directory" : e.getReason();
+    } catch (IOException e) {
+      reason = String.valueOf(e.getMessage());
+    }
+    throw new UserException(
+        "the demo cannot use the temporary directory "
+            + place
+            + ": "
+            + reason
+            + ". Name another: VGPU_JAVA_OPTS=-Djava.io.tmpdir=DIR");
   }
 
   /** {@return the directory} */
