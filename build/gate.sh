@@ -38,6 +38,8 @@ command_format() {
   require_machine
   lock_build
   maven_or_die 'formatting' -q spotless:apply
+  install_clang
+  sh build/format-c.sh || die $? "the C sources were NOT formatted"
   unlock_build
 }
 
@@ -143,13 +145,45 @@ stage_tests() {
   [ $rc -eq 0 ] && [ "$SKIPPED" -eq 0 ]
 }
 
+# The C sources are in the format of one release of clang-format, which these systems have as a package.
+install_clang() {
+  local package missing=
+  for package in clang-format-14 clang-tidy-14; do
+    command -v $package >/dev/null 2>&1 || missing="$missing $package"
+  done
+  case $(os_release UBUNTU_CODENAME VERSION_CODENAME) in
+    # shellcheck disable=SC2086 # a list of words
+    bookworm | jammy | noble) [ -z "$missing" ] || ! may_install || apt_install $missing ;;
+  esac
+}
+
+check_c_format() {
+  local rc=0
+  install_clang
+  : >"$LOG"
+  sh build/format-c.sh --check >"$LOG" 2>&1 || rc=$?
+  cat "$LOG" >>"$GATE_LOG"
+  [ $rc -ne 0 ] || return 0
+  if [ $rc -eq "$EX_UNAVAILABLE" ]; then
+    cat "$LOG" >&2
+    say "the format of the C sources was NOT checked"
+    return 0
+  fi
+  say "these files are not in the format; ./vgpu format puts them right:"
+  sed 's/^/  /' "$LOG" >&2
+  return 1
+}
+
 check_format() {
   local rc=0 files
   check_site || return 1
   : >"$LOG"
   maven 'format' -q --fail-at-end spotless:check || rc=$?
   cat "$LOG" >>"$GATE_LOG"
-  [ $rc -ne 0 ] || return 0
+  if [ $rc -eq 0 ]; then
+    check_c_format
+    return
+  fi
   files=$(sed -n 's/^\(\[ERROR\]\)* *\(src\/.*\.java\)$/  \2/p' "$LOG" | sort -u)
   if [ -n "$files" ]; then
     say "these files are not in the format; ./vgpu format puts them right:"

@@ -139,7 +139,8 @@ static void eventsInTheLegacyStreamHoldUpBlockingStreams(void) {
         CHECK_OK(cuStreamCreate(&streams[i], i == 2 ? CU_STREAM_NON_BLOCKING : 0));
         CHECK_OK(cuEventCreate(&ends[i], 0));
     }
-    bool is_late = true; /* on a busy machine the first stream's work may end before the rest is queued */
+    /* on a busy machine the first stream's work may end before the rest is queued */
+    bool is_late = true;
     for (int i = 0; i < TRIES && is_late; i++) {
         launch(spin, 400, streams[0]);
         CHECK_OK(cuEventRecord(ends[0], streams[0]));

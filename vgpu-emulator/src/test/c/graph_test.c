@@ -62,7 +62,8 @@ static int64_t time_of(CUgraph graph) {
     CHECK_OK(cuEventCreate(&end, 0));
     CHECK_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
     uint64_t lead = 50 * MS;
-    bool is_late = true; /* on a busy machine the lead may end before the graph is queued behind it */
+    /* on a busy machine the lead may end before the graph is queued behind it */
+    bool is_late = true;
     for (int i = 0; i < TRIES && is_late; i++) {
         CHECK_OK(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&lead}, NULL));
         CHECK_OK(cuEventRecord(start, stream));

@@ -55,17 +55,6 @@ static void vgpu__plan_batch(struct vgpu_lane *lane, const struct vgpu_piece *pi
   lane->cost_ns = lane->stalled ? 0 : (lane->each_ns == 0 ? BATCH_NS : lane->each_ns) * lane->plan;
 }
 
-void vgpu__batch_stalled(struct vgpu_lane *lane) {
-  lane->stalled = 1;
-  for (unsigned i = 0; i < lane->count; i++) {
-    struct vgpu_batch *batch = &lane->ring[(lane->head + i) % VGPU_RING];
-    ADD(lane->tenant->inflight_ns, -batch->cost_ns);
-    batch->cost_ns = 0;
-  }
-  if ((lane->ticket & 1) != 0) ADD(lane->tenant->inflight_ns, -lane->cost_ns);
-  if ((lane->ticket & 1) != 0) lane->cost_ns = 0;
-}
-
 /* The tenant's batches of GPU work in this lane, open or in the ring. */
 static uint32_t vgpu__works(const struct vgpu_lane *lane) {
   uint32_t works = (lane->ticket & 1) != 0 && lane->piece.kind == PIECE_WORK;
@@ -174,32 +163,33 @@ static void vgpu__close(struct vgpu_lane *lane, enum when when) {
     return;
   }
   uint32_t launches = unended && !silent ? vgpu__estimate_launches(lane, foreign) : LOAD(lane->folded);
-  uint64_t cost = lane->alone || lane->stalled || launches == 0 || lane->each_ns == 0 ? lane->cost_ns : lane->each_ns * launches;
-  if (silent) cost = lane->rounds.took_ns;
+  int as_planned = lane->alone || lane->stalled || launches == 0 || lane->each_ns == 0;
+  uint64_t cost = silent ? lane->rounds.took_ns : as_planned ? lane->cost_ns : lane->each_ns * launches;
   uint64_t now = vgpu__now_ns(), paused = vgpu__paused_ns(now) - lane->paused_ns;
   lane->joins = 0;
   lane->closed_ns = now;
   if (!lane->alone) lane->gap_ns = (now - lane->opened_ns) / (launches == 0 ? lane->planned : launches) + 1;
   ADD(lane->tenant->inflight_ns, cost - lane->cost_ns);
-  lane->ring[(lane->head + lane->count) % VGPU_RING] = (struct vgpu_batch){.start = lane->start,
-                                                                          .end = end,
-                                                                          .opened_ns = lane->opened_ns,
-                                                                          .cost_ns = cost,
-                                                                          .recorded_ns = lane->recorded_ns,
-                                                                          .called_ns = LOAD(lane->called_ns),
-                                                                          .only = lane->only,
-                                                                          .idle = lane->idle,
-                                                                          .silent = lane->silent,
-                                                                          .closed_ns = now,
-                                                                          .beside_ns = lane->rounds.beside_ns,
-                                                                          .paused_at_ns = lane->paused_ns,
-                                                                          .paused_ns = (int64_t)paused > 0 ? paused : 0,
-                                                                          .launches = launches,
-                                                                          .kind = lane->piece.kind,
-                                                                          .alone = lane->alone,
-                                                                          .guessed = lane->piece.guessed,
-                                                                          .graph = lane->piece.graph,
-                                                                          .generation = lane->piece.generation};
+  struct vgpu_batch *batch = &lane->ring[(lane->head + lane->count) % VGPU_RING];
+  *batch = (struct vgpu_batch){.start = lane->start,
+                               .end = end,
+                               .opened_ns = lane->opened_ns,
+                               .cost_ns = cost,
+                               .recorded_ns = lane->recorded_ns,
+                               .called_ns = LOAD(lane->called_ns),
+                               .only = lane->only,
+                               .idle = lane->idle,
+                               .silent = lane->silent,
+                               .closed_ns = now,
+                               .beside_ns = lane->rounds.beside_ns,
+                               .paused_at_ns = lane->paused_ns,
+                               .paused_ns = (int64_t)paused > 0 ? paused : 0,
+                               .launches = launches,
+                               .kind = lane->piece.kind,
+                               .alone = lane->alone,
+                               .guessed = lane->piece.guessed,
+                               .graph = lane->piece.graph,
+                               .generation = lane->piece.generation};
   STORE(lane->count, lane->count + 1);
   lane->start = NULL;
 }

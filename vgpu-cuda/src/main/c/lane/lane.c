@@ -327,6 +327,18 @@ static void vgpu__harvest(CUcontext context, uint64_t waited_since) {
   }
 }
 
+/* The lane counts as stalled until one of its batches ends. */
+static void vgpu__stall(struct vgpu_lane *lane) {
+  lane->stalled = 1;
+  for (unsigned i = 0; i < lane->count; i++) {
+    struct vgpu_batch *batch = &lane->ring[(lane->head + i) % VGPU_RING];
+    ADD(lane->tenant->inflight_ns, -batch->cost_ns);
+    batch->cost_ns = 0;
+  }
+  if ((lane->ticket & 1) != 0) ADD(lane->tenant->inflight_ns, -lane->cost_ns);
+  if ((lane->ticket & 1) != 0) lane->cost_ns = 0;
+}
+
 void vgpu__harvest_all(void) { vgpu__harvest(NULL, 0); }
 
 void vgpu__waited_context(CUcontext context, uint64_t since) { vgpu__harvest(context, since); }
@@ -341,7 +353,7 @@ void vgpu__lanes_stalled(const struct vgpu_tenant *tenant, uint64_t since) {
     for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
       if (LOAD_ACQUIRE(lane->state) == LANE_FREE || LOAD(lane->tenant) != tenant || !vgpu__try_lock(&lane->lock)) continue;
       int runs = !marks && lane->state != LANE_FREE && vgpu__batch_runs(lane);
-      if (marks && lane->count > 0 && (int64_t)(lane->ring[lane->head].opened_ns - since) < 0) vgpu__batch_stalled(lane);
+      if (marks && lane->count > 0 && (int64_t)(lane->ring[lane->head].opened_ns - since) < 0) vgpu__stall(lane);
       vgpu__unlock(&lane->lock);
       if (runs) return;
     }

@@ -285,7 +285,6 @@ void vgpu__batch_drop(struct vgpu_lane *lane);
 uint64_t vgpu__batch_rest(const struct vgpu_lane *lane, uint64_t now);
 void vgpu__batch_called(struct vgpu_lane *lane); /* a launch into the open batch has returned; without the lock */
 int vgpu__batch_runs(struct vgpu_lane *lane); /* whether some of its work has begun on the GPU and not ended */
-void vgpu__batch_stalled(struct vgpu_lane *lane); /* it counts as stalled until one of its batches ends */
 unsigned vgpu__batch_harvest(struct vgpu_lane *lane); /* returns the number of batches left */
 
 /* idle.c; lane's lock held */

@@ -26,10 +26,7 @@ struct pool {
   int managed; /* its memory moves between the host and the GPU, and is charged in full like cuMemAllocManaged */
   uint64_t used; /* bytes of its pointers in the table */
   uint64_t slack[VGPU_TENANTS], slack_sum;
-  /*
-   * The streams of recent frees. Frees that these streams have not reached are still pending when the pool is
-   * destroyed.
-   */
+  /* The streams of recent frees. What they have not reached when the pool is destroyed is still pending. */
   struct {
     CUstream stream;
     CUcontext context;
@@ -44,9 +41,11 @@ static struct vgpu_lock pools_lock; /* guards handles and states */
 static uint32_t pools_used;
 static uint32_t freed, settled; /* number of frees so far, and the number up to which no pool can give back more */
 
-static uint64_t vgpu__whole(uint64_t bytes) { return (bytes + SHM_MEMORY_UNIT - 1) / SHM_MEMORY_UNIT * SHM_MEMORY_UNIT; }
+static uint64_t vgpu__up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-static uint64_t vgpu__steps(uint64_t bytes) { return bytes > UINT64_MAX / 2 ? bytes : (bytes + STEP - 1) / STEP * STEP; }
+static uint64_t vgpu__whole(uint64_t bytes) { return vgpu__up(bytes, SHM_MEMORY_UNIT); }
+
+static uint64_t vgpu__steps(uint64_t bytes) { return bytes > UINT64_MAX / 2 ? bytes : vgpu__up(bytes, STEP); }
 
 /* The account of a pool, made if new; NULL if there are too many. */
 static struct pool *vgpu__pool_of(CUmemoryPool handle, CUdevice device, enum state state) {
@@ -394,7 +393,8 @@ void vgpu__pools_forget_stream(CUstream stream, CUcontext context) {
 void vgpu__pool_located(CUmemoryPool handle, int type, const struct abi_location *location, int made) {
   if (!LOAD(vgpu__attached)) return;
   int managed = type == ABI_ALLOCATION_MANAGED, on_host = abi_is_on_host(location);
-  int nowhere = managed && (on_host || location->type == ABI_LOCATION_NONE); /* the GPU is that of the first allocation */
+  /* Then the GPU is that of the first allocation. */
+  int nowhere = managed && (on_host || location->type == ABI_LOCATION_NONE);
   struct pool *pool = vgpu__pool_of(handle, nowhere ? NO_DEVICE : abi_device_of(location), on_host && !managed ? ON_HOST : LIVE);
   if (pool != NULL && managed) pool->managed = 1;
   if (pool != NULL && made) pool->made = 1;

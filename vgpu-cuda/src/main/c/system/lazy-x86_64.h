@@ -1,3 +1,4 @@
+/* clang-format off */
 /*
  * The first call of a lazily bound function, for the trampolines of the hook and of the NVML stand-in. On entry r11
  * holds the function's slot. The macro saves every register that may hold an argument, calls `bind` with the slot, and

@@ -12,7 +12,8 @@ typedef struct {
     void **params;
     void **extra;
     uint32_t sms; /* the number of processors that run it; 0: all */
-    bool is_kept; /* becomes a graph node: its arguments are kept, because the program can ask the graph for them */
+    /* becomes a graph node: its arguments are kept, because the program can ask the graph for them */
+    bool is_kept;
 } emu_launch;
 
 /* The most shared memory that a launch may request, in bytes. The function's attribute can raise it above the

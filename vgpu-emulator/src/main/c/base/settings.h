@@ -54,7 +54,7 @@ typedef struct {
     uint64_t copy_engines;
     uint64_t queue_entries;     /* launches that a stream queues before a launch blocks */
     uint32_t is_lazy;           /* functions are loaded at their first launch */
-    uint32_t is_growing;        /* contexts take memory for stacks, printf and malloc when a launch needs it */
+    uint32_t is_growing;        /* contexts take memory for stacks and printf when a launch needs it */
     uint32_t has_locks;         /* these calls are serialized */
     uint32_t has_legacy_events; /* an event in the legacy stream delays all blocking streams */
     uint32_t has_thread_pid;    /* NVML reports the pid of the thread that called cuInit */
@@ -62,7 +62,8 @@ typedef struct {
     uint32_t has_teardown;      /* driver calls fail once the process is exiting */
     uint32_t is_integrated;     /* the GPU has no memory of its own, but the host's, as GB10 */
     uint32_t cuda_version; /* reported by cuDriverGetVersion: 12040 for 12.4 */
-    uint64_t wave_ns; /* the duration of one wave of blocks over all SMs, for a kernel in no table */
+    /* the duration of one wave of blocks over all SMs, for a kernel in no table */
+    uint64_t wave_ns;
     uint64_t kernel_count;
     emu_kernel_time kernels[EMU_MAX_KERNEL_TIMES];
 } emu_kernel_times;

@@ -48,7 +48,8 @@ typedef struct {
 
 typedef struct {
     int ready;      /* 1: initialised; 2: initialised, with injected errors (fail.h) */
-    bool inherited; /* this process was forked after its parent's cuInit; every call fails, as with the real driver */
+    /* this process was forked after its parent's cuInit; every call fails, as with the real driver */
+    bool inherited;
     CUresult problem;
     emu_state state;
     int device_count; /* the devices that CUDA_VISIBLE_DEVICES leaves visible */

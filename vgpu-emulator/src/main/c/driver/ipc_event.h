@@ -11,7 +11,8 @@
 typedef struct emu_ipc_event {
     uint64_t recorded;
     uint64_t done;
-    uint64_t first; /* `recorded` when the event was created; equal to it while the event has not been recorded */
+    /* `recorded` when the event was created; equal to it while the event has not been recorded */
+    uint64_t first;
     uint64_t in_use;
 } emu_ipc_event;
 

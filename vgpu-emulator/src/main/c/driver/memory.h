@@ -24,7 +24,8 @@ typedef struct {
     CUdevice device;
     uint32_t owner; /* the generation of the context or pool that owns it */
     uint32_t flags;
-    uint64_t extra; /* mapped memory: the allocation's handle; imported memory: the start of its mapping */
+    /* mapped memory: the allocation's handle; imported memory: the start of its mapping */
+    uint64_t extra;
     uint64_t extra_bytes;
 } emu_allocation;
 

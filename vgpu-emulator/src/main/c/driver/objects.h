@@ -127,7 +127,8 @@ struct CUctx_st {
     CUcontext primary; /* of a green context */
     int user;          /* a green context: the thread to which it is current; 0: none */
     uint32_t sms;      /* 0: all */
-    uint32_t owner;    /* owns what is allocated in it: this context's generation, or the primary context's */
+    /* owns what is allocated in it: this context's generation, or the primary context's */
+    uint32_t owner;
     CUresult sticky; /* an error that persists until the context is destroyed */
     size_t limits[EMU_LIMITS];
     pthread_mutex_t lock; /* protects all fields below, and the streams */

@@ -59,7 +59,8 @@ typedef struct {
 typedef struct {
     CUevent event;
     uint32_t generation;
-    emu_kept_record *record; /* a kept record: itself; a kept wait: the record that it waits for; NULL: none */
+    /* a kept record: itself; a kept wait: the record that it waits for; NULL: none */
+    emu_kept_record *record;
 } emu_event_use;
 
 enum { EMU_WRITE_GREATER = 8 }; /* writes only if the value is greater than the word's */
@@ -75,7 +76,8 @@ typedef struct {
 struct emu_operation {
     emu_operation_kind kind;
     bool running; /* a kept operation that has been started */
-    bool reads_at_once; /* a copy whose source is read before the call returns, even if the copy is kept back */
+    /* a copy whose source is read before the call returns, even if the copy is kept back */
+    bool reads_at_once;
     uint32_t engine; /* the copy engine that it uses, counted from 1; 0: none */
     uint64_t duration_ns;
     uint64_t sequence; /* the order of submission within the context */

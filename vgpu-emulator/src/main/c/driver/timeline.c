@@ -116,7 +116,8 @@ static uint64_t take_engine(emu_engine *engine, uint64_t start, uint64_t length,
     while (gone < engine->count && engine->busy[gone].end_ns <= served) {
         gone++;
     }
-    gone = gone == 0 && engine->count == EMU_ENGINE_COPIES ? 1 : gone; /* make room: drop the stretch that ends first */
+    /* make room: drop the stretch that ends first */
+    gone = gone == 0 && engine->count == EMU_ENGINE_COPIES ? 1 : gone;
     engine->count -= gone;
     memmove(engine->busy, engine->busy + gone, engine->count * sizeof engine->busy[0]);
     uint32_t at = 0;

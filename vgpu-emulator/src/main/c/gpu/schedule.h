@@ -26,7 +26,8 @@ typedef struct {
     uint64_t served_ns;
     uint32_t owner;      /* process slot + 1; 0: not in use */
     uint32_t generation; /* distinguishes successive users of an entry */
-    uint32_t is_stopped; /* 1: its channels are disabled; its work waits, in the middle of a kernel if necessary */
+    /* 1: its channels are disabled; its work waits, in the middle of a kernel if necessary */
+    uint32_t is_stopped;
     uint32_t slice_us;   /* its own time slice; 0: the GPU's */
 } emu_gpu_context;
 

@@ -31,10 +31,11 @@ _Static_assert(EMU_MAX_PROCESSES == 64 * EMU_PROCESS_WORDS, "a bit for each proc
 
 typedef struct {
     uint64_t pid;
-    uint64_t
-        start_time; /* ticks since boot, as in /proc; distinguishes processes with the same pid */
+    /* ticks since boot, as in /proc; distinguishes processes with the same pid */
+    uint64_t start_time;
     uint64_t pid_namespace; /* inode */
-    uint64_t told_pid;      /* the pid that NVML reports: the process's, or that of the thread that called cuInit */
+    /* the pid that NVML reports: the process's, or that of the thread that called cuInit */
+    uint64_t told_pid;
     char name[40];
 } emu_process;
 

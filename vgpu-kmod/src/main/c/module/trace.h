@@ -10,6 +10,9 @@
 
 #include "vgpu_kmod.h"
 
+/* Laid out as the kernel does it. */
+/* clang-format off */
+
 /* A tenant's call that allocated memory, or that the module answered itself. */
 TRACE_EVENT(vgpu_call,
 	TP_PROTO(const struct vgpu_rm_tenant *tenant, const struct vgpu_rm_call *call, u32 status, u64 bytes),
