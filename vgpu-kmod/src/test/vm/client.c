@@ -92,8 +92,8 @@ static void without_a_card(void) {
   uint32_t client = 0;
   CHECK(do_alloc(&plainly, fd, (struct alloc){.class_number = 0x41}, &client) == RM_OK);
   CHECK(do_alloc(&plainly, fd,
-                 (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) ==
-        RM_INSUFFICIENT_PERMISSIONS);
+                 (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80},
+                 NULL) == RM_INSUFFICIENT_PERMISSIONS);
   close(fd);
 }
 
@@ -199,13 +199,29 @@ static int forge(uint32_t victim) {
     uint32_t client = i == 0 ? victim : own;
     const struct vgpu_rm_event all[] = {
         {.kind = RM_EVENT_MADE, .fd = fd, .object = client, .class_number = RM_CLASS_ROOT},
-        {.kind = RM_EVENT_MADE, .fd = fd, .client = client, .parent = client, .object = DEVICE,
+        {.kind = RM_EVENT_MADE,
+         .fd = fd,
+         .client = client,
+         .parent = client,
+         .object = DEVICE,
          .class_number = RM_CLASS_DEVICE},
-        {.kind = RM_EVENT_MADE, .fd = fd, .client = client, .parent = DEVICE, .object = SUBDEVICE,
+        {.kind = RM_EVENT_MADE,
+         .fd = fd,
+         .client = client,
+         .parent = DEVICE,
+         .object = SUBDEVICE,
          .class_number = RM_CLASS_SUBDEVICE},
-        {.kind = RM_EVENT_MADE, .fd = fd, .client = client, .parent = DEVICE, .object = 50,
+        {.kind = RM_EVENT_MADE,
+         .fd = fd,
+         .client = client,
+         .parent = DEVICE,
+         .object = 50,
          .class_number = RM_CLASS_GROUP},
-        {.kind = RM_EVENT_MADE, .fd = fd, .client = client, .parent = 50, .object = CHANNEL_OF + 50,
+        {.kind = RM_EVENT_MADE,
+         .fd = fd,
+         .client = client,
+         .parent = 50,
+         .object = CHANNEL_OF + 50,
          .class_number = 0xa06f},
         {.kind = RM_EVENT_SCHEDULED, .fd = fd, .client = client, .object = 50, .value = 1},
     };
@@ -304,8 +320,7 @@ static void *storm_thread(void *self) {
     uint32_t handle = base + (uint32_t)rand_r(&seed) % 12, group = base + 100 + handle % 3;
     if (rand_r(&seed) % 20 == 0) new_group(&plainly, fd, client, group);
     if (rand_r(&seed) % 20 == 0) schedule(fd, client, group, rand_r(&seed) % 4 != 0);
-    if (rand_r(&seed) % 40 == 0)
-      disable_channels(&plainly, fd, client, CHANNEL_OF + group, 1, rand_r(&seed) % 2 == 0);
+    if (rand_r(&seed) % 40 == 0) disable_channels(&plainly, fd, client, CHANNEL_OF + group, 1, rand_r(&seed) % 2 == 0);
     if (rand_r(&seed) % 60 == 0) do_free(&plainly, fd, client, CHANNEL_OF + group);
     if (rand_r(&seed) % 80 == 0) do_free(&plainly, fd, client, group);
     if (rand_r(&seed) % 3 == 0) do_free(&plainly, fd, client, handle);

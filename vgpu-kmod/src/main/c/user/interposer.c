@@ -219,7 +219,8 @@ static void begin_events(void) {
   const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   events_of = getpid();
   events = -1;
-  if (snprintf(path, sizeof path, "%s/" RM_EVENTS_NAME, events_in) < (int)sizeof path) events = mkostemp(path, O_CLOEXEC);
+  if (snprintf(path, sizeof path, "%s/" RM_EVENTS_NAME, events_in) < (int)sizeof path)
+    events = mkostemp(path, O_CLOEXEC);
   if (events >= 0 && real.fcntl(events, F_SETLK, &whole) == 0) return;
   fprintf(stderr, "libvgpu_rm.so: nothing is recorded in VGPU_RM_EVENTS=%s: %s\n", events_in, strerror(errno));
   if (events >= 0) real.close(events);
@@ -248,8 +249,12 @@ static struct vgpu_rm_event event_of(const struct opened *file, int fd, const st
     fd = i;
     break;
   }
-  return (struct vgpu_rm_event){.fd = fd, .file = owner, .client = call->client, .parent = call->parent,
-                                .object = call->object, .class_number = call->class_number};
+  return (struct vgpu_rm_event){.fd = fd,
+                                .file = owner,
+                                .client = call->client,
+                                .parent = call->parent,
+                                .object = call->object,
+                                .class_number = call->class_number};
 }
 
 /* Before the driver frees an object, because its handle can be used again at once. */
@@ -366,28 +371,28 @@ static int copied(int from, int to) {
 /* ---- the replaced functions ---- */
 
 /* The mode argument, which open takes if it may create a file. */
-#define MODE(flags, into)                                        \
-  do {                                                           \
-    if (((flags) & (O_CREAT | __O_TMPFILE)) != 0) {              \
-      va_list more;                                              \
-      va_start(more, flags);                                     \
-      (into) = va_arg(more, mode_t);                             \
-      va_end(more);                                              \
-    }                                                            \
+#define MODE(flags, into)                           \
+  do {                                              \
+    if (((flags) & (O_CREAT | __O_TMPFILE)) != 0) { \
+      va_list more;                                 \
+      va_start(more, flags);                        \
+      (into) = va_arg(more, mode_t);                \
+      va_end(more);                                 \
+    }                                               \
   } while (0)
 
-#define OPEN(name, more_flags)                                   \
-  EXPORTED int name(const char *path, int flags, ...) {          \
-    mode_t mode = 0;                                             \
-    pthread_once(&once, begin);                                  \
-    MODE(flags, mode);                                           \
+#define OPEN(name, more_flags)                                        \
+  EXPORTED int name(const char *path, int flags, ...) {               \
+    mode_t mode = 0;                                                  \
+    pthread_once(&once, begin);                                       \
+    MODE(flags, mode);                                                \
     return opened(real.open(path, flags | (more_flags), mode), path); \
   }
-#define OPENAT(name, more_flags)                                 \
-  EXPORTED int name(int at, const char *path, int flags, ...) {  \
-    mode_t mode = 0;                                             \
-    pthread_once(&once, begin);                                  \
-    MODE(flags, mode);                                           \
+#define OPENAT(name, more_flags)                                            \
+  EXPORTED int name(int at, const char *path, int flags, ...) {             \
+    mode_t mode = 0;                                                        \
+    pthread_once(&once, begin);                                             \
+    MODE(flags, mode);                                                      \
     return opened(real.openat(at, path, flags | (more_flags), mode), path); \
   }
 OPEN(open, 0)
@@ -429,14 +434,14 @@ EXPORTED int dup3(int fd, int to, int flags) {
 }
 
 /* The argument is a number or an address; the kernel takes either as a whole word. */
-#define FCNTL(name)                                              \
-  EXPORTED int name(int fd, int command, ...) {                  \
-    va_list more;                                                \
-    va_start(more, command);                                     \
-    void *argument = va_arg(more, void *);                       \
-    va_end(more);                                                \
-    pthread_once(&once, begin);                                  \
-    int result = real.fcntl(fd, command, argument);              \
+#define FCNTL(name)                                                                        \
+  EXPORTED int name(int fd, int command, ...) {                                            \
+    va_list more;                                                                          \
+    va_start(more, command);                                                               \
+    void *argument = va_arg(more, void *);                                                 \
+    va_end(more);                                                                          \
+    pthread_once(&once, begin);                                                            \
+    int result = real.fcntl(fd, command, argument);                                        \
     return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? copied(fd, result) : result; \
   }
 FCNTL(fcntl)

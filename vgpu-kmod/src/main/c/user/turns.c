@@ -73,7 +73,7 @@ static struct program *programs;
 static uint64_t last_number;
 static struct vgpu_rm_book book;
 static uint32_t schedule_size;
-static int recovering; /* nothing is known of the groups' slices and levels */
+static int recovering;               /* nothing is known of the groups' slices and levels */
 static _Atomic uint64_t *held_until; /* in ms, shared with the guardian; 0: nothing is held */
 static volatile sig_atomic_t ended;
 
@@ -344,7 +344,8 @@ static int listen_to_input(void) {
 
 static int work(void) {
   static const char *const classes[] = {"offline", "nearline", "online"};
-  struct pollfd news[] = {{.fd = 0, .events = POLLIN}, {.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), .events = POLLIN}};
+  struct pollfd news[] = {{.fd = 0, .events = POLLIN},
+                          {.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), .events = POLLIN}};
   char changes[4096];
   sigset_t all;
   begin();

@@ -3,6 +3,7 @@ package dev.vgpu.bench.demo.load;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.vgpu.bench.demo.figure.DemoOptions;
 import dev.vgpu.cli.console.UserException;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
