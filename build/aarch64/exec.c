@@ -25,7 +25,8 @@ static int is_ours(const char *path) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t size = fd < 0 ? 0 : read(fd, &header, sizeof header);
   if (fd >= 0) close(fd);
-  return size == (ssize_t)sizeof header && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_machine == EM_AARCH64;
+  return size == (ssize_t)sizeof header && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+         header.e_machine == EM_AARCH64;
 }
 
 static const char *value_in(char *const *variables, const char *name) {
@@ -57,7 +58,8 @@ int execve(const char *path, char *const arguments[], char *const variables[]) {
     return (int)syscall(SYS_execve, path, arguments, variables);
   }
   int before = also != NULL && strncmp(also, ours, strlen(ours)) == 0;
-  snprintf(preload, sizeof preload, "LD_PRELOAD=%s%s%s", before ? "" : ours, before || also == NULL ? "" : ":", also == NULL ? "" : also);
+  snprintf(preload, sizeof preload, "LD_PRELOAD=%s%s%s", before ? "" : ours, before || also == NULL ? "" : ":",
+           also == NULL ? "" : also);
   snprintf(search, sizeof search, "LD_LIBRARY_PATH=%s", places == NULL ? "" : places);
   size_t count = 0;
   all[count++] = (char *)(uintptr_t)qemu;
@@ -74,7 +76,8 @@ int execve(const char *path, char *const arguments[], char *const variables[]) {
     all[count++] = arguments[0];
   }
   all[count++] = file;
-  for (size_t i = 1; arguments[0] != NULL && arguments[i] != NULL && i < MOST_ARGUMENTS; i++) all[count++] = arguments[i];
+  for (size_t i = 1; arguments[0] != NULL && arguments[i] != NULL && i < MOST_ARGUMENTS; i++)
+    all[count++] = arguments[i];
   all[count] = NULL;
   host_variables(variables, host);
   return (int)syscall(SYS_execve, qemu, all, host);
@@ -102,7 +105,8 @@ int execl(const char *path, const char *first, ...) {
 
 /* Without file actions and attributes, which no test uses. */
 int posix_spawn(pid_t *restrict pid, const char *restrict path, const posix_spawn_file_actions_t *restrict actions,
-                const posix_spawnattr_t *restrict attributes, char *const arguments[restrict], char *const variables[restrict]) {
+                const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
+                char *const variables[restrict]) {
   if (actions != NULL || attributes != NULL) return ENOSYS;
   pid_t child = fork();
   if (child < 0) return errno;

@@ -49,7 +49,8 @@ static int attribute(int which, CUdevice device) {
 }
 
 static void print_nvml_versions(void) {
-  static const char *const asked[][2] = {{"driver", "nvmlSystemGetDriverVersion"}, {"nvml", "nvmlSystemGetNVMLVersion"}};
+  static const char *const asked[][2] = {{"driver", "nvmlSystemGetDriverVersion"},
+                                         {"nvml", "nvmlSystemGetNVMLVersion"}};
   int (*init)(void);
   const char *path = getenv("VGPU_NVML");
   const char *library = path != NULL ? path : "libnvidia-ml.so.1";
@@ -95,7 +96,8 @@ int mode_about(int count, char **arguments) {
   printf("\"cuda_version\":%d,\"capability\":\"%d.%d\",\"sms\":%d,\"compute_mode\":%d,\"memory_bytes\":%zu,", version,
          attribute(CAPABILITY_MAJOR, device), attribute(CAPABILITY_MINOR, device), attribute(PROCESSORS, device),
          attribute(COMPUTE_MODE, device), total);
-  printf("\"copy_engines\":%d,\"init_ms\":%.3f}\n", attribute(COPY_ENGINES, device), (double)(initialised - begin) / 1e6);
+  printf("\"copy_engines\":%d,\"init_ms\":%.3f}\n", attribute(COPY_ENGINES, device),
+         (double)(initialised - begin) / 1e6);
   fflush(stdout);
   return 0;
 }

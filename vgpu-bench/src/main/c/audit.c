@@ -150,7 +150,8 @@ static uint64_t started_under(const struct audit *audit, unsigned pid) {
     return 0;
   }
   size_t length = 0;
-  for (ssize_t got; length < sizeof environment - 1 && (got = read(fd, environment + length, sizeof environment - 1 - length)) > 0;) {
+  for (ssize_t got; length < sizeof environment - 1 &&
+                    (got = read(fd, environment + length, sizeof environment - 1 - length)) > 0;) {
     length += (size_t)got;
   }
   close(fd);
@@ -201,7 +202,9 @@ static void sum_up(struct audit *audit) {
   }
 }
 
-static uint64_t limit_of(const struct lease *lease) { return __atomic_load_n(&lease->grant->memory_limit, __ATOMIC_ACQUIRE); }
+static uint64_t limit_of(const struct lease *lease) {
+  return __atomic_load_n(&lease->grant->memory_limit, __ATOMIC_ACQUIRE);
+}
 
 /*
  * The leases that are connected by processes under several of them. The GPU does not tell to which lease the memory of
@@ -305,8 +308,7 @@ static void tell(struct audit *audit) {
     uint64_t word = __atomic_load_n(&ledger->memory_word, __ATOMIC_ACQUIRE);
     uint32_t grant = __atomic_load_n(&lease->grant->word, __ATOMIC_ACQUIRE);
     say("lease %s", lease->name);
-    say("sum quota %llu ledger %llu truth %llu open %d revoked %d",
-        (unsigned long long)limit_of(lease),
+    say("sum quota %llu ledger %llu truth %llu open %d revoked %d", (unsigned long long)limit_of(lease),
         (unsigned long long)units(word, SHM_MEMORY_UNITS_SHIFT), (unsigned long long)lease->truth,
         (grant & SHM_GRANT_OPEN) != 0, (grant & SHM_GRANT_REVOKED) != 0);
     tell_processes(audit, i);

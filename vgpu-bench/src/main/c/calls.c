@@ -32,17 +32,13 @@ static CUresult launch(struct calls *calls) {
   return calls->driver.launch(calls->driver.null_kernel, 1, 1, 1, 32, 1, 1, 0, calls->stream, NULL, NULL);
 }
 
-static CUresult record(struct calls *calls) {
-  return calls->driver.event_record(calls->timed, calls->stream);
-}
+static CUresult record(struct calls *calls) { return calls->driver.event_record(calls->timed, calls->stream); }
 
 static CUresult record_untimed(struct calls *calls) {
   return calls->driver.event_record(calls->untimed, calls->stream);
 }
 
-static CUresult query(struct calls *calls) {
-  return calls->driver.event_query(calls->timed);
-}
+static CUresult query(struct calls *calls) { return calls->driver.event_query(calls->timed); }
 
 static CUresult elapsed(struct calls *calls) {
   float ms;
@@ -54,17 +50,11 @@ static CUresult capturing(struct calls *calls) {
   return calls->capturing(calls->stream, &status);
 }
 
-static CUresult exchange(struct calls *calls) {
-  return calls->exchange(&calls->mode);
-}
+static CUresult exchange(struct calls *calls) { return calls->exchange(&calls->mode); }
 
-static CUresult allocate(struct calls *calls) {
-  return calls->driver.memory_alloc(&calls->pointer, PAIR_BYTES);
-}
+static CUresult allocate(struct calls *calls) { return calls->driver.memory_alloc(&calls->pointer, PAIR_BYTES); }
 
-static CUresult release(struct calls *calls) {
-  return calls->driver.memory_free(calls->pointer);
-}
+static CUresult release(struct calls *calls) { return calls->driver.memory_free(calls->pointer); }
 
 static void print(struct calls *calls, const char *name, size_t count) {
   uint64_t middle = median(calls->ns, count); /* the values are sorted now */
@@ -89,8 +79,8 @@ static void measure(struct calls *calls, const char *name, call *timed, call *th
 
 /* Prints which questions about a stream end its capture, with their codes. */
 static void print_capture_ended_by(struct calls *calls) {
-  static const char *const QUESTIONS[] = {"cuStreamGetCtx", "cuStreamGetFlags", "cuStreamGetPriority", "cuStreamGetId",
-                                          "cuStreamGetDevice", "cuStreamQuery"};
+  static const char *const QUESTIONS[] = {"cuStreamGetCtx", "cuStreamGetFlags",  "cuStreamGetPriority",
+                                          "cuStreamGetId",  "cuStreamGetDevice", "cuStreamQuery"};
   const char *between = "";
   printf(",\"capture_ended_by\":\"");
   for (size_t i = 0; i < sizeof QUESTIONS / sizeof *QUESTIONS; i++) {

@@ -123,7 +123,7 @@ static bool replace(void **slot) {
 
 /* Whether the library calls ioctl through a slot that could be replaced. The library is bound at loading (RTLD_NOW). */
 static bool replace_import(const struct link_map *library) {
-  const ElfW(Rela) *tables[2] = {NULL, NULL};
+  const ElfW(Rela) * tables[2] = {NULL, NULL};
   size_t sizes[2] = {0, 0};
   const ElfW(Sym) *symbols = NULL;
   const char *names = NULL;

@@ -174,8 +174,8 @@ static void print_reading(struct chaos *chaos, struct worker *workers, int threa
       (unsigned long long)chaos->operations, (unsigned long long)chaos->refused, chaos->error, chaos->error_operation,
       (unsigned long long)chaos->tenants[HOME].bytes, (unsigned long long)chaos->tenants[STAYS].bytes,
       (unsigned long long)chaos->tenants[GUEST].bytes, (unsigned long long)chaos->entered,
-      (unsigned long long)chaos->taken, (unsigned long long)worst[0], operation[0], (unsigned long long)worst[1], operation[1],
-      (unsigned long long)worst[2], operation[2], (unsigned long long)open, open_operation,
+      (unsigned long long)chaos->taken, (unsigned long long)worst[0], operation[0], (unsigned long long)worst[1],
+      operation[1], (unsigned long long)worst[2], operation[2], (unsigned long long)open, open_operation,
       (unsigned long long)chaos->forked, (unsigned long long)chaos->forked_hung, atomic_load(&chaos->idle), threads);
 }
 

@@ -41,46 +41,46 @@ struct ipc_handle { /* CUipcMemHandle */
 };
 
 /* CALL(local name, exported name, parameters): a driver may lack some of these functions. */
-#define CHAOS_CALLS(CALL)                                                                                              \
-  CALL(managed, "cuMemAllocManaged", (CUdeviceptr *, size_t, unsigned))                                                \
-  CALL(pitch, "cuMemAllocPitch_v2", (CUdeviceptr *, size_t *, size_t, size_t, unsigned))                               \
-  CALL(async, "cuMemAllocAsync", (CUdeviceptr *, size_t, CUstream))                                                    \
-  CALL(free_async, "cuMemFreeAsync", (CUdeviceptr, CUstream))                                                          \
-  CALL(default_pool, "cuDeviceGetDefaultMemPool", (void **, CUdevice))                                                 \
-  CALL(from_pool, "cuMemAllocFromPoolAsync", (CUdeviceptr *, size_t, void *, CUstream))                                \
-  CALL(create, "cuMemCreate", (uint64_t *, size_t, const struct memory_property *, unsigned long long))                \
-  CALL(release, "cuMemRelease", (uint64_t))                                                                            \
-  CALL(reserve, "cuMemAddressReserve", (CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long))               \
-  CALL(unreserve, "cuMemAddressFree", (CUdeviceptr, size_t))                                                           \
-  CALL(map, "cuMemMap", (CUdeviceptr, size_t, size_t, uint64_t, unsigned long long))                                   \
-  CALL(unmap, "cuMemUnmap", (CUdeviceptr, size_t))                                                                     \
-  CALL(access, "cuMemSetAccess", (CUdeviceptr, size_t, const struct memory_access *, size_t))                          \
-  CALL(array, "cuArrayCreate_v2", (CUarray *, const struct array_shape *))                                             \
-  CALL(array_destroy, "cuArrayDestroy", (CUarray))                                                                     \
-  CALL(mipmap, "cuMipmappedArrayCreate", (CUarray *, const struct array3d_shape *, unsigned))                          \
-  CALL(mipmap_destroy, "cuMipmappedArrayDestroy", (CUarray))                                                           \
-  CALL(host, "cuMemHostAlloc", (void **, size_t, unsigned))                                                            \
-  CALL(host_free, "cuMemFreeHost", (void *))                                                                           \
-  CALL(share, "cuMemExportToShareableHandle", (void *, uint64_t, int, unsigned long long))                             \
-  CALL(import, "cuMemImportFromShareableHandle", (uint64_t *, void *, int))                                            \
-  CALL(ipc_get, "cuIpcGetMemHandle", (struct ipc_handle *, CUdeviceptr))                                               \
-  CALL(ipc_open, "cuIpcOpenMemHandle_v2", (CUdeviceptr *, struct ipc_handle, unsigned))                                \
-  CALL(ipc_close, "cuIpcCloseMemHandle", (CUdeviceptr))                                                                \
-  CALL(context_destroy, "cuCtxDestroy_v2", (CUcontext))                                                                \
-  CALL(stream, "cuStreamCreate", (CUstream *, unsigned))                                                               \
-  CALL(stream_destroy, "cuStreamDestroy_v2", (CUstream))                                                               \
-  CALL(stream_wait, "cuStreamSynchronize", (CUstream))                                                                 \
-  CALL(stream_query, "cuStreamQuery", (CUstream))                                                                      \
-  CALL(event_destroy, "cuEventDestroy_v2", (CUevent))                                                                  \
-  CALL(copy_in, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void *, size_t, CUstream))                                 \
-  CALL(set8, "cuMemsetD8Async", (CUdeviceptr, unsigned char, size_t, CUstream))                                        \
-  CALL(begin_capture, "cuStreamBeginCapture_v2", (CUstream, int))                                                      \
-  CALL(end_capture, "cuStreamEndCapture", (CUstream, CUgraph *))                                                       \
-  CALL(instantiate, "cuGraphInstantiateWithFlags", (CUgraphExec *, CUgraph, unsigned long long))                       \
-  CALL(graph_launch, "cuGraphLaunch", (CUgraphExec, CUstream))                                                         \
-  CALL(graph_destroy, "cuGraphDestroy", (CUgraph))                                                                     \
-  CALL(exec_destroy, "cuGraphExecDestroy", (CUgraphExec))                                                              \
-  CALL(launch_thread, "cuLaunchKernel_ptsz",                                                                           \
+#define CHAOS_CALLS(CALL)                                                                                \
+  CALL(managed, "cuMemAllocManaged", (CUdeviceptr *, size_t, unsigned))                                  \
+  CALL(pitch, "cuMemAllocPitch_v2", (CUdeviceptr *, size_t *, size_t, size_t, unsigned))                 \
+  CALL(async, "cuMemAllocAsync", (CUdeviceptr *, size_t, CUstream))                                      \
+  CALL(free_async, "cuMemFreeAsync", (CUdeviceptr, CUstream))                                            \
+  CALL(default_pool, "cuDeviceGetDefaultMemPool", (void **, CUdevice))                                   \
+  CALL(from_pool, "cuMemAllocFromPoolAsync", (CUdeviceptr *, size_t, void *, CUstream))                  \
+  CALL(create, "cuMemCreate", (uint64_t *, size_t, const struct memory_property *, unsigned long long))  \
+  CALL(release, "cuMemRelease", (uint64_t))                                                              \
+  CALL(reserve, "cuMemAddressReserve", (CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long)) \
+  CALL(unreserve, "cuMemAddressFree", (CUdeviceptr, size_t))                                             \
+  CALL(map, "cuMemMap", (CUdeviceptr, size_t, size_t, uint64_t, unsigned long long))                     \
+  CALL(unmap, "cuMemUnmap", (CUdeviceptr, size_t))                                                       \
+  CALL(access, "cuMemSetAccess", (CUdeviceptr, size_t, const struct memory_access *, size_t))            \
+  CALL(array, "cuArrayCreate_v2", (CUarray *, const struct array_shape *))                               \
+  CALL(array_destroy, "cuArrayDestroy", (CUarray))                                                       \
+  CALL(mipmap, "cuMipmappedArrayCreate", (CUarray *, const struct array3d_shape *, unsigned))            \
+  CALL(mipmap_destroy, "cuMipmappedArrayDestroy", (CUarray))                                             \
+  CALL(host, "cuMemHostAlloc", (void **, size_t, unsigned))                                              \
+  CALL(host_free, "cuMemFreeHost", (void *))                                                             \
+  CALL(share, "cuMemExportToShareableHandle", (void *, uint64_t, int, unsigned long long))               \
+  CALL(import, "cuMemImportFromShareableHandle", (uint64_t *, void *, int))                              \
+  CALL(ipc_get, "cuIpcGetMemHandle", (struct ipc_handle *, CUdeviceptr))                                 \
+  CALL(ipc_open, "cuIpcOpenMemHandle_v2", (CUdeviceptr *, struct ipc_handle, unsigned))                  \
+  CALL(ipc_close, "cuIpcCloseMemHandle", (CUdeviceptr))                                                  \
+  CALL(context_destroy, "cuCtxDestroy_v2", (CUcontext))                                                  \
+  CALL(stream, "cuStreamCreate", (CUstream *, unsigned))                                                 \
+  CALL(stream_destroy, "cuStreamDestroy_v2", (CUstream))                                                 \
+  CALL(stream_wait, "cuStreamSynchronize", (CUstream))                                                   \
+  CALL(stream_query, "cuStreamQuery", (CUstream))                                                        \
+  CALL(event_destroy, "cuEventDestroy_v2", (CUevent))                                                    \
+  CALL(copy_in, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void *, size_t, CUstream))                   \
+  CALL(set8, "cuMemsetD8Async", (CUdeviceptr, unsigned char, size_t, CUstream))                          \
+  CALL(begin_capture, "cuStreamBeginCapture_v2", (CUstream, int))                                        \
+  CALL(end_capture, "cuStreamEndCapture", (CUstream, CUgraph *))                                         \
+  CALL(instantiate, "cuGraphInstantiateWithFlags", (CUgraphExec *, CUgraph, unsigned long long))         \
+  CALL(graph_launch, "cuGraphLaunch", (CUgraphExec, CUstream))                                           \
+  CALL(graph_destroy, "cuGraphDestroy", (CUgraph))                                                       \
+  CALL(exec_destroy, "cuGraphExecDestroy", (CUgraphExec))                                                \
+  CALL(launch_thread, "cuLaunchKernel_ptsz",                                                             \
        (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
 
 enum { CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_MAP_FAILED = 205, CUDA_ERROR_INVALID_HANDLE = 400 };
@@ -100,12 +100,12 @@ enum { HOME, STAYS, GUEST, TENANTS };
 struct tenant {
   char lease[96];
   uint64_t quota;
-  _Atomic int64_t handle;  /* threads bind themselves to the tenant by it; 0: they may not, or it is the first tenant */
-  int64_t entered_as;      /* the same handle, kept while the tenant is being left */
-  atomic_int state;        /* see chaos_tenants.c */
-  atomic_int inside;       /* threads that are bound to it, or about to be */
-  atomic_int things;       /* allocations in its scope */
-  _Atomic uint64_t bytes;  /* their bytes, as the program counts them */
+  _Atomic int64_t handle; /* threads bind themselves to the tenant by it; 0: they may not, or it is the first tenant */
+  int64_t entered_as;     /* the same handle, kept while the tenant is being left */
+  atomic_int state;       /* see chaos_tenants.c */
+  atomic_int inside;      /* threads that are bound to it, or about to be */
+  atomic_int things;      /* allocations in its scope */
+  _Atomic uint64_t bytes; /* their bytes, as the program counts them */
 };
 
 /* An allocation: its kind and tenant, its handle, and a lower bound of its bytes. */
@@ -121,16 +121,16 @@ struct chaos;
 struct worker {
   struct chaos *chaos;
   uint64_t random;
-  CUstream stream;                    /* the current stream */
-  CUstream streams[GUEST];            /* one created in each tenant's scope */
-  int tenant;                         /* the tenant whose scope it is in */
+  CUstream stream;         /* the current stream */
+  CUstream streams[GUEST]; /* one created in each tenant's scope */
+  int tenant;              /* the tenant whose scope it is in */
   CUgraphExec graph;
   size_t held_count;
   struct held held[HELD];
   int contexts;
-  bool borrowed;                      /* a short-lived thread, which keeps nothing */
-  int child;                          /* a forked process not yet waited for; 0: none */
-  _Atomic uint64_t call_since_ns;     /* 0: not in a call of the driver */
+  bool borrowed;                  /* a short-lived thread, which keeps nothing */
+  int child;                      /* a forked process not yet waited for; 0: none */
+  _Atomic uint64_t call_since_ns; /* 0: not in a call of the driver */
   _Atomic int call_operation;
   _Atomic uint64_t worst_ns[WAITS];
   _Atomic int worst_operation[WAITS];
@@ -150,7 +150,7 @@ struct chaos {
   int (*tenant_drop)(int64_t);
   int mailbox; /* receives descriptors of memory from other processes */
   bool forks;
-  unsigned without; /* a bit for each operation to leave out */
+  unsigned without;           /* a bit for each operation to leave out */
   pthread_rwlock_t capturing; /* read by threads that capture a stream; meanwhile no context may be synchronised */
   atomic_bool running;
   atomic_int idle;
@@ -160,8 +160,32 @@ struct chaos {
 
 /* Operations: kinds of memory first, then the others. */
 enum operation {
-  PLAIN, MANAGED, PITCH, ASYNC, FROM_POOL, MAPPED, ARRAY, MIPMAP, HOST, CONTEXT, IMPORTED, TAKEN, KINDS,
-  SPIN = KINDS, BURST, PER_THREAD, GRAPH, COPY, SYNC, QUERY, INFO, EVENT, THREAD, FORK, SCOPE, OPERATIONS
+  PLAIN,
+  MANAGED,
+  PITCH,
+  ASYNC,
+  FROM_POOL,
+  MAPPED,
+  ARRAY,
+  MIPMAP,
+  HOST,
+  CONTEXT,
+  IMPORTED,
+  TAKEN,
+  KINDS,
+  SPIN = KINDS,
+  BURST,
+  PER_THREAD,
+  GRAPH,
+  COPY,
+  SYNC,
+  QUERY,
+  INFO,
+  EVENT,
+  THREAD,
+  FORK,
+  SCOPE,
+  OPERATIONS
 };
 
 /* Mark the start and the end of a call, so that its wait is known, even while it lasts. */

@@ -92,7 +92,8 @@ CUresult chaos_import(struct worker *worker, CUdeviceptr *pointer) {
   chaos_enter(worker, IMPORTED);
   CUresult result = chaos_leave(worker, WAIT_MEMORY, worker->chaos->ipc_open(pointer, handle, 1));
   /* The memory may be freed, or its owner may have ended. */
-  bool gone = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_MAP_FAILED;
+  bool gone = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE ||
+              result == CUDA_ERROR_MAP_FAILED;
   return gone ? CUDA_ERROR_NOT_SUPPORTED : result;
 }
 

@@ -30,7 +30,8 @@ static CUresult map(struct worker *worker, struct held *held) {
 static CUresult make_mapped(struct worker *worker, struct held *held) {
   struct chaos *chaos = worker->chaos;
   bool shared = chaos->share != NULL && random_next(&worker->random) % 2 == 0;
-  struct memory_property property = {.type = 1, .handle_types = shared, .location_type = 1, .location_id = chaos->device};
+  struct memory_property property = {
+      .type = 1, .handle_types = shared, .location_type = 1, .location_id = chaos->device};
   held->size = (held->size + MAPPED_UNIT - 1) / MAPPED_UNIT * MAPPED_UNIT;
   CUresult result = CALLED(MAPPED, WAIT_MEMORY, chaos->create(&held->handle, held->size, &property, 0));
   if (result != CUDA_SUCCESS) {
@@ -96,13 +97,9 @@ static CUresult make(struct worker *worker, struct held *held) {
       result = CALLED(HOST, WAIT_MEMORY, chaos->host(&pinned, 1 + held->size % 100000, 0));
       held->key = (uint64_t)(uintptr_t)pinned;
       return result;
-    case IMPORTED:
-      held->bytes = 0;
-      return chaos_import(worker, &held->key);
+    case IMPORTED: held->bytes = 0; return chaos_import(worker, &held->key);
     case TAKEN: return make_taken(worker, held);
-    default:
-      held->bytes = 0;
-      return make_context(worker, held);
+    default: held->bytes = 0; return make_context(worker, held);
   }
 }
 

@@ -26,7 +26,8 @@ static int64_t add(const struct chaos *chaos, const char *lease) {
   snprintf(own, sizeof own, "VGPU_LEASE=%s", lease);
   variables[count++] = own;
   for (char **each = environ; *each != NULL && count < VARIABLES; each++) {
-    if (strncmp(*each, "VGPU_LEASE=", strlen("VGPU_LEASE=")) != 0 && strncmp(*each, "LD_PRELOAD=", strlen("LD_PRELOAD=")) != 0) {
+    if (strncmp(*each, "VGPU_LEASE=", strlen("VGPU_LEASE=")) != 0 &&
+        strncmp(*each, "LD_PRELOAD=", strlen("LD_PRELOAD=")) != 0) {
       variables[count++] = *each;
     }
   }

@@ -23,7 +23,8 @@ static CUresult launch(struct worker *worker, int operation, CUstream stream, ui
   const struct driver *driver = &worker->chaos->driver;
   void *parameters[] = {&ns};
   return CALLED(operation, WAIT_LAUNCH,
-                driver->launch(driver->spin_kernel, 1 + (unsigned)(ns % 4000), 1, 1, 32, 1, 1, 0, stream, parameters, NULL));
+                driver->launch(driver->spin_kernel, 1 + (unsigned)(ns % 4000), 1, 1, 32, 1, 1, 0, stream, parameters,
+                               NULL));
 }
 
 static CUresult burst(struct worker *worker) {
@@ -57,7 +58,8 @@ static CUresult capture(struct worker *worker, CUgraph *graph) {
   CUdeviceptr own = 0;
   bool allocates = chaos->async != NULL && chaos->free_async != NULL && random_next(&worker->random) % 3 == 0;
   if (allocates) {
-    launched = CALLED(GRAPH, WAIT_MEMORY, chaos->async(&own, 1 + random_next(&worker->random) % GRAPH_BYTES, worker->stream));
+    launched = CALLED(GRAPH, WAIT_MEMORY,
+                      chaos->async(&own, 1 + random_next(&worker->random) % GRAPH_BYTES, worker->stream));
   }
   for (int i = 0; i < GRAPH_KERNELS && launched == CUDA_SUCCESS; i++) {
     launched = launch(worker, GRAPH, worker->stream, GRAPH_KERNEL_NS);
@@ -126,7 +128,9 @@ static CUresult info(struct worker *worker) {
   size_t free_bytes = 0;
   size_t total = 0;
   CUresult result = CALLED(INFO, WAIT_MEMORY, worker->chaos->driver.memory_info(&free_bytes, &total));
-  return result == CUDA_SUCCESS && (free_bytes > total || total != worker->chaos->tenants[worker->tenant].quota) ? -1 : result;
+  return result == CUDA_SUCCESS && (free_bytes > total || total != worker->chaos->tenants[worker->tenant].quota)
+             ? -1
+             : result;
 }
 
 static CUresult event(struct worker *worker) {

@@ -33,21 +33,21 @@ struct allocation_node {
   char later[64];
 };
 
-#define KIND_CALLS(CALL)                                                                                               \
-  CALL(alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                                                \
-  CALL(alloc_async, "cuMemAllocAsync", (CUdeviceptr *, size_t, CUstream))                                              \
-  CALL(free_async, "cuMemFreeAsync", (CUdeviceptr, CUstream))                                                          \
-  CALL(alloc_managed, "cuMemAllocManaged", (CUdeviceptr *, size_t, unsigned))                                          \
-  CALL(free, "cuMemFree_v2", (CUdeviceptr))                                                                            \
-  CALL(create, "cuMemCreate", (uint64_t *, size_t, const struct physical_properties *, unsigned long long))            \
-  CALL(release, "cuMemRelease", (uint64_t))                                                                            \
-  CALL(array_create, "cuArrayCreate_v2", (uint64_t *, const struct array_shape *))                                     \
-  CALL(array_destroy, "cuArrayDestroy", (uint64_t))                                                                    \
-  CALL(graph_create, "cuGraphCreate", (void **, unsigned))                                                             \
-  CALL(graph_node, "cuGraphAddMemAllocNode", (void **, void *, const void *, size_t, struct allocation_node *))        \
-  CALL(graph_instantiate, "cuGraphInstantiateWithFlags", (void **, void *, unsigned long long))                        \
-  CALL(graph_launch, "cuGraphLaunch", (void *, CUstream))                                                              \
-  CALL(exec_destroy, "cuGraphExecDestroy", (void *))                                                                   \
+#define KIND_CALLS(CALL)                                                                                        \
+  CALL(alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                                         \
+  CALL(alloc_async, "cuMemAllocAsync", (CUdeviceptr *, size_t, CUstream))                                       \
+  CALL(free_async, "cuMemFreeAsync", (CUdeviceptr, CUstream))                                                   \
+  CALL(alloc_managed, "cuMemAllocManaged", (CUdeviceptr *, size_t, unsigned))                                   \
+  CALL(free, "cuMemFree_v2", (CUdeviceptr))                                                                     \
+  CALL(create, "cuMemCreate", (uint64_t *, size_t, const struct physical_properties *, unsigned long long))     \
+  CALL(release, "cuMemRelease", (uint64_t))                                                                     \
+  CALL(array_create, "cuArrayCreate_v2", (uint64_t *, const struct array_shape *))                              \
+  CALL(array_destroy, "cuArrayDestroy", (uint64_t))                                                             \
+  CALL(graph_create, "cuGraphCreate", (void **, unsigned))                                                      \
+  CALL(graph_node, "cuGraphAddMemAllocNode", (void **, void *, const void *, size_t, struct allocation_node *)) \
+  CALL(graph_instantiate, "cuGraphInstantiateWithFlags", (void **, void *, unsigned long long))                 \
+  CALL(graph_launch, "cuGraphLaunch", (void *, CUstream))                                                       \
+  CALL(exec_destroy, "cuGraphExecDestroy", (void *))                                                            \
   CALL(graph_destroy, "cuGraphDestroy", (void *))
 
 static struct {
@@ -58,10 +58,10 @@ static struct {
 
 void kinds_load(void) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
-#define KIND_LOOKUP(name, symbol, parameters)                                                                          \
-  *(void **)&calls.name = library == NULL ? NULL : dlsym(library, symbol);                                             \
-  if (calls.name == NULL) {                                                                                            \
-    fail("missing " symbol, 0);                                                                                        \
+#define KIND_LOOKUP(name, symbol, parameters)                              \
+  *(void **)&calls.name = library == NULL ? NULL : dlsym(library, symbol); \
+  if (calls.name == NULL) {                                                \
+    fail("missing " symbol, 0);                                            \
   }
   KIND_CALLS(KIND_LOOKUP)
 #undef KIND_LOOKUP
@@ -119,36 +119,26 @@ CUresult piece_take(struct piece *piece, enum kind kind, uint64_t bytes) {
   piece->kind = kind;
   piece->bytes = bytes;
   switch (kind) {
-  case KIND_ASYNC:
-    return calls.alloc_async(&piece->handle, bytes, NULL);
-  case KIND_PHYSICAL:
-    return take_physical(piece);
-  case KIND_ARRAY:
-    return take_array(piece);
-  case KIND_MANAGED:
-    return calls.alloc_managed(&piece->handle, bytes, 1);
-  case KIND_GRAPH:
-    return take_graph(piece);
-  default:
-    return calls.alloc(&piece->handle, bytes);
+    case KIND_ASYNC: return calls.alloc_async(&piece->handle, bytes, NULL);
+    case KIND_PHYSICAL: return take_physical(piece);
+    case KIND_ARRAY: return take_array(piece);
+    case KIND_MANAGED: return calls.alloc_managed(&piece->handle, bytes, 1);
+    case KIND_GRAPH: return take_graph(piece);
+    default: return calls.alloc(&piece->handle, bytes);
   }
 }
 
 CUresult piece_give(const struct piece *piece) {
   CUresult result;
   switch (piece->kind) {
-  case KIND_ASYNC:
-    return calls.free_async(piece->handle, NULL);
-  case KIND_PHYSICAL:
-    return calls.release(piece->handle);
-  case KIND_ARRAY:
-    return calls.array_destroy(piece->handle);
-  case KIND_GRAPH:
-    result = calls.free(piece->handle);
-    calls.exec_destroy(piece->exec);
-    calls.graph_destroy(piece->graph);
-    return result;
-  default:
-    return calls.free(piece->handle);
+    case KIND_ASYNC: return calls.free_async(piece->handle, NULL);
+    case KIND_PHYSICAL: return calls.release(piece->handle);
+    case KIND_ARRAY: return calls.array_destroy(piece->handle);
+    case KIND_GRAPH:
+      result = calls.free(piece->handle);
+      calls.exec_destroy(piece->exec);
+      calls.graph_destroy(piece->graph);
+      return result;
+    default: return calls.free(piece->handle);
   }
 }

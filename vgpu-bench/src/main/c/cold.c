@@ -9,10 +9,11 @@
 enum { COLD_KERNELS = 8, STEPS = 400, LINE_BYTES = 64, FRAME_BYTES = 512 };
 
 static size_t add_kernel(char *text, size_t room, unsigned number, uint64_t *random) {
-  size_t used = (size_t)snprintf(text, room,
-                                 ".visible .entry vgpu_cold_%u(.param .u64 out)\n{\n  .reg .u64 %%t<2>;\n  .reg .u32 %%r<2>;\n"
-                                 "  ld.param.u64 %%t1, [out];\n  mov.u32 %%r1, %%tid.x;\n",
-                                 number);
+  size_t used = (size_t)snprintf(
+      text, room,
+      ".visible .entry vgpu_cold_%u(.param .u64 out)\n{\n  .reg .u64 %%t<2>;\n  .reg .u32 %%r<2>;\n"
+      "  ld.param.u64 %%t1, [out];\n  mov.u32 %%r1, %%tid.x;\n",
+      number);
   for (unsigned i = 0; i < STEPS; i++) {
     used += (size_t)snprintf(text + used, room - used, "  mad.lo.u32 %%r1, %%r1, 1664525, %u;\n",
                              (unsigned)(random_next(random) % 1000000007u));

@@ -9,27 +9,26 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-static const char PTX[] =
-    ".version 6.0\n"
-    ".target sm_52\n"
-    ".address_size 64\n"
-    ".visible .entry vgpu_null()\n"
-    "{\n"
-    "  ret;\n"
-    "}\n"
-    ".visible .entry vgpu_spin(.param .u64 ns)\n"
-    "{\n"
-    "  .reg .u64 %t<5>;\n"
-    "  .reg .pred %p<2>;\n"
-    "  ld.param.u64 %t1, [ns];\n"
-    "  mov.u64 %t2, %globaltimer;\n"
-    "again:\n"
-    "  mov.u64 %t3, %globaltimer;\n"
-    "  sub.u64 %t4, %t3, %t2;\n"
-    "  setp.lt.u64 %p1, %t4, %t1;\n"
-    "  @%p1 bra again;\n"
-    "  ret;\n"
-    "}\n";
+static const char PTX[] = ".version 6.0\n"
+                          ".target sm_52\n"
+                          ".address_size 64\n"
+                          ".visible .entry vgpu_null()\n"
+                          "{\n"
+                          "  ret;\n"
+                          "}\n"
+                          ".visible .entry vgpu_spin(.param .u64 ns)\n"
+                          "{\n"
+                          "  .reg .u64 %t<5>;\n"
+                          "  .reg .pred %p<2>;\n"
+                          "  ld.param.u64 %t1, [ns];\n"
+                          "  mov.u64 %t2, %globaltimer;\n"
+                          "again:\n"
+                          "  mov.u64 %t3, %globaltimer;\n"
+                          "  sub.u64 %t4, %t3, %t2;\n"
+                          "  setp.lt.u64 %p1, %t4, %t1;\n"
+                          "  @%p1 bra again;\n"
+                          "  ret;\n"
+                          "}\n";
 
 _Noreturn void fail(const char *what, long code) {
   say("error %s %ld", what, code);
@@ -48,10 +47,10 @@ void driver_load(struct driver *driver) {
     say("error dlopen %s", dlerror());
     exit(1);
   }
-#define DRIVER_LOOKUP(name, symbol, parameters)                                                                        \
-  *(void **)&driver->name = dlsym(library, symbol);                                                                    \
-  if (driver->name == NULL) {                                                                                          \
-    fail("missing " symbol, 0);                                                                                        \
+#define DRIVER_LOOKUP(name, symbol, parameters)     \
+  *(void **)&driver->name = dlsym(library, symbol); \
+  if (driver->name == NULL) {                       \
+    fail("missing " symbol, 0);                     \
   }
   DRIVER_CALLS(DRIVER_LOOKUP)
 #undef DRIVER_LOOKUP

@@ -16,7 +16,15 @@
 #include <unistd.h>
 
 /* Offsets and sizes from vgpu_shm.def. */
-enum { REPORT_BYTES = 69632, SLOTS_AT = 4096, SLOT_BYTES = 512, SLOTS = 128, STATE_AT = 0, LEVEL2_AT = 52, BUSY_AT = 280 };
+enum {
+  REPORT_BYTES = 69632,
+  SLOTS_AT = 4096,
+  SLOT_BYTES = 512,
+  SLOTS = 128,
+  STATE_AT = 0,
+  LEVEL2_AT = 52,
+  BUSY_AT = 280
+};
 enum { SLOT_ATTACHED = 1, LEVEL2_STOPPED = 2 };
 enum { MOST_ARRIVALS = 20000, LOOK_NS = 10000, LEAST_PAUSE_NS = 4000000, LONGEST_NS = 1000000000 };
 
@@ -34,7 +42,8 @@ static uint32_t word_at(unsigned slot, unsigned offset) {
 
 static bool others_run(void) {
   for (unsigned slot = 1; slot < SLOTS; slot++) {
-    if (word_at(slot, STATE_AT) == SLOT_ATTACHED && word_at(slot, BUSY_AT) != 0 && word_at(slot, LEVEL2_AT) != LEVEL2_STOPPED) {
+    if (word_at(slot, STATE_AT) == SLOT_ATTACHED && word_at(slot, BUSY_AT) != 0 &&
+        word_at(slot, LEVEL2_AT) != LEVEL2_STOPPED) {
       return true;
     }
   }

@@ -62,8 +62,8 @@ static void print_stalls(struct load *load) {
   pthread_mutex_lock(&load->stalls_lock);
   for (int i = 0; i < STALLS; i++) {
     struct stall *stall = &load->stalls[i];
-    say("stall begin_ns %llu end_ns %llu late_ns %llu", (unsigned long long)stall->begin_ns, (unsigned long long)stall->end_ns,
-        (unsigned long long)stall->late_ns);
+    say("stall begin_ns %llu end_ns %llu late_ns %llu", (unsigned long long)stall->begin_ns,
+        (unsigned long long)stall->end_ns, (unsigned long long)stall->late_ns);
     *stall = (struct stall){0};
   }
   pthread_mutex_unlock(&load->stalls_lock);
@@ -80,9 +80,9 @@ static bool launch_once(struct load *load, uint64_t number) {
   void *parameters[] = {&load->kernel_ns};
   uint64_t delayed = run_delay(load), begin = now_ns();
   atomic_store(&load->call_since_ns, begin);
-  CUresult result = load->graph != NULL
-                        ? load->driver.graph_launch(load->graph, NULL)
-                        : load->driver.launch(load->driver.spin_kernel, load->grid, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL);
+  CUresult result = load->graph != NULL ? load->driver.graph_launch(load->graph, NULL)
+                                        : load->driver.launch(load->driver.spin_kernel, load->grid, 1, 1, 256, 1, 1, 0,
+                                                              NULL, parameters, NULL);
   uint64_t launched = now_ns();
   raise_to(&load->worst_launch_ns, launched - begin);
   if (result == CUDA_SUCCESS && load->sync_every > 0 && number % load->sync_every == 0) {

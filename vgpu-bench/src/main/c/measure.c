@@ -63,8 +63,9 @@ static void run(const struct measure *measure, unsigned each, unsigned launches,
     last = now;
   }
   uint64_t wall_ns = last - begin;
-  say("measure median_ns %.1f call_ns %.1f wall_ns %.1f launches %u slow_percent 0", (double)median(round_ns, rounds) / size,
-      (double)median(call_ns, rounds) / size, (double)wall_ns / rounds / size, rounds * size);
+  say("measure median_ns %.1f call_ns %.1f wall_ns %.1f launches %u slow_percent 0",
+      (double)median(round_ns, rounds) / size, (double)median(call_ns, rounds) / size, (double)wall_ns / rounds / size,
+      rounds * size);
 }
 
 /*

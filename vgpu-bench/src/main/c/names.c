@@ -17,7 +17,9 @@ static void print_name(const char *name) {
   void *function = library == NULL ? NULL : dlsym(library, "cuInit");
   Dl_info info;
   printf("\"%s\":\"%s\"", name,
-         library == NULL ? "none" : function == NULL || dladdr(function, &info) == 0 ? "without cuInit" : info.dli_fname);
+         library == NULL                                    ? "none"
+         : function == NULL || dladdr(function, &info) == 0 ? "without cuInit"
+                                                            : info.dli_fname);
 }
 
 /* names DRIVER: from the driver's own directory, which library's cuInit each name resolves to; JSON */

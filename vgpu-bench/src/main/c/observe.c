@@ -14,7 +14,7 @@
 
 struct reading {
   uint64_t samples;
-  uint64_t now;        /* bytes that live processes hold */
+  uint64_t now; /* bytes that live processes hold */
   uint64_t peak;
   uint64_t over;       /* the largest excess over the limit */
   uint64_t device_now; /* used bytes of the device */
@@ -112,9 +112,7 @@ static bool has_process(const struct nvml *nvml, unsigned pid) {
   return false;
 }
 
-static bool input_waits(int timeout_ms) {
-  return poll(&(struct pollfd){STDIN_FILENO, POLLIN, 0}, 1, timeout_ms) > 0;
-}
+static bool input_waits(int timeout_ms) { return poll(&(struct pollfd){STDIN_FILENO, POLLIN, 0}, 1, timeout_ms) > 0; }
 
 int mode_observe(int count, char **arguments) {
   struct nvml nvml;

@@ -102,7 +102,8 @@ static void *look(void *argument) {
   prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
   for (;;) {
     rest(LOOK_NS);
-    if (atomic_load(&arrivals->since_ns) != 0 && atomic_load(&arrivals->closed_ns) == 0 && is_closed(&arrivals->gates)) {
+    if (atomic_load(&arrivals->since_ns) != 0 && atomic_load(&arrivals->closed_ns) == 0 &&
+        is_closed(&arrivals->gates)) {
       uint64_t none = 0;
       atomic_compare_exchange_strong(&arrivals->closed_ns, &none, now_ns());
     }

@@ -28,30 +28,30 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUstream_st *CUstream;
 
 /* CALL(local name, exported name, parameters) */
-#define DRIVER_CALLS(CALL)                                                                                             \
-  CALL(init, "cuInit", (unsigned))                                                                                     \
-  CALL(device_get, "cuDeviceGet", (CUdevice *, int))                                                                   \
-  CALL(context_create, "cuCtxCreate_v2", (CUcontext *, unsigned, CUdevice))                                            \
-  CALL(context_set, "cuCtxSetCurrent", (CUcontext))                                                                    \
-  CALL(context_synchronize, "cuCtxSynchronize", (void))                                                                \
-  CALL(memory_alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                                         \
-  CALL(memory_free, "cuMemFree_v2", (CUdeviceptr))                                                                     \
-  CALL(memory_info, "cuMemGetInfo_v2", (size_t *, size_t *))                                                           \
-  CALL(module_load, "cuModuleLoadData", (CUmodule *, const void *))                                                    \
-  CALL(module_function, "cuModuleGetFunction", (CUfunction *, CUmodule, const char *))                                 \
-  CALL(event_create, "cuEventCreate", (CUevent *, unsigned))                                                           \
-  CALL(event_record, "cuEventRecord", (CUevent, CUstream))                                                             \
-  CALL(event_query, "cuEventQuery", (CUevent))                                                                         \
-  CALL(event_synchronize, "cuEventSynchronize", (CUevent))                                                             \
-  CALL(event_elapsed, "cuEventElapsedTime", (float *, CUevent, CUevent))                                               \
-  CALL(stream_create, "cuStreamCreate", (CUstream *, unsigned))                                                        \
-  CALL(stream_synchronize, "cuStreamSynchronize", (CUstream))                                                          \
-  CALL(copy_back, "cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream))                                     \
-  CALL(capture_begin, "cuStreamBeginCapture_v2", (CUstream, int))                                                      \
-  CALL(capture_end, "cuStreamEndCapture", (CUstream, CUgraph *))                                                       \
-  CALL(graph_instantiate, "cuGraphInstantiateWithFlags", (CUgraphExec *, CUgraph, unsigned long long))                 \
-  CALL(graph_launch, "cuGraphLaunch", (CUgraphExec, CUstream))                                                         \
-  CALL(launch, "cuLaunchKernel",                                                                                       \
+#define DRIVER_CALLS(CALL)                                                                             \
+  CALL(init, "cuInit", (unsigned))                                                                     \
+  CALL(device_get, "cuDeviceGet", (CUdevice *, int))                                                   \
+  CALL(context_create, "cuCtxCreate_v2", (CUcontext *, unsigned, CUdevice))                            \
+  CALL(context_set, "cuCtxSetCurrent", (CUcontext))                                                    \
+  CALL(context_synchronize, "cuCtxSynchronize", (void))                                                \
+  CALL(memory_alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                         \
+  CALL(memory_free, "cuMemFree_v2", (CUdeviceptr))                                                     \
+  CALL(memory_info, "cuMemGetInfo_v2", (size_t *, size_t *))                                           \
+  CALL(module_load, "cuModuleLoadData", (CUmodule *, const void *))                                    \
+  CALL(module_function, "cuModuleGetFunction", (CUfunction *, CUmodule, const char *))                 \
+  CALL(event_create, "cuEventCreate", (CUevent *, unsigned))                                           \
+  CALL(event_record, "cuEventRecord", (CUevent, CUstream))                                             \
+  CALL(event_query, "cuEventQuery", (CUevent))                                                         \
+  CALL(event_synchronize, "cuEventSynchronize", (CUevent))                                             \
+  CALL(event_elapsed, "cuEventElapsedTime", (float *, CUevent, CUevent))                               \
+  CALL(stream_create, "cuStreamCreate", (CUstream *, unsigned))                                        \
+  CALL(stream_synchronize, "cuStreamSynchronize", (CUstream))                                          \
+  CALL(copy_back, "cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream))                     \
+  CALL(capture_begin, "cuStreamBeginCapture_v2", (CUstream, int))                                      \
+  CALL(capture_end, "cuStreamEndCapture", (CUstream, CUgraph *))                                       \
+  CALL(graph_instantiate, "cuGraphInstantiateWithFlags", (CUgraphExec *, CUgraph, unsigned long long)) \
+  CALL(graph_launch, "cuGraphLaunch", (CUgraphExec, CUstream))                                         \
+  CALL(launch, "cuLaunchKernel",                                                                       \
        (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
 
 struct driver {

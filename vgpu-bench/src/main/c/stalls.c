@@ -22,8 +22,8 @@ enum { MOST_LEASES = 8, SLOTS = 16, MOST_NOTES = 1 << 22, LOOK_NS = 150000, LATE
 enum { NANOSECONDS_A_MS = 1000000, HOLDER_MASK = 0xff, PATH = 512 };
 
 enum kind { GATE, TURN, CAME, BUSY, WAITING, SILENT, GPU, SEAT, BLIND };
-static const char *const NAMES[] = {"gate open", "turn", "process", "busy", "waiting", "silent_us", "had_gpu_us", "seat_silent_us",
-                                    "not_looked_us"};
+static const char *const NAMES[] = {"gate open", "turn",       "process",        "busy",         "waiting",
+                                    "silent_us", "had_gpu_us", "seat_silent_us", "not_looked_us"};
 
 struct note {
   uint64_t at_ns, value;
@@ -50,8 +50,8 @@ static _Atomic uint64_t note_count;
 
 static void note(uint64_t at_ns, unsigned lease, unsigned slot, enum kind kind, uint64_t value) {
   uint64_t number = atomic_load(&note_count);
-  notes[number % MOST_NOTES] =
-      (struct note){.at_ns = at_ns, .value = value, .lease = (uint8_t)lease, .slot = (uint8_t)slot, .kind = (uint8_t)kind};
+  notes[number % MOST_NOTES] = (struct note){
+      .at_ns = at_ns, .value = value, .lease = (uint8_t)lease, .slot = (uint8_t)slot, .kind = (uint8_t)kind};
   atomic_store(&note_count, number + 1);
 }
 
@@ -141,8 +141,8 @@ static void tell(uint64_t from, uint64_t to) {
   for (uint64_t i = first; i < count; i++) {
     const struct note *is = &notes[i % MOST_NOTES];
     if (is->at_ns >= from && is->at_ns <= to) {
-      say("  %+10.3f ms  lease %u slot %u  %s %llu", ((double)is->at_ns - (double)from) / NANOSECONDS_A_MS, is->lease, is->slot,
-          NAMES[is->kind], (unsigned long long)is->value);
+      say("  %+10.3f ms  lease %u slot %u  %s %llu", ((double)is->at_ns - (double)from) / NANOSECONDS_A_MS, is->lease,
+          is->slot, NAMES[is->kind], (unsigned long long)is->value);
     }
   }
   say("end");
@@ -157,7 +157,8 @@ int mode_stalls(int count, char **arguments) {
   }
   notes = calloc(MOST_NOTES, sizeof *notes);
   for (int i = 0; i < count; i++) {
-    const char *grant = map(arguments[i], "grant", SHM_GRANT_SIZE), *report = map(arguments[i], "report", SHM_REPORT_SIZE);
+    const char *grant = map(arguments[i], "grant", SHM_GRANT_SIZE),
+               *report = map(arguments[i], "report", SHM_REPORT_SIZE);
     leases[i].header = (const void *)grant;
     leases[i].grant = (const void *)(grant + SHM_GRANT_OFFSET);
     leases[i].ledger = (const void *)(report + SHM_LEDGER_OFFSET);

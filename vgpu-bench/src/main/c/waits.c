@@ -60,9 +60,7 @@ static void pin(struct actor *actor) {
   check(actor->host_alloc(&actor->pinned, actor->pinned_bytes, 0), "cuMemHostAlloc");
 }
 
-static void unpin(struct actor *actor) {
-  check(actor->host_free(actor->pinned), "cuMemFreeHost");
-}
+static void unpin(struct actor *actor) { check(actor->host_free(actor->pinned), "cuMemFreeHost"); }
 
 static void allocate(struct actor *actor) {
   check(actor->driver.memory_alloc(&actor->memory, FREED_BYTES), "cuMemAlloc");
@@ -79,21 +77,21 @@ static void wait_for_load(struct actor *actor) {
   check(actor->driver.context_synchronize(), "cuCtxSynchronize");
 }
 
-static void compile(struct actor *actor) {
-  actor->module = cold_module(&actor->driver, 32 << 20);
-}
+static void compile(struct actor *actor) { actor->module = cold_module(&actor->driver, 32 << 20); }
 
-static void launch_first(struct actor *actor) {
-  cold_launches(&actor->driver, actor->module);
-}
+static void launch_first(struct actor *actor) { cold_launches(&actor->driver, actor->module); }
 
 static const struct {
   const char *name;
   void (*act)(struct actor *actor);
-} ACTIONS[] = {{"nothing", do_nothing},         {"pin", pin},
-               {"unpin", unpin},                {"allocate", allocate},
-               {"free_under_load", free_under_load}, {"synchronize", wait_for_load},
-               {"jit", compile},                {"first_launch", launch_first}};
+} ACTIONS[] = {{"nothing", do_nothing},
+               {"pin", pin},
+               {"unpin", unpin},
+               {"allocate", allocate},
+               {"free_under_load", free_under_load},
+               {"synchronize", wait_for_load},
+               {"jit", compile},
+               {"first_launch", launch_first}};
 
 static void act(struct actor *actor, size_t which) {
   pthread_t thread;
@@ -254,7 +252,8 @@ int mode_streams(int count, char **arguments) {
   for (unsigned i = 0; i < (count == 0 ? 2u : 1u); i++) {
     static const unsigned long_ms[] = {8, 100};
     streams.long_ns = (uint64_t)long_ms[i] * MS;
-    printf("%s\"%u\":{\"per_thread\":%.3f,", i == 0 ? "" : ",", long_ms[i], behind_ms(&streams, per_thread, per_thread));
+    printf("%s\"%u\":{\"per_thread\":%.3f,", i == 0 ? "" : ",", long_ms[i],
+           behind_ms(&streams, per_thread, per_thread));
     printf("\"blocking\":%.3f,", behind_ms(&streams, blocking[0], blocking[1]));
     printf("\"non_blocking\":%.3f,", behind_ms(&streams, others[0], others[1]));
     /* The control: the legacy stream waits for blocking streams. */

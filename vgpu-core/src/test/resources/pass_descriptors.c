@@ -17,7 +17,8 @@ static int send_with_files(int to, char byte, const int files[FILES]) {
     struct cmsghdr header;
   } control = {0};
   struct iovec text = {&byte, 1};
-  struct msghdr message = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  struct msghdr message = {
+      .msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
   struct cmsghdr *header = CMSG_FIRSTHDR(&message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;

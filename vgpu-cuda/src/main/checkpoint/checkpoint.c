@@ -59,14 +59,12 @@ static struct {
 
 static const char *const state_names[] = {"running", "locked", "checkpointed", "failed"};
 
-static void *find(void *library, const char *name) {
-  return dlsym(library, name);
-}
+static void *find(void *library, const char *name) { return dlsym(library, name); }
 
 /* dlsym returns an object pointer, which ISO C cannot cast to a function pointer. */
-#define FIND(library, member, name) \
-  do { \
-    void *found = find(library, name); \
+#define FIND(library, member, name)               \
+  do {                                            \
+    void *found = find(library, name);            \
     memcpy(&driver.member, &found, sizeof found); \
   } while (0)
 
@@ -174,10 +172,8 @@ static int perform(void) {
   int number = 0;
   int error = CUDA_SUCCESS;
   switch (asked.operation) {
-    case ACTION:
-      return act();
-    case TOGGLE:
-      return toggle();
+    case ACTION: return act();
+    case TOGGLE: return toggle();
     case GET_STATE:
       error = read_state(&number);
       if (error == CUDA_SUCCESS && number >= STATE_RUNNING && number <= STATE_FAILED) {
@@ -195,8 +191,7 @@ static int perform(void) {
         printf("CUDA %d.%d\n", number / 1000, number % 1000 / 10);
       }
       return DONE;
-    default:
-      return USAGE;
+    default: return USAGE;
   }
 }
 

@@ -112,7 +112,9 @@ int serve_pages(void) {
   signal(SIGINT, SIG_IGN); /* from the terminal: this process ends when the seat does */
   signal(SIGPIPE, SIG_IGN);
   while (read_all(&request, sizeof request) == 0) {
-    if (request.path_length >= sizeof path || request.offset % 8 != 0 || request.size < 8 || request.offset > request.size - 8) return 2;
+    if (request.path_length >= sizeof path || request.offset % 8 != 0 || request.size < 8 ||
+        request.offset > request.size - 8)
+      return 2;
     if (request.marks % 8 != 0 || request.marks > SHM_SLOT_SIZE - 8) return 2;
     if (request.marks != 0 && request.size < SHM_SLOTS_OFFSET + SHM_SLOT_COUNT * SHM_SLOT_SIZE) return 2;
     if (read_all(path, request.path_length) != 0) return 0;

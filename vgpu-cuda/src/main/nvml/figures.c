@@ -8,7 +8,8 @@ static int vgpu__leased(void) { return vgpu__lease_mode() == VGPU_NVML_LEASED; }
 
 /* ---- memory: the quota and its use, as in cuMemGetInfo ---- */
 
-static void vgpu__cut(nvmlDevice_t device, unsigned long long *total, unsigned long long *free, unsigned long long *used) {
+static void vgpu__cut(nvmlDevice_t device, unsigned long long *total, unsigned long long *free,
+                      unsigned long long *used) {
   struct vgpu_look look;
   vgpu__lease_look(device, &look);
   if (look.quota < *total) *total = look.quota;
@@ -82,9 +83,9 @@ static nvmlReturn_t vgpu__list_v2(nvmlDevice_t device, unsigned *count, struct n
 /* Graphics and MPS processes: none. */
 static nvmlReturn_t vgpu__none(nvmlDevice_t device, unsigned *count) { return vgpu__room(device, count, NULL, 0); }
 
-#define LIST(name, version, ours)                                                                       \
-  nvmlReturn_t name(nvmlDevice_t device, unsigned *count, struct nvml_process_##version *infos) {       \
-    return vgpu__leased() ? ours : REAL(name)(device, count, infos);                                    \
+#define LIST(name, version, ours)                                                                 \
+  nvmlReturn_t name(nvmlDevice_t device, unsigned *count, struct nvml_process_##version *infos) { \
+    return vgpu__leased() ? ours : REAL(name)(device, count, infos);                              \
   }
 LIST(nvmlDeviceGetComputeRunningProcesses, v1, vgpu__list_v1(device, count, infos))
 LIST(nvmlDeviceGetComputeRunningProcesses_v2, v2, vgpu__list_v2(device, count, infos))

@@ -123,7 +123,8 @@ static void vgpu__accounts_of(nvmlDevice_t device, unsigned *first, unsigned *la
 
 static uint64_t vgpu__held_by(const struct shm_slot *slot, unsigned first, unsigned last) {
   uint64_t units = 0;
-  for (unsigned i = first; i <= last; i++) units += LOAD_ACQUIRE(*(i == 0 ? &slot->memory_own : &slot->memory_owns[i - 1])) >> OWN_SEQ_BITS;
+  for (unsigned i = first; i <= last; i++)
+    units += LOAD_ACQUIRE(*(i == 0 ? &slot->memory_own : &slot->memory_owns[i - 1])) >> OWN_SEQ_BITS;
   return units * SHM_MEMORY_UNIT;
 }
 

@@ -100,12 +100,11 @@ static void *vgpu__find_real(void) {
   return NULL;
 }
 
-
 static void vgpu__bind_all(void *opened) {
   void *found;
 /* ISO C has no cast from an object pointer to a function pointer, and dlsym returns an object pointer. */
-#define HANDLED(name, params)               \
-  found = dlsym(opened, #name);              \
+#define HANDLED(name, params)   \
+  found = dlsym(opened, #name); \
   if (found != NULL) memcpy(&vgpu_nvml_real.name, &found, sizeof found);
 #define TEXT(name, params) HANDLED(name, params)
 #include "vgpu_nvml.def"

@@ -47,8 +47,7 @@ static void vgpu__compute(const struct vgpu_look *now) {
   for (unsigned i = 0; i < now->count; i++) {
     const struct vgpu_process *process = &now->processes[i];
     latest.processes[i].pid = process->pid;
-    latest.processes[i].percent =
-        vgpu__percent(vgpu__before_of(process), process->gpu_ns, window, now->share_permille);
+    latest.processes[i].percent = vgpu__percent(vgpu__before_of(process), process->gpu_ns, window, now->share_permille);
   }
 }
 

@@ -29,9 +29,9 @@ struct shm_none {
 
 #define CONST(name, value, doc) static const uint64_t SHM_##name __attribute__((unused)) = value;
 #define BLOCK(block, size, doc) _Static_assert(sizeof(struct shm_##block) == (size), #block);
-#define FIELD(block, type, name, offset, writer, order, doc)                                     \
+#define FIELD(block, type, name, offset, writer, order, doc) \
   _Static_assert(offsetof(struct shm_##block, name) == (offset), #block "." #name);
-#define ARRAY(block, type, count, name, offset, writer, order, doc)                              \
+#define ARRAY(block, type, count, name, offset, writer, order, doc) \
   _Static_assert(offsetof(struct shm_##block, name) == (offset), #block "." #name);
 #include "vgpu_shm.def"
 #undef CONST

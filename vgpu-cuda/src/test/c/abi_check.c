@@ -4,7 +4,7 @@
 #include "../../main/c/region/cuda_abi.h"
 
 #define SAME(ours, theirs) _Static_assert((long long)(ours) == (long long)(theirs), #ours)
-#define AT(ours, field, theirs, their_field)                                          \
+#define AT(ours, field, theirs, their_field)                                                       \
   _Static_assert(offsetof(struct ours, field) == offsetof(theirs, their_field), #ours "." #field); \
   _Static_assert(sizeof(((struct ours *)0)->field) == sizeof(((theirs *)0)->their_field), #ours "." #field)
 

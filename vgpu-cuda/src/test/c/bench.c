@@ -30,7 +30,10 @@ static void *look(const char *name) {
   return found;
 }
 
-#define CALL(type, name) __typeof__(type) name##_p; void *name##_v = look(#name); memcpy(&name##_p, &name##_v, sizeof name##_v)
+#define CALL(type, name)        \
+  __typeof__(type) name##_p;    \
+  void *name##_v = look(#name); \
+  memcpy(&name##_p, &name##_v, sizeof name##_v)
 
 static void fine(int result, const char *what) {
   if (result == 0) return;
@@ -49,22 +52,27 @@ static double median(double *values, size_t count) {
 }
 
 static void bench_launch(void) {
-  CALL(abi_result (*)(CUfunction *, void *, const char *), cuModuleGetFunction);
-  CALL(abi_result (*)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **), cuLaunchKernel);
-  CALL(abi_result (*)(void), cuCtxSynchronize);
+  CALL(abi_result(*)(CUfunction *, void *, const char *), cuModuleGetFunction);
+  CALL(abi_result(*)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+                     void **, void **),
+       cuLaunchKernel);
+  CALL(abi_result(*)(void), cuCtxSynchronize);
   CUfunction function = NULL;
   void *module = NULL;
   const char *name = "0";
   if (dlsym(library, "cuModuleLoadData") != NULL && getenv("BENCH_PTX") != NULL) {
-    CALL(abi_result (*)(void **, const void *), cuModuleLoadData);
-    fine(cuModuleLoadData_p(&module, ".version 6.0\n.target sm_52\n.address_size 64\n.visible .entry vgpu_null()\n{\n ret;\n}\n"), "module");
+    CALL(abi_result(*)(void **, const void *), cuModuleLoadData);
+    fine(cuModuleLoadData_p(
+             &module, ".version 6.0\n.target sm_52\n.address_size 64\n.visible .entry vgpu_null()\n{\n ret;\n}\n"),
+         "module");
     name = "vgpu_null";
   }
   fine(cuModuleGetFunction_p(&function, module, name), "function");
   double block[BLOCKS];
   for (int i = -20; i < BLOCKS; i++) {
     uint64_t since = now_ns();
-    for (int j = 0; j < LAUNCHES; j++) fine(cuLaunchKernel_p(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), "launch");
+    for (int j = 0; j < LAUNCHES; j++)
+      fine(cuLaunchKernel_p(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), "launch");
     if (i >= 0) block[i] = (double)(now_ns() - since) / LAUNCHES;
     fine(cuCtxSynchronize_p(), "synchronize");
   }
@@ -73,8 +81,8 @@ static void bench_launch(void) {
 }
 
 static void bench_alloc(void) {
-  CALL(abi_result (*)(CUdeviceptr *, size_t), cuMemAlloc_v2);
-  CALL(abi_result (*)(CUdeviceptr), cuMemFree_v2);
+  CALL(abi_result(*)(CUdeviceptr *, size_t), cuMemAlloc_v2);
+  CALL(abi_result(*)(CUdeviceptr), cuMemFree_v2);
   static CUdeviceptr live[10000];
   size_t held = 0;
   for (size_t wanted = 0; wanted <= 10000; wanted = wanted == 0 ? 1000 : wanted * 10) {
@@ -101,9 +109,9 @@ int main(int count, char **arguments) {
     fprintf(stderr, "%s\n", library == NULL ? dlerror() : "usage: bench launch|alloc");
     return 2;
   }
-  CALL(abi_result (*)(unsigned), cuInit);
-  CALL(abi_result (*)(CUcontext *, int), cuDevicePrimaryCtxRetain);
-  CALL(abi_result (*)(CUcontext), cuCtxSetCurrent);
+  CALL(abi_result(*)(unsigned), cuInit);
+  CALL(abi_result(*)(CUcontext *, int), cuDevicePrimaryCtxRetain);
+  CALL(abi_result(*)(CUcontext), cuCtxSetCurrent);
   fine(cuInit_p(0), "cuInit");
   fine(cuDevicePrimaryCtxRetain_p(&context, 0), "retain");
   fine(cuCtxSetCurrent_p(context), "set current");

@@ -32,8 +32,8 @@ int main(int count, char **arguments) {
   }
   waitpid(pid, &status, 0);
   if (getenv("BENCH_VERBOSE") != NULL) {
-    fprintf(stderr, "gpu_ns %llu wants %u idles %u launches %llu\n", (unsigned long long)seat_gpu_ns(&seat), seat.wants, seat.idles,
-            (unsigned long long)seat.slots[1].launches);
+    fprintf(stderr, "gpu_ns %llu wants %u idles %u launches %llu\n", (unsigned long long)seat_gpu_ns(&seat), seat.wants,
+            seat.idles, (unsigned long long)seat.slots[1].launches);
   }
   seat_close(&seat);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;

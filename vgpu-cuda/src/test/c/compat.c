@@ -18,54 +18,54 @@ enum preload { HOOK_AND_NVML, OTHER_FIRST, OTHER_LAST, BY_FILE };
 enum attaches { AT_LEAST_ONE, NONE };
 
 /* ROW(case, role, preload, variable, whether a process of it may attach) */
-#define CASES(ROW)                                                              \
-  ROW("direct link", "linked", HOOK_AND_NVML, NULL, AT_LEAST_ONE)               \
-  ROW("dlopen", "dlopen", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                    \
-  ROW("dlopen, lazy and global", "dlopen_lazy", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
-  ROW("dlopen by absolute path", "dlopen_path", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
-  ROW("dlopen by other names", "dlopen_names", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
-  ROW("dlopen by links of other names", "dlopen_links", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
-  ROW("dlopen by RPATH and RUNPATH", "dlopen_search", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
-  ROW("dlopen within RTLD_DEEPBIND", "dlopen_deep", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
-  ROW("linked by another name", "linked_names", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
-  ROW("an image's own driver", "forward", HOOK_AND_NVML, NULL, AT_LEAST_ONE)    \
-  ROW("dlmopen", "dlmopen", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                  \
-  ROW("dlsym RTLD_DEFAULT", "dlsym_default", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
-  ROW("dlsym RTLD_NEXT", "dlsym_next", HOOK_AND_NVML, NULL, AT_LEAST_ONE)       \
-  ROW("cuGetProcAddress, old", "proc_address", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
-  ROW("cuGetProcAddress, new", "proc_address_v2", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
-  ROW("dlclose and again", "dlclose", HOOK_AND_NVML, NULL, AT_LEAST_ONE)        \
-  ROW("another preload before it", "others_preloaded", OTHER_FIRST, NULL, AT_LEAST_ONE) \
-  ROW("another preload behind it", "others_preloaded", OTHER_LAST, NULL, AT_LEAST_ONE) \
-  ROW("ld.so.preload", "ld_so_preload", BY_FILE, NULL, AT_LEAST_ONE)            \
-  ROW("fork with a context", "fork", HOOK_AND_NVML, NULL, AT_LEAST_ONE)         \
-  ROW("fork before CUDA", "fork_first", HOOK_AND_NVML, NULL, AT_LEAST_ONE)      \
-  ROW("fork and exec", "fork_exec", HOOK_AND_NVML, NULL, AT_LEAST_ONE)          \
-  ROW("vfork and exec", "vfork_exec", HOOK_AND_NVML, NULL, AT_LEAST_ONE)        \
-  ROW("posix_spawn", "posix_spawn", HOOK_AND_NVML, NULL, AT_LEAST_ONE)          \
-  ROW("exec after cuInit", "exec", HOOK_AND_NVML, NULL, AT_LEAST_ONE)           \
-  ROW("threads that end at any point", "threads", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
-  ROW("exit while threads launch", "exit_in_the_middle", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
-  ROW("main thread ends first", "main_thread_ends", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
-  ROW("contexts and devices", "contexts", HOOK_AND_NVML, NULL, AT_LEAST_ONE)    \
-  ROW("green contexts", "green_contexts", HOOK_AND_NVML, NULL, AT_LEAST_ONE)    \
-  ROW("chooses its own devices", "visible", HOOK_AND_NVML, "CUDA_VISIBLE_DEVICES=1", AT_LEAST_ONE) \
-  ROW("never synchronises", "never_synchronises", HOOK_AND_NVML, NULL, AT_LEAST_ONE) \
-  ROW("nvml: direct link", "nvml_linked", HOOK_AND_NVML, NULL, NONE)            \
-  ROW("nvml: dlopen", "nvml_dlopen", HOOK_AND_NVML, NULL, NONE)                 \
-  ROW("nvml: dlopen by absolute path", "nvml_dlopen_path", HOOK_AND_NVML, NULL, NONE) \
-  ROW("nvml: refused without a lease", "nvml_refused", HOOK_AND_NVML, "VGPU_LEASE=none", NONE) \
+#define CASES(ROW)                                                                                              \
+  ROW("direct link", "linked", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                               \
+  ROW("dlopen", "dlopen", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                                    \
+  ROW("dlopen, lazy and global", "dlopen_lazy", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                              \
+  ROW("dlopen by absolute path", "dlopen_path", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                              \
+  ROW("dlopen by other names", "dlopen_names", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                               \
+  ROW("dlopen by links of other names", "dlopen_links", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                      \
+  ROW("dlopen by RPATH and RUNPATH", "dlopen_search", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                        \
+  ROW("dlopen within RTLD_DEEPBIND", "dlopen_deep", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                          \
+  ROW("linked by another name", "linked_names", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                              \
+  ROW("an image's own driver", "forward", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                    \
+  ROW("dlmopen", "dlmopen", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                                  \
+  ROW("dlsym RTLD_DEFAULT", "dlsym_default", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                 \
+  ROW("dlsym RTLD_NEXT", "dlsym_next", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                       \
+  ROW("cuGetProcAddress, old", "proc_address", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                               \
+  ROW("cuGetProcAddress, new", "proc_address_v2", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                            \
+  ROW("dlclose and again", "dlclose", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                        \
+  ROW("another preload before it", "others_preloaded", OTHER_FIRST, NULL, AT_LEAST_ONE)                         \
+  ROW("another preload behind it", "others_preloaded", OTHER_LAST, NULL, AT_LEAST_ONE)                          \
+  ROW("ld.so.preload", "ld_so_preload", BY_FILE, NULL, AT_LEAST_ONE)                                            \
+  ROW("fork with a context", "fork", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                         \
+  ROW("fork before CUDA", "fork_first", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                      \
+  ROW("fork and exec", "fork_exec", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                          \
+  ROW("vfork and exec", "vfork_exec", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                        \
+  ROW("posix_spawn", "posix_spawn", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                          \
+  ROW("exec after cuInit", "exec", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                           \
+  ROW("threads that end at any point", "threads", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                            \
+  ROW("exit while threads launch", "exit_in_the_middle", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                     \
+  ROW("main thread ends first", "main_thread_ends", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                          \
+  ROW("contexts and devices", "contexts", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                    \
+  ROW("green contexts", "green_contexts", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                    \
+  ROW("chooses its own devices", "visible", HOOK_AND_NVML, "CUDA_VISIBLE_DEVICES=1", AT_LEAST_ONE)              \
+  ROW("never synchronises", "never_synchronises", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                            \
+  ROW("nvml: direct link", "nvml_linked", HOOK_AND_NVML, NULL, NONE)                                            \
+  ROW("nvml: dlopen", "nvml_dlopen", HOOK_AND_NVML, NULL, NONE)                                                 \
+  ROW("nvml: dlopen by absolute path", "nvml_dlopen_path", HOOK_AND_NVML, NULL, NONE)                           \
+  ROW("nvml: refused without a lease", "nvml_refused", HOOK_AND_NVML, "VGPU_LEASE=none", NONE)                  \
   ROW("nvml: open without a lease", "nvml_open", HOOK_AND_NVML, "VGPU_LEASE=none VGPU_FAILURE_MODE=open", NONE) \
-  ROW("nvml: visible devices", "nvml_devices", HOOK_AND_NVML, "CUDA_VISIBLE_DEVICES=1", NONE) \
-  ROW("nvml: a GPU with the host's memory", "nvml_linked", HOOK_AND_NVML,       \
-      "VGPU_EMULATOR=devices=2,memory=1GiB,context=64MiB,integrated=on", NONE)  \
-  ROW("nvml: processes", "nvml_processes", HOOK_AND_NVML, NULL, AT_LEAST_ONE)   \
-  ROW("nvml: utilisation", "nvml_usage", HOOK_AND_NVML, NULL, AT_LEAST_ONE)     \
-  ROW("nvml: nothing of other tenants", "nvml_others", HOOK_AND_NVML, NULL, NONE) \
-  ROW("nvml: accounting of others", "nvml_accounting", HOOK_AND_NVML, NULL, NONE) \
-  ROW("nvml: MIG devices", "nvml_mig", HOOK_AND_NVML, NULL, NONE)              \
-  ROW("nvml: topology, newer functions", "nvml_topology", HOOK_AND_NVML, NULL, NONE) \
-  ROW("nvml: many threads", "nvml_threads", HOOK_AND_NVML, NULL, NONE)         \
+  ROW("nvml: visible devices", "nvml_devices", HOOK_AND_NVML, "CUDA_VISIBLE_DEVICES=1", NONE)                   \
+  ROW("nvml: a GPU with the host's memory", "nvml_linked", HOOK_AND_NVML,                                       \
+      "VGPU_EMULATOR=devices=2,memory=1GiB,context=64MiB,integrated=on", NONE)                                  \
+  ROW("nvml: processes", "nvml_processes", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                   \
+  ROW("nvml: utilisation", "nvml_usage", HOOK_AND_NVML, NULL, AT_LEAST_ONE)                                     \
+  ROW("nvml: nothing of other tenants", "nvml_others", HOOK_AND_NVML, NULL, NONE)                               \
+  ROW("nvml: accounting of others", "nvml_accounting", HOOK_AND_NVML, NULL, NONE)                               \
+  ROW("nvml: MIG devices", "nvml_mig", HOOK_AND_NVML, NULL, NONE)                                               \
+  ROW("nvml: topology, newer functions", "nvml_topology", HOOK_AND_NVML, NULL, NONE)                            \
+  ROW("nvml: many threads", "nvml_threads", HOOK_AND_NVML, NULL, NONE)                                          \
   ROW("nvml: refusals", "nvml_denied", HOOK_AND_NVML, NULL, NONE)
 
 static const struct test {
@@ -83,8 +83,8 @@ static char **given; /* HOOK NVML REAL_CUDA REAL_NVML OTHER */
 
 static void set_preload(enum preload how) {
   char all[2048];
-  snprintf(all, sizeof all, "%s%s%s:%s%s%s", how == OTHER_FIRST ? given[4] : "", how == OTHER_FIRST ? ":" : "", given[0],
-           given[1], how == OTHER_LAST ? ":" : "", how == OTHER_LAST ? given[4] : "");
+  snprintf(all, sizeof all, "%s%s%s:%s%s%s", how == OTHER_FIRST ? given[4] : "", how == OTHER_FIRST ? ":" : "",
+           given[0], given[1], how == OTHER_LAST ? ":" : "", how == OTHER_LAST ? given[4] : "");
   setenv(how == BY_FILE ? "COMPAT_PRELOAD" : "LD_PRELOAD", all, 1);
 }
 

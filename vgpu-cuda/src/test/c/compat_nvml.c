@@ -29,8 +29,10 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory *me
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct nvml_memory_v2 *memory);
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, struct nvml_utilization *utilization);
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count, struct nvml_process_v1 *infos);
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count, struct nvml_process_v2 *infos);
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count, struct nvml_process_v2 *infos);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                     struct nvml_process_v2 *infos);
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                      struct nvml_process_v2 *infos);
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, struct nvml_process_sample *samples, unsigned *count,
                                              unsigned long long since_us);
 nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char *name, unsigned size);
@@ -54,7 +56,8 @@ static void role_nvml_linked(void) {
   nvmlDevice_t device = first();
   shows_quota(device, nvmlDeviceGetMemoryInfo);
   CHECK(nvmlDeviceGetMemoryInfo_v2(device, &second) == NVML_SUCCESS, "the second form");
-  CHECK(second.total == QUOTA && second.used == 0 && second.free == QUOTA && second.reserved == 0, "%llu", second.total);
+  CHECK(second.total == QUOTA && second.used == 0 && second.free == QUOTA && second.reserved == 0, "%llu",
+        second.total);
   second.version = 1;
   CHECK(nvmlDeviceGetMemoryInfo_v2(device, &second) == NVML_VERSION_MISMATCH, "another version");
   CHECK(nvmlShutdown() == NVML_SUCCESS, "shutdown");
@@ -152,18 +155,23 @@ static void role_nvml_processes(void) {
   char name[256] = "";
   int input;
   nvmlDevice_t device = first();
-  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, infos) == NVML_SUCCESS && count == 0, "%u at first", count);
+  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, infos) == NVML_SUCCESS && count == 0, "%u at first",
+        count);
   pid_t pid = worker(&input, "hold");
   count = 0;
-  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL) == NVML_INSUFFICIENT_SIZE && count == 1, "%u", count);
+  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL) == NVML_INSUFFICIENT_SIZE && count == 1, "%u",
+        count);
   CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, infos) == NVML_SUCCESS && count == 1, "%u", count);
-  CHECK(infos[0].pid == (unsigned)pid && infos[0].bytes == CONTEXT + (32u << 20), "%u: %llu", infos[0].pid, infos[0].bytes);
+  CHECK(infos[0].pid == (unsigned)pid && infos[0].bytes == CONTEXT + (32u << 20), "%u: %llu", infos[0].pid,
+        infos[0].bytes);
   count = 4;
   CHECK(nvmlDeviceGetComputeRunningProcesses(device, &count, old) == NVML_SUCCESS && count == 1, "the first form");
   CHECK(old[0].pid == (unsigned)pid && old[0].bytes == infos[0].bytes, "%u: %llu", old[0].pid, old[0].bytes);
   count = 4;
-  CHECK(nvmlDeviceGetGraphicsRunningProcesses_v3(device, &count, infos) == NVML_SUCCESS && count == 0, "graphics %u", count);
-  CHECK(nvmlDeviceGetMemoryInfo(device, &memory) == NVML_SUCCESS && memory.used == CONTEXT + (32u << 20), "%llu", memory.used);
+  CHECK(nvmlDeviceGetGraphicsRunningProcesses_v3(device, &count, infos) == NVML_SUCCESS && count == 0, "graphics %u",
+        count);
+  CHECK(nvmlDeviceGetMemoryInfo(device, &memory) == NVML_SUCCESS && memory.used == CONTEXT + (32u << 20), "%llu",
+        memory.used);
   CHECK(memory.free == QUOTA - memory.used, "free %llu", memory.free);
   CHECK(nvmlSystemGetProcessName((unsigned)pid, name, sizeof name) == NVML_SUCCESS, "%s", name);
   CHECK(nvmlSystemGetProcessName(1, name, sizeof name) == NVML_NOT_FOUND, "another's name");
@@ -212,8 +220,12 @@ static void role_nvml_others(void) {
   CHECK(found != NULL && query(device, &support) == NVML_SUCCESS && support.supported == 0, "as on a GPU without GPM");
   CHECK(query(NULL, &support) == NVML_INVALID_ARGUMENT, "no device");
   static const char *const hidden[] = {
-      "nvmlGpmSampleGet",            "nvmlGpmMigSampleGet",       "nvmlGpmMetricsGet",
-      "nvmlDeviceGetDynamicPstatesInfo", "nvmlDeviceGetEncoderSessions", "nvmlDeviceGetEncoderUtilization",
+      "nvmlGpmSampleGet",
+      "nvmlGpmMigSampleGet",
+      "nvmlGpmMetricsGet",
+      "nvmlDeviceGetDynamicPstatesInfo",
+      "nvmlDeviceGetEncoderSessions",
+      "nvmlDeviceGetEncoderUtilization",
       "nvmlDeviceGetDecoderUtilization",
   };
   for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
@@ -272,7 +284,8 @@ static void *asks(void *unused) {
     nvmlDevice_t device = first();
     CHECK(nvmlDeviceGetMemoryInfo(device, &memory) == NVML_SUCCESS && memory.total == QUOTA, "%llu", memory.total);
     CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, NULL) == NVML_SUCCESS && count == 0, "%u", count);
-    if (i % 25 == 0) CHECK(nvmlDeviceGetUtilizationRates(device, &rates) == NVML_SUCCESS && rates.gpu == 0, "%u", rates.gpu);
+    if (i % 25 == 0)
+      CHECK(nvmlDeviceGetUtilizationRates(device, &rates) == NVML_SUCCESS && rates.gpu == 0, "%u", rates.gpu);
     CHECK(nvmlShutdown() == NVML_SUCCESS, "shutdown");
   }
   return unused;
@@ -286,7 +299,8 @@ static void role_nvml_threads(void) {
 
 static void is_named(nvmlDevice_t device, const char *name) {
   char uuid[96] = "";
-  CHECK(nvmlDeviceGetUUID(device, uuid, sizeof uuid) == NVML_SUCCESS && strcmp(uuid, name) == 0, "%s, not %s", uuid, name);
+  CHECK(nvmlDeviceGetUUID(device, uuid, sizeof uuid) == NVML_SUCCESS && strcmp(uuid, name) == 0, "%s, not %s", uuid,
+        name);
 }
 
 static void role_nvml_mig(void) {
@@ -325,15 +339,15 @@ static void role_nvml_topology(void) {
   CHECK(found != NULL && future() == 4711, "a function that only the real library has");
 }
 
-#define ROLE(name) {#name, role_##name}
+#define ROLE(name) \
+  { #name, role_##name }
 static const struct {
   const char *name;
   void (*run)(void);
 } roles[] = {
-    ROLE(nvml_linked),  ROLE(nvml_dlopen),    ROLE(nvml_dlopen_path), ROLE(nvml_refused), ROLE(nvml_open),
-    ROLE(nvml_devices), ROLE(nvml_processes), ROLE(nvml_usage),       ROLE(nvml_denied),
-    ROLE(nvml_others),  ROLE(nvml_accounting),
-    ROLE(nvml_mig),     ROLE(nvml_topology), ROLE(nvml_threads),
+    ROLE(nvml_linked),     ROLE(nvml_dlopen),    ROLE(nvml_dlopen_path), ROLE(nvml_refused), ROLE(nvml_open),
+    ROLE(nvml_devices),    ROLE(nvml_processes), ROLE(nvml_usage),       ROLE(nvml_denied),  ROLE(nvml_others),
+    ROLE(nvml_accounting), ROLE(nvml_mig),       ROLE(nvml_topology),    ROLE(nvml_threads),
 };
 
 int nvml_role(const char *role) {

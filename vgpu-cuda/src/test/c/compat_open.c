@@ -86,7 +86,8 @@ void role_dlopen_deep(void) {
     CHECK(opens("libm.so.6", RTLD_NOW | RTLD_DEEPBIND) != NULL, "another library: %s", dlerror());
     CHECK(dlopen(libraries[i], RTLD_NOW | RTLD_DEEPBIND) == library, "opened again");
   }
-  CHECK(dlopen("libno.so", RTLD_NOW | RTLD_DEEPBIND) == NULL && strstr(dlerror(), "libno.so") != NULL, "a name that is none");
+  CHECK(dlopen("libno.so", RTLD_NOW | RTLD_DEEPBIND) == NULL && strstr(dlerror(), "libno.so") != NULL,
+        "a name that is none");
 }
 
 /* Linked with the driver by a name that is not its SONAME: the driver is loaded beside the hook, and never called. */
@@ -94,7 +95,8 @@ void role_linked_names(void) {
   void *(*its)(void) = NULL;
   Dl_info from = {.dli_fname = "nowhere"};
   if (find(dlopen("libneeds_name.so", RTLD_NOW), "its", &its) == NULL) return;
-  CHECK(dladdr(its(), &from) != 0 && its() == dlsym(RTLD_DEFAULT, "cuInit"), "its cuInit is that of %s", from.dli_fname);
+  CHECK(dladdr(its(), &from) != 0 && its() == dlsym(RTLD_DEFAULT, "cuInit"), "its cuInit is that of %s",
+        from.dli_fname);
   is_held(dlopen("libcuda.so.1", RTLD_NOW), "beside it");
 }
 
@@ -122,8 +124,8 @@ static int is_loaded(const char *part) {
 /* With COMPAT_CHOSEN, the driver behind the hook must be the image's. */
 void role_forward_chosen(void) {
   is_held(dlopen("libcuda.so.1", RTLD_NOW), "libcuda.so.1");
-  CHECK(is_loaded("/image/compat/libcuda.so.1") == (getenv("COMPAT_CHOSEN") != NULL), "the image's driver with LD_LIBRARY_PATH=%s",
-        getenv("LD_LIBRARY_PATH"));
+  CHECK(is_loaded("/image/compat/libcuda.so.1") == (getenv("COMPAT_CHOSEN") != NULL),
+        "the image's driver with LD_LIBRARY_PATH=%s", getenv("LD_LIBRARY_PATH"));
 }
 
 /* An image's newer driver is used if the dynamic linker finds it first, and not otherwise. */

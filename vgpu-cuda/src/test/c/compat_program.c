@@ -24,23 +24,23 @@ extern char **environ;
 
 typedef void *handle;
 /* ROW(function, parameters): the functions that the programs call; also declared, for the linked programs. */
-#define FUNCTIONS(ROW)                                                                                                      \
-  ROW(cuInit, (unsigned flags))                                                                                             \
-  ROW(cuDeviceGetCount, (int *count))                                                                                       \
-  ROW(cuDeviceGet, (int *device, int ordinal))                                                                              \
-  ROW(cuDevicePrimaryCtxRetain, (handle *context, int device))                                                              \
-  ROW(cuDevicePrimaryCtxRelease_v2, (int device))                                                                           \
-  ROW(cuCtxCreate_v2, (handle *context, unsigned flags, int device))                                                        \
-  ROW(cuCtxDestroy_v2, (handle context))                                                                                    \
-  ROW(cuCtxSetCurrent, (handle context))                                                                                    \
-  ROW(cuMemAlloc_v2, (uint64_t *pointer, size_t bytes))                                                                     \
-  ROW(cuMemFree_v2, (uint64_t pointer))                                                                                     \
-  ROW(cuMemGetInfo_v2, (size_t *free, size_t *total))                                                                       \
-  ROW(cuModuleLoadData, (handle *module, const void *image))                                                                \
-  ROW(cuModuleGetFunction, (handle *function, handle module, const char *name))                                             \
-  ROW(cuLaunchKernel, (handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,      \
-                       unsigned shared, handle stream, void **parameters, void **extra))                                    \
-  ROW(cuGetProcAddress, (const char *name, void **found, int version, uint64_t flags))                                      \
+#define FUNCTIONS(ROW)                                                                                                \
+  ROW(cuInit, (unsigned flags))                                                                                       \
+  ROW(cuDeviceGetCount, (int *count))                                                                                 \
+  ROW(cuDeviceGet, (int *device, int ordinal))                                                                        \
+  ROW(cuDevicePrimaryCtxRetain, (handle * context, int device))                                                       \
+  ROW(cuDevicePrimaryCtxRelease_v2, (int device))                                                                     \
+  ROW(cuCtxCreate_v2, (handle * context, unsigned flags, int device))                                                 \
+  ROW(cuCtxDestroy_v2, (handle context))                                                                              \
+  ROW(cuCtxSetCurrent, (handle context))                                                                              \
+  ROW(cuMemAlloc_v2, (uint64_t * pointer, size_t bytes))                                                              \
+  ROW(cuMemFree_v2, (uint64_t pointer))                                                                               \
+  ROW(cuMemGetInfo_v2, (size_t * free, size_t * total))                                                               \
+  ROW(cuModuleLoadData, (handle * module, const void *image))                                                         \
+  ROW(cuModuleGetFunction, (handle * function, handle module, const char *name))                                      \
+  ROW(cuLaunchKernel, (handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
+                       unsigned shared, handle stream, void **parameters, void **extra))                              \
+  ROW(cuGetProcAddress, (const char *name, void **found, int version, uint64_t flags))                                \
   ROW(cuGetProcAddress_v2, (const char *name, void **found, int version, uint64_t flags, int *why))
 
 #define ROW(function, parameters) int function parameters;
@@ -87,9 +87,9 @@ static void *by_proc_address_v2(const char *name) {
 static struct api bind(void *(*find)(const char *)) {
   struct api api;
   void *found;
-#define ROW(function, parameters)                            \
-  found = find(#function);                                   \
-  CHECK(found != NULL, "%s was not found", #function);       \
+#define ROW(function, parameters)                      \
+  found = find(#function);                             \
+  CHECK(found != NULL, "%s was not found", #function); \
   memcpy(&api.function, &found, sizeof found);
   FUNCTIONS(ROW)
 #undef ROW
@@ -214,7 +214,8 @@ static void role_fork_first(void) {
 }
 
 static void role_fork_exec(void) {
-  begin(&(struct api){.cuInit = cuInit, .cuDevicePrimaryCtxRetain = cuDevicePrimaryCtxRetain, .cuCtxSetCurrent = cuCtxSetCurrent});
+  begin(&(struct api){
+      .cuInit = cuInit, .cuDevicePrimaryCtxRetain = cuDevicePrimaryCtxRetain, .cuCtxSetCurrent = cuCtxSetCurrent});
   CHECK(cuDevicePrimaryCtxRelease_v2(0) == 0, "release");
   pid_t pid = fork();
   if (pid == 0) {
@@ -286,7 +287,8 @@ static void role_threads(void) {
   shared_function = spin();
   for (uintptr_t round = 0; round < 25; round++) {
     pthread_t threads[8];
-    for (uintptr_t i = 0; i < 8; i++) CHECK(pthread_create(&threads[i], NULL, short_life, (void *)(round * 8 + i)) == 0, "thread");
+    for (uintptr_t i = 0; i < 8; i++)
+      CHECK(pthread_create(&threads[i], NULL, short_life, (void *)(round * 8 + i)) == 0, "thread");
     for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
   }
   CHECK(cuDevicePrimaryCtxRelease_v2(0) == 0, "release");
@@ -331,7 +333,8 @@ static void role_contexts(void) {
   CHECK(cuCtxCreate_v2(&contexts[0], 0, 0) == 0, "create on the first");
   CHECK(cuCtxCreate_v2(&contexts[1], 0, 1) == 0, "create on the second");
   CHECK(cuDevicePrimaryCtxRetain(&primary, 0) == 0, "primary");
-  CHECK(cuMemGetInfo_v2(&left, &total) == 0 && left == QUOTA - 3 * CONTEXT, "three contexts are charged: %zu left", left);
+  CHECK(cuMemGetInfo_v2(&left, &total) == 0 && left == QUOTA - 3 * CONTEXT, "three contexts are charged: %zu left",
+        left);
   CHECK(cuDevicePrimaryCtxRetain(&primary, 0) == 0, "again");
   CHECK(cuMemGetInfo_v2(&left, &total) == 0 && left == QUOTA - 3 * CONTEXT, "the same one: %zu left", left);
   CHECK(cuDevicePrimaryCtxRelease_v2(0) == 0 && cuDevicePrimaryCtxRelease_v2(0) == 0, "release");
@@ -441,18 +444,47 @@ static void role_others_preloaded(void) {
   CHECK(calls == NULL || calls() > 0, "it still gets its calls");
 }
 
-#define ROLE(name) {#name, role_##name}
+#define ROLE(name) \
+  { #name, role_##name }
 static const struct {
   const char *name;
   void (*run)(void);
 } roles[] = {
-    ROLE(linked), ROLE(dlopen), ROLE(dlopen_lazy), ROLE(dlopen_path), ROLE(dlopen_names), ROLE(dlopen_links),
-    ROLE(dlopen_search), ROLE(dlopen_deep), ROLE(linked_names), ROLE(forward), ROLE(forward_chosen),
-    ROLE(dlmopen), ROLE(dlsym_default), ROLE(dlsym_next),
-    ROLE(proc_address), ROLE(proc_address_v2), ROLE(dlclose), ROLE(fork), ROLE(fork_first), ROLE(fork_exec),
-    ROLE(vfork_exec), ROLE(posix_spawn), ROLE(exec), ROLE(threads), ROLE(exit_in_the_middle), ROLE(main_thread_ends),
-    ROLE(contexts), ROLE(green_contexts), ROLE(never_synchronises), ROLE(hold), ROLE(spin),
-    ROLE(ld_so_preload), ROLE(others_preloaded), ROLE(uuids), ROLE(visible),
+    ROLE(linked),
+    ROLE(dlopen),
+    ROLE(dlopen_lazy),
+    ROLE(dlopen_path),
+    ROLE(dlopen_names),
+    ROLE(dlopen_links),
+    ROLE(dlopen_search),
+    ROLE(dlopen_deep),
+    ROLE(linked_names),
+    ROLE(forward),
+    ROLE(forward_chosen),
+    ROLE(dlmopen),
+    ROLE(dlsym_default),
+    ROLE(dlsym_next),
+    ROLE(proc_address),
+    ROLE(proc_address_v2),
+    ROLE(dlclose),
+    ROLE(fork),
+    ROLE(fork_first),
+    ROLE(fork_exec),
+    ROLE(vfork_exec),
+    ROLE(posix_spawn),
+    ROLE(exec),
+    ROLE(threads),
+    ROLE(exit_in_the_middle),
+    ROLE(main_thread_ends),
+    ROLE(contexts),
+    ROLE(green_contexts),
+    ROLE(never_synchronises),
+    ROLE(hold),
+    ROLE(spin),
+    ROLE(ld_so_preload),
+    ROLE(others_preloaded),
+    ROLE(uuids),
+    ROLE(visible),
 };
 
 int main(int count, char **arguments) {

@@ -26,8 +26,8 @@ enum { NO_DEVICE = 100, UUID_TEXT = 40 };
 static void tell_uuid(int device, char *into) {
   unsigned char u[16] = {0};
   CHECK(cuDeviceGetUuid_v2(u, device) == 0, "the UUID of device %d", device);
-  snprintf(into, UUID_TEXT + 1, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2], u[3], u[4],
-           u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+  snprintf(into, UUID_TEXT + 1, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1],
+           u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }
 
 /* For compat.c: runs without the hook. */
@@ -47,14 +47,17 @@ static void see(const char *wish, const char *expected) {
   if (expected == NULL) {
     CHECK(result == NO_DEVICE, "%s: cuInit gives %d", wish, result);
   } else {
-    CHECK(result == 0 && cuDeviceGetCount(&count) == 0 && count == 1, "%s: cuInit gives %d, %d devices", wish, result, count);
+    CHECK(result == 0 && cuDeviceGetCount(&count) == 0 && count == 1, "%s: cuInit gives %d, %d devices", wish, result,
+          count);
     tell_uuid(0, uuid);
     CHECK(strcmp(uuid, expected) == 0, "%s: CUDA shows %s", wish, uuid);
   }
   CHECK(nvmlInit_v2() == NVML_SUCCESS && nvmlDeviceGetCount_v2(&nvml_count) == NVML_SUCCESS, "%s: NVML", wish);
   CHECK(nvml_count == (expected != NULL), "%s: NVML shows %u", wish, nvml_count);
   if (expected == NULL || nvml_count != 1) return;
-  CHECK(nvmlDeviceGetHandleByIndex_v2(0, &device) == NVML_SUCCESS && nvmlDeviceGetUUID(device, uuid, sizeof uuid) == NVML_SUCCESS, "UUID");
+  CHECK(nvmlDeviceGetHandleByIndex_v2(0, &device) == NVML_SUCCESS &&
+            nvmlDeviceGetUUID(device, uuid, sizeof uuid) == NVML_SUCCESS,
+        "UUID");
   CHECK(strcmp(uuid, expected) == 0, "%s: NVML shows %s", wish, uuid);
 }
 
@@ -67,9 +70,12 @@ void role_visible(void) {
   *ours++ = '\0';
   snprintf(prefix, sizeof prefix, "%.12s", ours);
   snprintf(mixed, sizeof mixed, "%s,%s", ours, both);
-  const struct { const char *wish, *shown; } cases[] = {
-      {NULL, ours}, {"0", ours}, {" 0 ", ours}, {"0,1", ours}, {ours, ours}, {prefix, ours}, {mixed, ours},
-      {"1", NULL}, {"-1", NULL}, {"", NULL}, {both, NULL}, {"1,0", NULL}, {"NoDevFiles", NULL}, {"00000", NULL}, {",0", NULL},
+  const struct {
+    const char *wish, *shown;
+  } cases[] = {
+      {NULL, ours},   {"0", ours},   {" 0 ", ours},        {"0,1", ours},   {ours, ours},
+      {prefix, ours}, {mixed, ours}, {"1", NULL},          {"-1", NULL},    {"", NULL},
+      {both, NULL},   {"1,0", NULL}, {"NoDevFiles", NULL}, {"00000", NULL}, {",0", NULL},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     int status = -1;

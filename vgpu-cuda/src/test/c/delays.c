@@ -47,6 +47,7 @@ static uint64_t waited_ns(void) {
 int delays_were_long(void) {
   uint64_t longest = GET(longest_ns), waited = waited_ns();
   if (longest <= MOST_NS && waited <= MOST_NS) return 0;
-  printf("  delayed: it stood still for %.0f ms, and waited for a processor for %.0f ms\n", (double)longest / 1e6, (double)waited / 1e6);
+  printf("  delayed: it stood still for %.0f ms, and waited for a processor for %.0f ms\n", (double)longest / 1e6,
+         (double)waited / 1e6);
   return 1;
 }

@@ -63,7 +63,8 @@ void seat_open(struct fake_seat *seat, uint64_t quota, uint64_t context_bytes) {
   must(mkdir(path, 0700) == 0, path);
   snprintf(path, sizeof path, "%s/leases/test", seat->dir);
   must(mkdir(path, 0700) == 0, path);
-  char *grant = make_file(seat, "leases/test/grant", SHM_GRANT_SIZE), *report = make_file(seat, "leases/test/report", SHM_REPORT_SIZE);
+  char *grant = make_file(seat, "leases/test/grant", SHM_GRANT_SIZE),
+       *report = make_file(seat, "leases/test/report", SHM_REPORT_SIZE);
   seat->grant_header = (void *)grant;
   seat->grant = (void *)(grant + SHM_GRANT_OFFSET);
   seat->more = (void *)(grant + SHM_GRANT_MORE_OFFSET);
@@ -127,11 +128,17 @@ static uint64_t *word_of(const struct fake_seat *seat, uint32_t gpu) {
   return gpu == 0 ? &seat->ledger->memory_word : &seat->ledger->memory_words[gpu - 1];
 }
 
-static uint64_t *own_of(struct shm_slot *slot, uint32_t gpu) { return gpu == 0 ? &slot->memory_own : &slot->memory_owns[gpu - 1]; }
+static uint64_t *own_of(struct shm_slot *slot, uint32_t gpu) {
+  return gpu == 0 ? &slot->memory_own : &slot->memory_owns[gpu - 1];
+}
 
-static uint64_t *done_of(struct shm_slot *slot, uint32_t gpu) { return gpu == 0 ? &slot->memory_done : &slot->memory_dones[gpu - 1]; }
+static uint64_t *done_of(struct shm_slot *slot, uint32_t gpu) {
+  return gpu == 0 ? &slot->memory_done : &slot->memory_dones[gpu - 1];
+}
 
-static uint32_t accounts(const struct fake_seat *seat) { return seat->more->memory_gpus > 1 ? seat->more->memory_gpus : 1; }
+static uint32_t accounts(const struct fake_seat *seat) {
+  return seat->more->memory_gpus > 1 ? seat->more->memory_gpus : 1;
+}
 
 static int help(struct fake_seat *seat, uint32_t gpu, uint64_t word) {
   uint64_t who = word >> SHM_MEMORY_SLOT_SHIFT & SHM_MEMORY_SLOT_MASK, seq = word & SHM_MEMORY_SEQ_MASK;
@@ -206,14 +213,16 @@ static void slot_secret(uint32_t number, char into[41]) { snprintf(into, 41, "%0
 static int names_secrets(const struct fake_seat *seat, const struct shm_message *hello) {
   char wanted[82], of_slot[41];
   slot_secret(hello->slot_number, of_slot);
-  snprintf(wanted, sizeof wanted, "%.40s%s%s", (const char *)seat->more->secret, hello->slot_number == SHM_NO_SLOT ? "" : " ",
-           hello->slot_number == SHM_NO_SLOT ? "" : of_slot);
+  snprintf(wanted, sizeof wanted, "%.40s%s%s", (const char *)seat->more->secret,
+           hello->slot_number == SHM_NO_SLOT ? "" : " ", hello->slot_number == SHM_NO_SLOT ? "" : of_slot);
   return strncmp((const char *)hello->text, wanted, sizeof hello->text) == 0;
 }
 
 static void answer(struct fake_seat *seat, int fd, const struct shm_message *hello) {
-  struct shm_message reply = {.type = (uint32_t)SHM_MESSAGE_WELCOME, .version = (uint32_t)SHM_MESSAGE_VERSION,
-                              .layout_major = (uint32_t)SHM_LAYOUT_MAJOR, .slot_number = (uint32_t)SHM_NO_SLOT};
+  struct shm_message reply = {.type = (uint32_t)SHM_MESSAGE_WELCOME,
+                              .version = (uint32_t)SHM_MESSAGE_VERSION,
+                              .layout_major = (uint32_t)SHM_LAYOUT_MAJOR,
+                              .slot_number = (uint32_t)SHM_NO_SLOT};
   __atomic_fetch_add(&seat->hellos, 1, __ATOMIC_SEQ_CST);
   uint32_t number = hello->slot_number;
   if (strcmp((const char *)hello->lease, "test") != 0) {

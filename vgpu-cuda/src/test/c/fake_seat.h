@@ -20,8 +20,8 @@ struct fake_seat {
   int listener;
   int connection[128]; /* by slot; -1: none */
   pthread_t thread;
-  uint32_t stop, mute;         /* mute: sends no heartbeat and no answer */
-  uint64_t longest_gap_ns;     /* the longest gap between two heartbeats of this seat */
+  uint32_t stop, mute;     /* mute: sends no heartbeat and no answer */
+  uint64_t longest_gap_ns; /* the longest gap between two heartbeats of this seat */
   uint32_t wants, idles, hellos, welcomes_refused;
   void (*died)(uint32_t pid); /* called before a dead process's memory is taken back */
 };

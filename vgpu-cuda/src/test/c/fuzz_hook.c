@@ -64,7 +64,8 @@ static int answer(int fd, unsigned long request, ...) {
   if (own_call && call.kind == RM_KIND_CONTROL && call.command == RM_DISABLE_CHANNELS) {
     unsigned char params[RM_DISABLE_SIZE];
     uint32_t count, client;
-    if (call.params_size != sizeof params || vgpu__peek(params, call.params, sizeof params) != 0) fail("a bad call of our own");
+    if (call.params_size != sizeof params || vgpu__peek(params, call.params, sizeof params) != 0)
+      fail("a bad call of our own");
     memcpy(&count, params + 4, 4);
     if (count > RM_MOST_CHANNELS) fail("too many channels in a call");
     for (uint32_t i = 0; i < count; i++) {
@@ -97,7 +98,11 @@ static void store(uint64_t at, size_t offset, uint32_t value) { put(at + offset,
 static void one_ioctl(void) {
   static const uint32_t NUMBERS[] = {0x29, 0x2a, 0x2a, 0x2b, 0x2b, 0x2b, 0xd2, 0xd3, 0x4e, 0x27};
   static const uint32_t SIZES[] = {16, 32, 32, 32, 48, 72, 16, 28, 0, 1};
-  uint32_t number = NUMBERS[below(10)], size = below(3) == 0 ? SIZES[below(10)] : number == 0x29 ? 16 : number == 0xd2 ? 72 : number == 0xd3 ? 16 : 32;
+  uint32_t number = NUMBERS[below(10)], size = below(3) == 0    ? SIZES[below(10)]
+                                               : number == 0x29 ? 16
+                                               : number == 0xd2 ? 72
+                                               : number == 0xd3 ? 16
+                                                                : 32;
   if (number == 0x2b && below(2)) size = 48;
   uint64_t at = place(size), params = place(536);
   unsigned char noise[80];
@@ -140,7 +145,8 @@ static void fuzz_ioctl(void) {
   if (below(20) == 0) vgpu__channels_forget();
   char text[24];
   fill(text, sizeof text);
-  for (size_t i = 0; i < sizeof text; i++) text[i] = (char)(below(4) == 0 ? text[i] : below(3) == 0 ? '.' : '0' + (int)below(10));
+  for (size_t i = 0; i < sizeof text; i++)
+    text[i] = (char)(below(4) == 0 ? text[i] : below(3) == 0 ? '.' : '0' + (int)below(10));
   vgpu__rm_version(text, below(sizeof text + 1));
 }
 

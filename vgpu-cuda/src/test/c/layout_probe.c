@@ -16,11 +16,10 @@ int main(void) {
 #undef ARRAY
 #define CONST(name, value, doc)
 #define BLOCK(block, size, doc) printf("BLOCK %s %zu\n", #block, sizeof(struct shm_##block));
-#define FIELD(block, type, name, offset, writer, order, doc)                                       \
-  printf("FIELD %s %s %zu %zu %s\n", #block, #name, offsetof(struct shm_##block, name),            \
+#define FIELD(block, type, name, offset, writer, order, doc)                            \
+  printf("FIELD %s %s %zu %zu %s\n", #block, #name, offsetof(struct shm_##block, name), \
          sizeof(((struct shm_##block *)0)->name), #type);
-#define ARRAY(block, type, count, name, offset, writer, order, doc) \
-  FIELD(block, type, name, offset, writer, order, doc)
+#define ARRAY(block, type, count, name, offset, writer, order, doc) FIELD(block, type, name, offset, writer, order, doc)
 #include "vgpu_shm.def"
   return 0;
 }

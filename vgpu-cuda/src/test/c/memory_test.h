@@ -21,14 +21,16 @@ void *look(void *where, const char *name);
 
 uint64_t ledger_bytes(void);
 uint64_t ledger_bytes_of(int gpu); /* in the account of one GPU of a gang */
-uint64_t real_bytes(void); /* bytes that the driver has given out; only this process uses it */
-#define EXACT(what) CHECK(ledger_bytes() == real_bytes(), "%s: charged %lld, given %lld", what, (long long)ledger_bytes(), (long long)real_bytes())
+uint64_t real_bytes(void);         /* bytes that the driver has given out; only this process uses it */
+#define EXACT(what)                                                                                      \
+  CHECK(ledger_bytes() == real_bytes(), "%s: charged %lld, given %lld", what, (long long)ledger_bytes(), \
+        (long long)real_bytes())
 
-void open_library(void); /* the hook, or the driver alone */
-void open_driver(void);  /* the driver itself, after cuInit */
+void open_library(void);      /* the hook, or the driver alone */
+void open_driver(void);       /* the driver itself, after cuInit */
 void open_driver_alone(void); /* the driver itself, of a program without the hook */
-void begin(void);         /* with a context that is charged exactly */
-void begin_inexact(void); /* with a context that is charged the set size */
+void begin(void);             /* with a context that is charged exactly */
+void begin_inexact(void);     /* with a context that is charged the set size */
 
 /* roles_memory.c */
 void role_plain(void);

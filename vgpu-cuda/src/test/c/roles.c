@@ -68,7 +68,8 @@ static void role_attach(const char *unused) {
   CUevent event = NULL;
   float ms = -1;
   CHECK(cuCtxCreate_v2(&context, 0, 0) == ABI_SUCCESS, "a context");
-  CHECK(cuEventCreate(&event, 0) == ABI_SUCCESS && cuEventElapsedTime_v2(&ms, event, event) == ABI_SUCCESS, "an older form");
+  CHECK(cuEventCreate(&event, 0) == ABI_SUCCESS && cuEventElapsedTime_v2(&ms, event, event) == ABI_SUCCESS,
+        "an older form");
   CHECK(ms >= 0 && ms <= 0, "answers for a newer one: %f", (double)ms);
   CHECK(cuCtxSynchronize_v2((CUcontext)&ms) == ABI_SUCCESS, "also where the older one has fewer arguments");
 }
@@ -99,15 +100,19 @@ static void role_memory(const char *unused) {
   CHECK(cuMemGetInfo_v2(NULL, NULL) == ABI_INVALID_VALUE, "NULL is answered by the driver");
   CHECK(cuMemAlloc_v2(&a, 63u << 20) == ABI_SUCCESS && room() == 0, "exactly the rest");
   CHECK(cuMemAlloc_v2(&b, 1) == ABI_OUT_OF_MEMORY, "one byte more");
-  CHECK(cuMemAlloc_v2(NULL, 1) == ABI_INVALID_VALUE && cuMemAlloc_v2(&b, 0) == ABI_INVALID_VALUE, "the driver's own refusals");
+  CHECK(cuMemAlloc_v2(NULL, 1) == ABI_INVALID_VALUE && cuMemAlloc_v2(&b, 0) == ABI_INVALID_VALUE,
+        "the driver's own refusals");
   CHECK(cuMemFree_v2(a + 64) == ABI_INVALID_VALUE && room() == 0, "a failed free gives nothing back");
   CHECK(cuMemFree_v2(a) == ABI_SUCCESS && room() == 63u << 20, "all back");
   CHECK(cuMemAlloc_v2(&a, 1) == ABI_SUCCESS && room() == (63u << 20) - 256, "whole units");
   CHECK(cuMemFreeAsync(a, NULL) == ABI_SUCCESS && room() == 63u << 20, "freed by the other way");
-  CHECK(cuMemAllocAsync(&a, 1 << 20, NULL) == ABI_SUCCESS && cuMemFree_v2(a) == ABI_SUCCESS && room() == 63u << 20, "async");
-  CHECK(cuMemAllocPitch_v2(&a, &pitch, 100, 1000, 4) == ABI_SUCCESS && room() == (63u << 20) - 1024000, "the real pitch");
+  CHECK(cuMemAllocAsync(&a, 1 << 20, NULL) == ABI_SUCCESS && cuMemFree_v2(a) == ABI_SUCCESS && room() == 63u << 20,
+        "async");
+  CHECK(cuMemAllocPitch_v2(&a, &pitch, 100, 1000, 4) == ABI_SUCCESS && room() == (63u << 20) - 1024000,
+        "the real pitch");
   CHECK(cuMemFree_v2(a) == ABI_SUCCESS && room() == 63u << 20, "pitch back");
-  CHECK(cuMemAllocPitch_v2(&a, &pitch, 600, 63 * 1024 + 512, 4) == ABI_OUT_OF_MEMORY && room() == 63u << 20, "pitch too wide");
+  CHECK(cuMemAllocPitch_v2(&a, &pitch, 600, 63 * 1024 + 512, 4) == ABI_OUT_OF_MEMORY && room() == 63u << 20,
+        "pitch too wide");
 
   struct abi_mem_prop property = {1, 0, {ABI_LOCATION_DEVICE, 0}};
   uint64_t handle = 0;
@@ -241,9 +246,11 @@ static void role_gpu_time(const char *ns) {
       if (synchronous) cuStreamSynchronize(stream);
     }
     cuStreamSynchronize(stream);
-    for (int i = 0; i < 30000 && (double)(measured_gpu_ns() - before) <= (double)(stub()->gpu_ns - real) * 0.9; i++) usleep(1000);
+    for (int i = 0; i < 30000 && (double)(measured_gpu_ns() - before) <= (double)(stub()->gpu_ns - real) * 0.9; i++)
+      usleep(1000);
     double measured = (double)(measured_gpu_ns() - before), expected = (double)(stub()->gpu_ns - real);
-    printf("  %s ns each, %s: measured %.2f of %.2f ms\n", ns, synchronous ? "synchronised" : "free", measured / 1e6, expected / 1e6);
+    printf("  %s ns each, %s: measured %.2f of %.2f ms\n", ns, synchronous ? "synchronised" : "free", measured / 1e6,
+           expected / 1e6);
     /* The figures are for reading. The checks allow for any delay of a busy machine between a record and its launch. */
     CHECK(measured > expected * 0.9, "too little: %.3f", measured / expected);
     CHECK(measured < expected * 4 + 50e6, "too much: %.3f", measured / expected);
@@ -299,7 +306,8 @@ static void *launch_round(void *argument) {
   cuCtxSetCurrent(context);
   CUfunction function = kernel(bound->ns);
   uint64_t until = now_ns() + 150000000u;
-  for (int i = 0; now_ns() < until; i++) CHECK(launch(function, bound->streams[i % bound->count]) == ABI_SUCCESS, "launch");
+  for (int i = 0; now_ns() < until; i++)
+    CHECK(launch(function, bound->streams[i % bound->count]) == ABI_SUCCESS, "launch");
   return NULL;
 }
 
@@ -317,8 +325,9 @@ static void role_bound(const char *ns) {
       for (int i = 0; i < threads; i++) pthread_create(&thread[i], NULL, launch_round, &bound);
       for (int i = 0; i < threads; i++) pthread_join(thread[i], NULL);
       cuCtxSynchronize();
-      printf("  kernels of %s ns, %2d streams, %d threads: at most %.2f ms ahead, GPU busy %.1f %%\n", ns, streams_used, threads,
-             (double)stub()->most_ahead_ns / 1e6, 100.0 * (double)(stub()->gpu_ns - before) / (double)(now_ns() - began));
+      printf("  kernels of %s ns, %2d streams, %d threads: at most %.2f ms ahead, GPU busy %.1f %%\n", ns, streams_used,
+             threads, (double)stub()->most_ahead_ns / 1e6,
+             100.0 * (double)(stub()->gpu_ns - before) / (double)(now_ns() - began));
       CHECK(stub()->most_ahead_ns < 40000000u, "%.2f ms ahead", (double)stub()->most_ahead_ns / 1e6);
     }
   }
@@ -340,7 +349,8 @@ static void role_revoked(const char *unused) {
   begin();
   CHECK(cuMemAlloc_v2(&a, 1 << 20) == ABI_SUCCESS, "before");
   CUfunction function = kernel("300000");
-  for (uint64_t until = now_ns() + PATIENCE_NS; now_ns() < until && result == ABI_SUCCESS;) result = launch(function, NULL);
+  for (uint64_t until = now_ns() + PATIENCE_NS; now_ns() < until && result == ABI_SUCCESS;)
+    result = launch(function, NULL);
   CHECK(result == ABI_NOT_PERMITTED, "a launch gave %d", result);
   CHECK(cuMemAlloc_v2(&b, 1) == ABI_NOT_PERMITTED, "an allocation");
   CHECK(cuCtxSynchronize() == ABI_SUCCESS && cuMemFree_v2(a) == ABI_SUCCESS, "syncs and frees go on");
@@ -400,12 +410,13 @@ static void role_passed_on(const char *unused) {
   (void)unused;
   CHECK(cuInit(0) == ABI_SUCCESS, "cuInit");
   for (int i = 0; i < 2; i++) {
-    check_sums(cuDeviceGetNvSciSyncAttributes(0x5555555555555555, 1.5, 2, 2.0, 3, 3.0, 4, 4.0, 5, 5.0, 6, 6.0, 7, 7.0, 8, 8.0, 9, 9.0,
-                                              10, 10.0),
+    check_sums(cuDeviceGetNvSciSyncAttributes(0x5555555555555555, 1.5, 2, 2.0, 3, 3.0, 4, 4.0, 5, 5.0, 6, 6.0, 7, 7.0,
+                                              8, 8.0, 9, 9.0, 10, 10.0),
                "all arguments");
-    check_sums(cuDeviceGetTexture1DLinearMaxWidth(10, (uint64_t)0x5555555555555555, 1.5, (uint64_t)2, 2.0, (uint64_t)3, 3.0, (uint64_t)4,
-                                                  4.0, (uint64_t)5, 5.0, (uint64_t)6, 6.0, (uint64_t)7, 7.0, (uint64_t)8, 8.0,
-                                                  (uint64_t)9, 9.0, (uint64_t)10, 10.0),
+    check_sums(cuDeviceGetTexture1DLinearMaxWidth(10, (uint64_t)0x5555555555555555, 1.5, (uint64_t)2, 2.0, (uint64_t)3,
+                                                  3.0, (uint64_t)4, 4.0, (uint64_t)5, 5.0, (uint64_t)6, 6.0,
+                                                  (uint64_t)7, 7.0, (uint64_t)8, 8.0, (uint64_t)9, 9.0, (uint64_t)10,
+                                                  10.0),
                "variable arguments");
   }
 }

@@ -58,7 +58,9 @@ static void compare_least(const char *what, struct account before, double least,
 /* of the time that the GPU had */
 static const double LEAST = 0.98;
 
-static void compare(const char *what, struct account before, double more_ns) { compare_least(what, before, LEAST, more_ns); }
+static void compare(const char *what, struct account before, double more_ns) {
+  compare_least(what, before, LEAST, more_ns);
+}
 
 enum { STREAMS = 4 };
 
@@ -155,7 +157,10 @@ static void wait_by(CUstream stream, int how) {
   if (how == 0) CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
   if (how == 1) CHECK(cuCtxSynchronize() == ABI_SUCCESS, "sync");
   if (how == 2) CHECK(cuMemcpyDtoH_v2(text, 4096, sizeof text) == ABI_SUCCESS, "fetch");
-  if (how == 3) CHECK(cuMemcpyDtoHAsync_v2(text, 4096, sizeof text, stream) == ABI_SUCCESS && cuStreamSynchronize(stream) == ABI_SUCCESS, "fetch");
+  if (how == 3)
+    CHECK(cuMemcpyDtoHAsync_v2(text, 4096, sizeof text, stream) == ABI_SUCCESS &&
+              cuStreamSynchronize(stream) == ABI_SUCCESS,
+          "fetch");
   if (how == 4) {
     CHECK(cuEventCreate(&event, 0) == ABI_SUCCESS && cuEventRecord(event, stream) == ABI_SUCCESS, "event");
     while (cuEventQuery(event) == ABI_NOT_READY) continue;
@@ -176,7 +181,8 @@ static void rounds(CUfunction function, CUstream stream, int count, int size, in
  */
 void role_rounds(const char *unused) {
   (void)unused;
-  static const char *const WAITS[] = {"for the stream", "for the context", "for a result", "for a result on its way", "by polling"};
+  static const char *const WAITS[] = {"for the stream", "for the context", "for a result", "for a result on its way",
+                                      "by polling"};
   enum { HOWS = 5, ROUNDS = 300, MOST = ROUNDS * 3 / 2 };
   CUstream stream = NULL;
   char text[96];
@@ -191,7 +197,8 @@ void role_rounds(const char *unused) {
       uint64_t records = own_calls()->records;
       rounds(brief, stream, ROUNDS, size, how);
       records = own_calls()->records - records;
-      snprintf(text, sizeof text, "%d rounds of %d, waited %s, %llu records", ROUNDS, size, WAITS[how], (unsigned long long)records);
+      snprintf(text, sizeof text, "%d rounds of %d, waited %s, %llu records", ROUNDS, size, WAITS[how],
+               (unsigned long long)records);
       compare_least(text, before, 0.85, 20e6); /* the stub's time includes the copies */
       fewest = records < fewest ? records : fewest;
     }
@@ -207,7 +214,8 @@ void role_rounds(const char *unused) {
     struct account before = counted();
     uint64_t records = own_calls()->records;
     for (int i = 0; i < ROUNDS; i++) {
-      CHECK(cuGraphLaunch((CUgraphExec)(uintptr_t)length, stream) == ABI_SUCCESS && cuCtxSynchronize() == ABI_SUCCESS, "graph");
+      CHECK(cuGraphLaunch((CUgraphExec)(uintptr_t)length, stream) == ABI_SUCCESS && cuCtxSynchronize() == ABI_SUCCESS,
+            "graph");
     }
     snprintf(text, sizeof text, "%d graphs of %d us, %llu records", ROUNDS, length / 1000,
              (unsigned long long)(own_calls()->records - records));
@@ -257,12 +265,14 @@ void role_rounds_end(const char *unused) {
     if (i % 2 == 0) CHECK(cuStreamEndCapture(stream, &graph) == ABI_SUCCESS, "the capture was ended by a question");
   }
   printf("  %d rounds of %d without an event\n", found, 2 * TRIES);
-  CHECK(found > 0 && stub()->gone_queries == 0, "%llu questions to destroyed streams", (unsigned long long)stub()->gone_queries);
+  CHECK(found > 0 && stub()->gone_queries == 0, "%llu questions to destroyed streams",
+        (unsigned long long)stub()->gone_queries);
 }
 
 static void check_calls(const char *what, int rounds, const struct stub_calls *before) {
   const struct stub_calls *after = own_calls();
-  double records = (double)(after->records - before->records) / rounds, elapsed = (double)(after->elapsed - before->elapsed) / rounds,
+  double records = (double)(after->records - before->records) / rounds,
+         elapsed = (double)(after->elapsed - before->elapsed) / rounds,
          queries = (double)(after->queries - before->queries) / rounds;
   printf("  %s: %.2f records, %.2f elapsed, %.2f queries a round\n", what, records, elapsed, queries);
   CHECK(records < 2.2 && elapsed < 1.5 && queries < 0.2, "%s", what);
@@ -278,7 +288,9 @@ static unsigned long long copy_records(CUstream stream, uint64_t state, uint64_t
   __atomic_store_n(&slot->level2, (uint32_t)state, __ATOMIC_SEQ_CST);
   uint64_t before = own_calls()->records;
   for (int i = 0; i < COPIES; i++) {
-    CHECK(cuMemcpyHtoDAsync_v2(4096, text, sizeof text, stream) == ABI_SUCCESS && cuStreamSynchronize(stream) == ABI_SUCCESS, "copy");
+    CHECK(cuMemcpyHtoDAsync_v2(4096, text, sizeof text, stream) == ABI_SUCCESS &&
+              cuStreamSynchronize(stream) == ABI_SUCCESS,
+          "copy");
   }
   uint64_t records = own_calls()->records - before;
   __atomic_store_n(&slot->level2, state_before, __ATOMIC_SEQ_CST);
@@ -307,8 +319,10 @@ static void check_calls_of_streams(CUfunction function) {
     if (i % EACH == 0) CHECK(cuCtxSynchronize() == ABI_SUCCESS, "sync");
   }
   const struct stub_calls *after = own_calls();
-  double records = (double)(after->records - before.records) / ROUNDS, elapsed = (double)(after->elapsed - before.elapsed) / ROUNDS;
-  printf("  %d kernels in %d streams waited for: %.2f records, %.2f elapsed a round\n", EACH, STREAMS, records, elapsed);
+  double records = (double)(after->records - before.records) / ROUNDS,
+         elapsed = (double)(after->elapsed - before.elapsed) / ROUNDS;
+  printf("  %d kernels in %d streams waited for: %.2f records, %.2f elapsed a round\n", EACH, STREAMS, records,
+         elapsed);
   CHECK(records < 3 * STREAMS && elapsed < 3 * STREAMS, "%.2f records, %.2f elapsed", records, elapsed);
 }
 
@@ -335,8 +349,9 @@ void role_calls(const char *unused) {
   before = *own_calls();
   run(function, stream, 2000, 0);
   const struct stub_calls *after = own_calls();
-  printf("  2000 never waited for: %llu records, %llu elapsed, %llu queries\n", (unsigned long long)(after->records - before.records),
-         (unsigned long long)(after->elapsed - before.elapsed), (unsigned long long)(after->queries - before.queries));
+  printf("  2000 never waited for: %llu records, %llu elapsed, %llu queries\n",
+         (unsigned long long)(after->records - before.records), (unsigned long long)(after->elapsed - before.elapsed),
+         (unsigned long long)(after->queries - before.queries));
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
   check_calls_of_streams(function);
   check_small_copies(stream);
@@ -344,7 +359,8 @@ void role_calls(const char *unused) {
 
 static abi_result begin_capture(CUstream stream, int how) {
   if (how == 0) return cuStreamBeginCapture_v2(stream, 0);
-  return how == 1 ? cuStreamBeginCaptureToCig(stream, NULL) : cuStreamBeginRecaptureToGraph(stream, 0, NULL, NULL, NULL);
+  return how == 1 ? cuStreamBeginCaptureToCig(stream, NULL)
+                  : cuStreamBeginRecaptureToGraph(stream, 0, NULL, NULL, NULL);
 }
 
 /* Whatever begins a capture closes the stream's open batch. Several tries: the monitor may have closed it before. */

@@ -25,7 +25,8 @@ static void *churn(void *argument) {
       held[at] = 0;
     } else if (held[at] == 0) {
       abi_result result = cuMemAlloc_v2(&held[at], (size_t)(rand_r(&seed) % (1 << 20)) + 1);
-      CHECK(result == ABI_SUCCESS || result == ABI_OUT_OF_MEMORY || result == ABI_NOT_PERMITTED, "alloc gave %d", result);
+      CHECK(result == ABI_SUCCESS || result == ABI_OUT_OF_MEMORY || result == ABI_NOT_PERMITTED, "alloc gave %d",
+            result);
       if (result != ABI_SUCCESS) held[at] = 0;
     } else {
       usleep(500);

@@ -18,12 +18,30 @@ static const struct {
   const char *name;
   long call;
 } calls[] = {
-    {"futex", SYS_futex}, {"futex_waitv", 449}, {"mmap", SYS_mmap}, {"mremap", SYS_mremap}, {"munmap", SYS_munmap},
-    {"mprotect", SYS_mprotect}, {"openat", SYS_openat}, {"fstat", SYS_fstat}, {"stat", SYS_newfstatat},
-    {"read", SYS_read}, {"pread64", SYS_pread64}, {"close", SYS_close}, {"fcntl", SYS_fcntl}, {"socket", SYS_socket},
-    {"connect", SYS_connect}, {"sendto", SYS_sendto}, {"recvfrom", SYS_recvfrom}, {"nanosleep", SYS_nanosleep},
-    {"gettime", SYS_clock_gettime}, {"kill", SYS_kill}, {"process_vm_readv", SYS_process_vm_readv},
-    {"gettid", SYS_gettid}, {"membarrier", SYS_membarrier}, {"clone", SYS_clone},
+    {"futex", SYS_futex},
+    {"futex_waitv", 449},
+    {"mmap", SYS_mmap},
+    {"mremap", SYS_mremap},
+    {"munmap", SYS_munmap},
+    {"mprotect", SYS_mprotect},
+    {"openat", SYS_openat},
+    {"fstat", SYS_fstat},
+    {"stat", SYS_newfstatat},
+    {"read", SYS_read},
+    {"pread64", SYS_pread64},
+    {"close", SYS_close},
+    {"fcntl", SYS_fcntl},
+    {"socket", SYS_socket},
+    {"connect", SYS_connect},
+    {"sendto", SYS_sendto},
+    {"recvfrom", SYS_recvfrom},
+    {"nanosleep", SYS_nanosleep},
+    {"gettime", SYS_clock_gettime},
+    {"kill", SYS_kill},
+    {"process_vm_readv", SYS_process_vm_readv},
+    {"gettid", SYS_gettid},
+    {"membarrier", SYS_membarrier},
+    {"clone", SYS_clone},
 };
 
 const char *denied_call(size_t index) { return index < sizeof calls / sizeof *calls ? calls[index].name : NULL; }

@@ -29,7 +29,8 @@ static uint64_t given(int gpu) {
 
 static void exact(int line) {
   for (int gpu = 0; gpu < 2; gpu++) {
-    CHECK(ledger_bytes_of(gpu) == given(gpu), "line %d: GPU %d: charged %lld, given %lld", line, gpu, (long long)ledger_bytes_of(gpu), (long long)given(gpu));
+    CHECK(ledger_bytes_of(gpu) == given(gpu), "line %d: GPU %d: charged %lld, given %lld", line, gpu,
+          (long long)ledger_bytes_of(gpu), (long long)given(gpu));
   }
 }
 #define EXACT_BOTH() exact(__LINE__)
@@ -59,7 +60,8 @@ static void refused(int gpu, size_t bytes) {
 static void shows(int gpu, uint64_t left) {
   size_t free = 0, total = 0;
   enter(gpu);
-  CHECK(CU(cuMemGetInfo_v2, &free, &total) == ABI_SUCCESS && free == left && total == QUOTA, "GPU %d shows %zu of %zu", gpu, free, total);
+  CHECK(CU(cuMemGetInfo_v2, &free, &total) == ABI_SUCCESS && free == left && total == QUOTA, "GPU %d shows %zu of %zu",
+        gpu, free, total);
 }
 
 void role_gang(void) {
@@ -86,7 +88,8 @@ void role_gang(void) {
   second = fill(1, ROOM);
   enter(0);
   CHECK(CU(cuDevicePrimaryCtxReset_v2, 1) == ABI_SUCCESS, "reset");
-  CHECK(ledger_bytes_of(0) == QUOTA && ledger_bytes_of(1) == 0, "after a reset: %lld, %lld", (long long)ledger_bytes_of(0), (long long)ledger_bytes_of(1));
+  CHECK(ledger_bytes_of(0) == QUOTA && ledger_bytes_of(1) == 0, "after a reset: %lld, %lld",
+        (long long)ledger_bytes_of(0), (long long)ledger_bytes_of(1));
 }
 
 /* ---- every kind of memory ---- */
@@ -232,7 +235,8 @@ static void graph_elsewhere(int first, int last, int here) {
   CHECK(CU(cuGraphLaunch, exec, stream) == ABI_SUCCESS && CU(cuStreamSynchronize, stream) == ABI_SUCCESS, "launch");
   exact_in_all("launched");
   for (int gpu = first; gpu <= last; gpu++) {
-    CHECK(CU(cuMemFreeAsync, made[gpu], stream) == ABI_SUCCESS && CU(cuStreamSynchronize, stream) == ABI_SUCCESS, "free");
+    CHECK(CU(cuMemFreeAsync, made[gpu], stream) == ABI_SUCCESS && CU(cuStreamSynchronize, stream) == ABI_SUCCESS,
+          "free");
     CHECK(CU(cuDeviceGraphMemTrim, gpu) == ABI_SUCCESS, "trim");
   }
   exact_in_all("trimmed");
@@ -291,7 +295,8 @@ static void kill_one(unsigned after_us) {
   CHECK(read(ends[0], &begun, 1) == 1, "it begins");
   close(ends[0]);
   usleep(after_us);
-  CHECK(ledger_bytes_of(0) >= 100 * MIB && ledger_bytes_of(1) >= 200 * MIB, "the other's: %lld, %lld", (long long)ledger_bytes_of(0), (long long)ledger_bytes_of(1));
+  CHECK(ledger_bytes_of(0) >= 100 * MIB && ledger_bytes_of(1) >= 200 * MIB, "the other's: %lld, %lld",
+        (long long)ledger_bytes_of(0), (long long)ledger_bytes_of(1));
   kill(pid, SIGKILL);
   waitpid(pid, NULL, 0);
 }
@@ -302,8 +307,10 @@ void role_gang_killed(void) {
   uint64_t before[2] = {ledger_bytes_of(0), ledger_bytes_of(1)};
   for (unsigned i = 0; i < 12; i++) {
     kill_one(2000 + i * 777);
-    for (int wait = 0; wait < 30000 && (ledger_bytes_of(0) != before[0] || ledger_bytes_of(1) != before[1]); wait++) usleep(1000);
-    CHECK(ledger_bytes_of(0) == before[0] && ledger_bytes_of(1) == before[1], "round %u: %lld, %lld", i, (long long)ledger_bytes_of(0), (long long)ledger_bytes_of(1));
+    for (int wait = 0; wait < 30000 && (ledger_bytes_of(0) != before[0] || ledger_bytes_of(1) != before[1]); wait++)
+      usleep(1000);
+    CHECK(ledger_bytes_of(0) == before[0] && ledger_bytes_of(1) == before[1], "round %u: %lld, %lld", i,
+          (long long)ledger_bytes_of(0), (long long)ledger_bytes_of(1));
   }
   CHECK(CU(cuMemFree_v2, first) == ABI_SUCCESS && CU(cuMemFree_v2, second) == ABI_SUCCESS, "free");
   fill(0, ROOM);
@@ -317,13 +324,17 @@ void role_measured_gang(void) {
   CHECK(CU(cuInit, 0) == ABI_SUCCESS, "cuInit");
   open_driver();
   for (int gpu = 0; gpu < 2; gpu++) CHECK(CU(cuDevicePrimaryCtxRetain, &on[gpu], gpu) == ABI_SUCCESS, "retain %d", gpu);
-  for (int wait = 0; wait < 30000 && (ledger_bytes_of(0) != given(0) || ledger_bytes_of(1) != given(1)); wait++) usleep(1000);
+  for (int wait = 0; wait < 30000 && (ledger_bytes_of(0) != given(0) || ledger_bytes_of(1) != given(1)); wait++)
+    usleep(1000);
   EXACT_BOTH();
   fill(1, 20 * MIB);
   void *module = NULL;
   enter(1);
-  CHECK(CU(cuModuleLoadData, &module, ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }") == ABI_SUCCESS, "module");
-  for (int wait = 0; wait < 30000 && (ledger_bytes_of(0) != given(0) || ledger_bytes_of(1) != given(1)); wait++) usleep(1000);
+  CHECK(CU(cuModuleLoadData, &module, ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }") ==
+            ABI_SUCCESS,
+        "module");
+  for (int wait = 0; wait < 30000 && (ledger_bytes_of(0) != given(0) || ledger_bytes_of(1) != given(1)); wait++)
+    usleep(1000);
   EXACT_BOTH();
   CHECK(given(1) > given(0) + 20 * MIB, "the module is on the second GPU");
   CHECK(CU(cuDevicePrimaryCtxRelease_v2, 1) == ABI_SUCCESS, "release");

@@ -15,7 +15,8 @@ void role_graphs(const char *unused) {
   CUfunction small = work_kernel("20000");
   CUgraphExec graph = (CUgraphExec)(uintptr_t)6000000;
   uint64_t before = stub()->gpu_ns;
-  for (int i = 0; i < 5; i++) CHECK(cuGraphLaunch(graph, stream) == ABI_SUCCESS && cuStreamSynchronize(stream) == ABI_SUCCESS, "graph");
+  for (int i = 0; i < 5; i++)
+    CHECK(cuGraphLaunch(graph, stream) == ABI_SUCCESS && cuStreamSynchronize(stream) == ABI_SUCCESS, "graph");
   stub()->most_ahead_ns = 0;
   for (int i = 0; i < 30; i++) {
     CHECK(cuGraphLaunch(graph, stream) == ABI_SUCCESS, "graph");
@@ -46,7 +47,8 @@ void role_graphs_long(const char *unused) {
       CHECK(cuGraphLaunch(graph, stream) == ABI_SUCCESS, "graph");
     }
     CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
-    printf("  graphs of 30 ms, %s: at most %.2f ms ahead\n", fresh ? "each new" : "the same", (double)stub()->most_ahead_ns / 1e6);
+    printf("  graphs of 30 ms, %s: at most %.2f ms ahead\n", fresh ? "each new" : "the same",
+           (double)stub()->most_ahead_ns / 1e6);
     CHECK(stub()->most_ahead_ns < 65000000, "more than two: %llu", (unsigned long long)stub()->most_ahead_ns);
   }
 }
@@ -67,15 +69,16 @@ void role_graphs_conditional(const char *unused) {
     stub()->conditional_ns = 0;
     CHECK(cuGraphConditionalHandleCreate(&handle, (void *)short_ns, context, 0, 0) == ABI_SUCCESS, "handle");
     CHECK(cuGraphInstantiateWithFlags(&graph, (void *)short_ns, 0) == ABI_SUCCESS, "instantiate");
-    for (int i = 0; i < 10; i++) CHECK(cuGraphLaunch(graph, stream) == ABI_SUCCESS && cuStreamSynchronize(stream) == ABI_SUCCESS, "short");
+    for (int i = 0; i < 10; i++)
+      CHECK(cuGraphLaunch(graph, stream) == ABI_SUCCESS && cuStreamSynchronize(stream) == ABI_SUCCESS, "short");
     stub()->conditional_ns = LONG_NS;
     stub()->most_ahead_ns = 0;
     uint64_t before = GET(work_slot()->gpu_ns);
     for (int i = 0; i < LAUNCHES; i++) CHECK(cuGraphLaunch(graph, stream) == ABI_SUCCESS, "long");
     CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
     double measured = (double)(GET(work_slot()->gpu_ns) - before);
-    printf("  conditional graphs of 0.02 ms, then 10 ms: at most %.2f ms ahead, charged %.1f ms\n", (double)stub()->most_ahead_ns / 1e6,
-           measured / 1e6);
+    printf("  conditional graphs of 0.02 ms, then 10 ms: at most %.2f ms ahead, charged %.1f ms\n",
+           (double)stub()->most_ahead_ns / 1e6, measured / 1e6);
     CHECK(stub()->most_ahead_ns < 22000000, "more than two: %llu", (unsigned long long)stub()->most_ahead_ns);
     CHECK(measured > 0.98 * LONG_NS * LAUNCHES, "charged %.1f ms", measured / 1e6);
     CHECK(cuGraphExecDestroy(graph) == ABI_SUCCESS, "destroy");

@@ -10,7 +10,12 @@
 static const char PTX[] =
     ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry vgpu_spin(.param .u64 ns)\n{\n ret;\n}\n";
 
-struct resource { int type; unsigned char internal[92]; unsigned count; unsigned char rest[44]; };
+struct resource {
+  int type;
+  unsigned char internal[92];
+  unsigned count;
+  unsigned char rest[44];
+};
 
 static void *make_green(void) {
   struct resource all, part;
@@ -37,16 +42,20 @@ void role_green(void) {
   CHECK(CU(cuCtxFromGreenCtx, &view, green) == ABI_SUCCESS && CU(cuCtxSetCurrent, view) == ABI_SUCCESS, "view");
   CHECK(ledger_bytes() == CONTEXT, "the primary context, once: %llu", (unsigned long long)ledger_bytes());
   EXACT("green contexts");
-  CHECK(CU(cuMemAlloc_v2, &p, (size_t)(3 * MIB)) == ABI_SUCCESS && CU(cuMemAlloc_v2, &q, (size_t)MIB) == ABI_SUCCESS, "alloc");
+  CHECK(CU(cuMemAlloc_v2, &p, (size_t)(3 * MIB)) == ABI_SUCCESS && CU(cuMemAlloc_v2, &q, (size_t)MIB) == ABI_SUCCESS,
+        "alloc");
   EXACT("memory in a green context");
   /* Its streams are gated and measured. */
   CHECK(CU(cuGreenCtxStreamCreate, &stream, green, 1u, 0) == ABI_SUCCESS, "stream");
-  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS && CU(cuModuleGetFunction, &function, module, "vgpu_spin") == ABI_SUCCESS, "kernel");
+  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS &&
+            CU(cuModuleGetFunction, &function, module, "vgpu_spin") == ABI_SUCCESS,
+        "kernel");
   const struct shm_slot *slot = own_slot();
   uint64_t ns = 5000000;
   void *arguments[] = {&ns};
   /* The call of a function's first launch is not charged, and may take longer than the kernel. */
-  CHECK(CU(cuLaunchKernel, function, 1u, 1u, 1u, 32u, 1u, 1u, 0u, stream, arguments, NULL) == ABI_SUCCESS, "first launch");
+  CHECK(CU(cuLaunchKernel, function, 1u, 1u, 1u, 32u, 1u, 1u, 0u, stream, arguments, NULL) == ABI_SUCCESS,
+        "first launch");
   CHECK(CU(cuStreamSynchronize, stream) == ABI_SUCCESS, "wait");
   uint64_t before = GET(slot->gpu_ns), launches = GET(slot->launches);
   for (int i = 0; i < 10; i++) {
@@ -56,22 +65,27 @@ void role_green(void) {
   CHECK(GET(slot->launches) - launches == 10, "%llu launches", (unsigned long long)(GET(slot->launches) - launches));
   uint64_t took = GET(slot->gpu_ns) - before;
   CHECK(took >= 45000000 && took <= 75000000, "charged %llu ns for 50 ms", (unsigned long long)took);
-  CHECK(CU(cuGreenCtxDestroy, green) == ABI_SUCCESS && CU(cuGreenCtxDestroy, green) == ABI_INVALID_VALUE, "destroyed twice");
+  CHECK(CU(cuGreenCtxDestroy, green) == ABI_SUCCESS && CU(cuGreenCtxDestroy, green) == ABI_INVALID_VALUE,
+        "destroyed twice");
   CHECK(CU(cuGreenCtxDestroy, (void *)0x1234) == ABI_INVALID_VALUE, "nobody's");
-  CHECK(CU(cuCtxFromGreenCtx, &view, other) == ABI_SUCCESS && CU(cuCtxSetCurrent, view) == ABI_SUCCESS, "the other's view");
+  CHECK(CU(cuCtxFromGreenCtx, &view, other) == ABI_SUCCESS && CU(cuCtxSetCurrent, view) == ABI_SUCCESS,
+        "the other's view");
   EXACT("its memory is the primary context's, and stays");
   CHECK(CU(cuMemFree_v2, q) == ABI_SUCCESS, "free from the other");
   EXACT("freed");
   CHECK(CU(cuGreenCtxDestroy, other) == ABI_SUCCESS, "the last");
   CHECK(ledger_bytes() == 0, "%llu left", (unsigned long long)ledger_bytes());
-  CHECK(CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "again");
+  CHECK(CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS,
+        "again");
   EXACT("again");
 }
 
 static CUfunction spin(void) {
   void *module = NULL;
   CUfunction function = NULL;
-  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS && CU(cuModuleGetFunction, &function, module, "vgpu_spin") == ABI_SUCCESS, "kernel");
+  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS &&
+            CU(cuModuleGetFunction, &function, module, "vgpu_spin") == ABI_SUCCESS,
+        "kernel");
   return function;
 }
 
@@ -94,11 +108,13 @@ void role_green_alone(void) {
     uint64_t ns = 2000000, before = GET(slot->gpu_ns), until = seat_now() + PATIENCE_NS;
     void *arguments[] = {&ns};
     for (int i = 0; i < 10; i++) {
-      CHECK(CU(cuLaunchKernel, function, 1u, 1u, 1u, 32u, 1u, 1u, 0u, streams[s], arguments, NULL) == ABI_SUCCESS, "launch");
+      CHECK(CU(cuLaunchKernel, function, 1u, 1u, 1u, 32u, 1u, 1u, 0u, streams[s], arguments, NULL) == ABI_SUCCESS,
+            "launch");
     }
     while (GET(slot->busy) != 0 && seat_now() < until) usleep(1000);
     uint64_t took = GET(slot->gpu_ns) - before;
-    CHECK(GET(slot->busy) == 0 && took >= 10000000 && took <= 60000000, "stream %d: charged %llu ns for 20 ms", s, (unsigned long long)took);
+    CHECK(GET(slot->busy) == 0 && took >= 10000000 && took <= 60000000, "stream %d: charged %llu ns for 20 ms", s,
+          (unsigned long long)took);
   }
   CHECK(CU(cuCtxSynchronize) == ABI_SUCCESS && CU(cuGreenCtxDestroy, green) == ABI_SUCCESS, "destroy");
   FILE *told = fopen(log, "re");

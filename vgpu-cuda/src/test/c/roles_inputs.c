@@ -12,9 +12,21 @@
 #include "memory_test.h"
 
 enum { MOST = 16, SCRATCH = 8192 };
-enum kind { KIND_INT, KIND_SIZE, KIND_ADDRESS, KIND_PLACE, KIND_CALLED, KIND_STREAMS, KIND_OTHER, KIND_COUNT, KIND_FIXED };
+enum kind {
+  KIND_INT,
+  KIND_SIZE,
+  KIND_ADDRESS,
+  KIND_PLACE,
+  KIND_CALLED,
+  KIND_STREAMS,
+  KIND_OTHER,
+  KIND_COUNT,
+  KIND_FIXED
+};
 
-static const struct { const char *name, *class, *params; } rows[] = {
+static const struct {
+  const char *name, *class, *params;
+} rows[] = {
 #define PASS(name, class, since)
 #define HANDLED(name, class, symbol, since, thread, params) {#name, #class, #params},
 #define SYNC_WORK(name, symbol, since, thread, params, args) {#name, "WORK", #params},
@@ -38,9 +50,9 @@ static enum kind kind_of(const char *text) {
   if (strstr(text, "CUstream ") != NULL) return KIND_STREAMS;
   if (strstr(text, "CUdeviceptr ") != NULL || strstr(text, "uint64_t ") != NULL) return KIND_ADDRESS;
   if (strstr(text, "size_t ") != NULL) return KIND_SIZE;
-  if (strstr(text, "CUarray ") != NULL || strstr(text, "CUmipmappedArray ") != NULL || strstr(text, "CUcontext ") != NULL ||
-      strstr(text, "CUmemoryPool ") != NULL || strstr(text, "CUgraphExec ") != NULL || strstr(text, "CUfunction ") != NULL ||
-      strstr(text, "CUevent ") != NULL) {
+  if (strstr(text, "CUarray ") != NULL || strstr(text, "CUmipmappedArray ") != NULL ||
+      strstr(text, "CUcontext ") != NULL || strstr(text, "CUmemoryPool ") != NULL ||
+      strstr(text, "CUgraphExec ") != NULL || strstr(text, "CUfunction ") != NULL || strstr(text, "CUevent ") != NULL) {
     return KIND_OTHER;
   }
   return KIND_INT;
@@ -75,7 +87,8 @@ static const char *code(abi_result result, int is_huge) {
 }
 
 static void call(const char *name, const char *what, int which, void *found, const uint64_t *a) {
-  abi_result (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+  abi_result (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                         uint64_t, uint64_t, uint64_t);
   memcpy(&function, &found, sizeof function);
   if (getenv("TEST_LOUD") != NULL) fprintf(stderr, "inputs %s %d %s\n", name, which, what);
   memset(scratch, 0, sizeof scratch);
@@ -83,11 +96,16 @@ static void call(const char *name, const char *what, int which, void *found, con
   if (getenv("TEST_SELF") == NULL) printf("%s %d %s: %s\n", name, which, what, code(result, a[which] > UINT64_MAX / 4));
   calls++;
   CU(cuCtxSetCurrent, context);
-  if (hooked) CHECK(ledger_bytes() == real_bytes(), "%s %d %s: charged %lld, given %lld", name, which, what, (long long)ledger_bytes(),
-                    (long long)real_bytes());
+  if (hooked)
+    CHECK(ledger_bytes() == real_bytes(), "%s %d %s: charged %lld, given %lld", name, which, what,
+          (long long)ledger_bytes(), (long long)real_bytes());
 }
 
-static const struct wrong { const char *name; uint64_t value; unsigned kinds; } wrongs[] = {
+static const struct wrong {
+  const char *name;
+  uint64_t value;
+  unsigned kinds;
+} wrongs[] = {
 #define ONE(kind) (1u << (kind))
     {"NULL", 0, ONE(KIND_PLACE) | ONE(KIND_ADDRESS) | ONE(KIND_OTHER) | ONE(KIND_CALLED)},
     {"zero", 0, ONE(KIND_SIZE)},
@@ -105,9 +123,13 @@ static void try_all(const char *name, void *found, const enum kind *kinds, int c
   CHECK(CU(cuMemAlloc_v2, &memory, (size_t)65536) == ABI_SUCCESS, "%s: memory to work with", name);
   for (int i = 0; i < count; i++) {
     static const uint64_t values[] = {[KIND_SIZE] = 64, [KIND_OTHER] = 0, [KIND_STREAMS] = 0};
-    fine[i] = kinds[i] == KIND_ADDRESS || kinds[i] == KIND_FIXED ? memory : kinds[i] == KIND_PLACE ? (uint64_t)(uintptr_t)scratch + 512u * (unsigned)i
-            : kinds[i] == KIND_CALLED  ? (uint64_t)(uintptr_t)&called : kinds[i] == KIND_INT ? small
-            : kinds[i] == KIND_OTHER   ? (uint64_t)(uintptr_t)scratch : kinds[i] == KIND_COUNT ? 0 : values[kinds[i]];
+    fine[i] = kinds[i] == KIND_ADDRESS || kinds[i] == KIND_FIXED ? memory
+              : kinds[i] == KIND_PLACE                           ? (uint64_t)(uintptr_t)scratch + 512u * (unsigned)i
+              : kinds[i] == KIND_CALLED                          ? (uint64_t)(uintptr_t)&called
+              : kinds[i] == KIND_INT                             ? small
+              : kinds[i] == KIND_OTHER                           ? (uint64_t)(uintptr_t)scratch
+              : kinds[i] == KIND_COUNT                           ? 0
+                                                                 : values[kinds[i]];
   }
   for (int i = 0; i < count; i++) {
     for (size_t j = 0; j < sizeof wrongs / sizeof *wrongs; j++) {
@@ -135,10 +157,11 @@ void role_inputs(void) {
      * In these functions an address may be a host address, and an invalid one faults, with the driver alone too. Of a
      * list, the driver reads as many items as it is told.
      */
-    int unified = strcmp(name, "cuMemcpy") == 0 || strcmp(name, "cuMemcpy_ptds") == 0 || strncmp(name, "cuMemcpyAsync", 13) == 0 ||
-                  strncmp(name, "cuStreamW", 9) == 0;
+    int unified = strcmp(name, "cuMemcpy") == 0 || strcmp(name, "cuMemcpy_ptds") == 0 ||
+                  strncmp(name, "cuMemcpyAsync", 13) == 0 || strncmp(name, "cuStreamW", 9) == 0;
     for (int j = 0; j < count && unified; j++) kinds[j] = kinds[j] == KIND_ADDRESS ? KIND_FIXED : kinds[j];
-    for (int j = 0; j < count && strstr(name, "Batch") != NULL; j++) kinds[j] = kinds[j] == KIND_SIZE ? KIND_COUNT : kinds[j];
+    for (int j = 0; j < count && strstr(name, "Batch") != NULL; j++)
+      kinds[j] = kinds[j] == KIND_SIZE ? KIND_COUNT : kinds[j];
     try_all(name, found, kinds, count, 0);
     try_all(name, found, kinds, count, 1);
   }
@@ -168,7 +191,8 @@ void role_zeros(void) {
     CU(cuCtxSetCurrent, context);
     /* zero is a valid device or context here */
     if (strstr(names[i], "PrimaryCtx") != NULL || strstr(names[i], "CtxSetCurrent") != NULL) continue;
-    abi_result (*call)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+    abi_result (*call)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                       uint64_t, uint64_t, uint64_t);
     memcpy(&call, &found, sizeof call);
     fprintf(stderr, "zeros %s\n", names[i]);
     printf("%s %d\n", names[i], call(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));

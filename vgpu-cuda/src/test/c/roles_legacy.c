@@ -30,7 +30,9 @@ static void prepare(void) {
     CHECK(CU(cuInit, 0) == ABI_SUCCESS && CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS, "context");
     CHECK(CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "context");
   }
-  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS && CU(cuModuleGetFunction, &spin, module, "vgpu_spin") == ABI_SUCCESS, "kernel");
+  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS &&
+            CU(cuModuleGetFunction, &spin, module, "vgpu_spin") == ABI_SUCCESS,
+        "kernel");
   CHECK(CU(cuMemAlloc_v2, &word, (size_t)4096) == ABI_SUCCESS && CU(cuEventCreate, &passed, 0u) == ABI_SUCCESS, "word");
   CHECK(CU(cuStreamCreate, &waits, 0u) == ABI_SUCCESS && CU(cuStreamCreate, &writes, 0u) == ABI_SUCCESS, "streams");
 }
@@ -129,7 +131,10 @@ enum { FREES = 6 };
  * streams, or the pool is destroyed.
  */
 void role_replay_legacy_frees(void) {
-  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
+  struct {
+    struct abi_pool_props known;
+    char rest[72];
+  } props = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
   prepare();
   for (int destroyed = 0; destroyed < 2; destroyed++) {
     CUmemoryPool pool = NULL;
@@ -140,11 +145,14 @@ void role_replay_legacy_frees(void) {
       CHECK(i == 0 || CU(cuStreamCreate, &streams[i], 1u) == ABI_SUCCESS, "stream");
       CHECK(CU(cuMemAllocFromPoolAsync, &p[i], (size_t)MIB, pool, streams[i]) == ABI_SUCCESS, "memory");
     }
-    CHECK(CU(cuStreamWriteValue32_v2, NULL, word, 0u, 0u) == ABI_SUCCESS && CU(cuCtxSynchronize) == ABI_SUCCESS, "reset");
-    for (int i = destroyed ? 1 : FREES; i < FREES; i++) CHECK(CU(cuMemFreeAsync, p[i], streams[i]) == ABI_SUCCESS, "free");
+    CHECK(CU(cuStreamWriteValue32_v2, NULL, word, 0u, 0u) == ABI_SUCCESS && CU(cuCtxSynchronize) == ABI_SUCCESS,
+          "reset");
+    for (int i = destroyed ? 1 : FREES; i < FREES; i++)
+      CHECK(CU(cuMemFreeAsync, p[i], streams[i]) == ABI_SUCCESS, "free");
     CHECK(CU(cuMemFreeAsync, p[0], NULL) == ABI_SUCCESS, "a free in the legacy stream");
     CHECK(CU(cuStreamWaitValue32_v2, waits, word, 1u, 0u) == ABI_SUCCESS, "wait");
-    for (int i = destroyed ? FREES : 1; i < FREES; i++) CHECK(CU(cuMemFreeAsync, p[i], streams[i]) == ABI_SUCCESS, "free");
+    for (int i = destroyed ? FREES : 1; i < FREES; i++)
+      CHECK(CU(cuMemFreeAsync, p[i], streams[i]) == ABI_SUCCESS, "free");
     if (destroyed) CHECK(CU(cuMemPoolDestroy, pool) == ABI_SUCCESS, "destroy");
     await_write(destroyed ? "then its pool was destroyed" : "then frees in other streams");
     CHECK(CU(cuCtxSynchronize) == ABI_SUCCESS, "sync");
@@ -199,11 +207,13 @@ void role_replay_legacy_waits(void) {
   prepare();
   CHECK(CU(cuStreamCreate, &apart, 1u) == ABI_SUCCESS, "stream");
   for (int i = 0; i < ROUNDS; i++) {
-    CHECK(CU(cuStreamWriteValue32_v2, apart, word, 0u, 0u) == ABI_SUCCESS && CU(cuCtxSynchronize) == ABI_SUCCESS, "reset");
+    CHECK(CU(cuStreamWriteValue32_v2, apart, word, 0u, 0u) == ABI_SUCCESS && CU(cuCtxSynchronize) == ABI_SUCCESS,
+          "reset");
     for (int k = 0; k < KERNELS; k++) launch_in(writes, KERNEL_NS);
     CHECK(CU(cuStreamWaitValue32_v2, NULL, word, 1u, 0u) == ABI_SUCCESS, "wait");
     usleep(WAIT_US); /* what the host does meanwhile */
-    CHECK(CU(cuStreamWriteValue32_v2, apart, word, 1u, 0u) == ABI_SUCCESS && CU(cuCtxSynchronize) == ABI_SUCCESS, "sync");
+    CHECK(CU(cuStreamWriteValue32_v2, apart, word, 1u, 0u) == ABI_SUCCESS && CU(cuCtxSynchronize) == ABI_SUCCESS,
+          "sync");
     printf("round %d\n", i);
   }
   check_charge((double)ROUNDS * KERNELS * KERNEL_NS);

@@ -23,12 +23,14 @@ static struct {
   int (*create)(CUcontext *, unsigned, int);
   int (*load)(CUmodule *, const void *);
   int (*function)(CUfunction *, CUmodule, const char *);
-  int (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
+  int (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **,
+                void **);
   int (*wait)(void);
 } cuda;
 static CUfunction spin;
 
-static const char PTX[] = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry vgpu_spin(.param .u64 ns)\n{\nret;\n}\n";
+static const char PTX[] =
+    ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry vgpu_spin(.param .u64 ns)\n{\nret;\n}\n";
 
 static void bind(void *library, const char *name, void *into) {
   void *found = dlsym(library, name);

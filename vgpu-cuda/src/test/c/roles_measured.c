@@ -59,7 +59,8 @@ void role_measured(void) {
   CHECK(ledger_bytes() == CONTEXT + 5 * MIB, "%llu", (unsigned long long)ledger_bytes());
   CHECK(CU(cuModuleUnload, module) == ABI_SUCCESS, "unload");
   await_exact("and gone");
-  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS, "a second context");
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS,
+        "a second context");
   EXACT("two contexts");
   CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS, "destroyed with its module");
   await_exact("one is left");
@@ -88,7 +89,8 @@ void role_measured_destroyed(void) {
   CHECK(await_measured(own_slot(), SHM_MEASURED_BY_NVML) == SHM_MEASURED_BY_NVML, "told once");
   CHECK(CU(cuDevicePrimaryCtxRelease_v2, 0) == ABI_SUCCESS, "release");
   for (int i = 0; i < 3; i++) {
-    CHECK(CU(cuCtxCreate_v2, &context, 0, 0) == ABI_SUCCESS && CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS, "another");
+    CHECK(CU(cuCtxCreate_v2, &context, 0, 0) == ABI_SUCCESS && CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS,
+          "another");
     EXACT("another context");
     CHECK(CU(cuModuleUnload, module) == ABI_SUCCESS && CU(cuCtxDestroy_v2, context) == ABI_SUCCESS, "destroyed");
   }
@@ -117,14 +119,16 @@ void role_measured_refused(void) {
   for (int i = 0; i < 3; i++) {
     CHECK(CU(cuModuleLoadData, &untouched, PTX) == ABI_OUT_OF_MEMORY, "a module without room");
     EXACT("a module without room");
-    CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_OUT_OF_MEMORY && second == NULL, "a context without room, though its set size has");
+    CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_OUT_OF_MEMORY && second == NULL,
+          "a context without room, though its set size has");
     EXACT("a context without room");
   }
   CHECK(CU(cuMemAlloc_v2, &q, (size_t)(30 * MIB)) == ABI_SUCCESS, "nothing of it is charged");
   CHECK(ledger_bytes() == QUOTA, "full: %llu", (unsigned long long)ledger_bytes());
   EXACT("full");
   CHECK(CU(cuMemFree_v2, q) == ABI_SUCCESS && CU(cuMemFree_v2, p) == ABI_SUCCESS, "free");
-  CHECK(CU(cuModuleLoadData, &untouched, PTX) == ABI_SUCCESS && CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS, "with room");
+  CHECK(CU(cuModuleLoadData, &untouched, PTX) == ABI_SUCCESS && CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS,
+        "with room");
   EXACT("with room");
   CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS, "destroy");
   CU(cuCtxSetCurrent, context);
@@ -199,7 +203,8 @@ void role_measured_crowd(void) {
   __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
   pthread_join(churner, NULL);
   await_exact("after all that");
-  CHECK(ledger_bytes() <= QUOTA && loaded >= 1 && loaded <= 5, "%u loaded, %llu bytes", loaded, (unsigned long long)ledger_bytes());
+  CHECK(ledger_bytes() <= QUOTA && loaded >= 1 && loaded <= 5, "%u loaded, %llu bytes", loaded,
+        (unsigned long long)ledger_bytes());
   CHECK(CU(cuMemFree_v2, p) == ABI_SUCCESS, "free");
   EXACT("freed");
 }
@@ -219,7 +224,8 @@ static void *load_together(void *module) {
 static void *retain_beside(void *unused) {
   CUcontext same = NULL;
   while (!GET(stop)) {
-    CHECK(CU(cuDevicePrimaryCtxRetain, &same, 0) == ABI_SUCCESS && CU(cuDevicePrimaryCtxRelease_v2, 0) == ABI_SUCCESS, "retain");
+    CHECK(CU(cuDevicePrimaryCtxRetain, &same, 0) == ABI_SUCCESS && CU(cuDevicePrimaryCtxRelease_v2, 0) == ABI_SUCCESS,
+          "retain");
   }
   return unused;
 }
@@ -257,14 +263,16 @@ void role_measured_stuck(void) {
   CUdeviceptr q = 0;
   begin_inexact();
   CUdeviceptr p = fill_but(20 * MIB);
-  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS && module != NULL, "a module that the driver does not unload");
+  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS && module != NULL,
+        "a module that the driver does not unload");
   CHECK(real_bytes() == QUOTA + 20 * MIB && ledger_bytes() <= QUOTA, "%llu", (unsigned long long)real_bytes());
   CHECK(CU(cuMemAlloc_v2, &q, (size_t)MIB) == ABI_OUT_OF_MEMORY, "nothing more");
   CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_OUT_OF_MEMORY && second == NULL, "no context, not even its set size");
   CHECK(CU(cuMemFree_v2, p) == ABI_SUCCESS, "free");
   EXACT("it is charged");
   p = fill_but(20 * MIB);
-  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && second != NULL, "a context that the driver does not destroy");
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && second != NULL,
+        "a context that the driver does not destroy");
   CHECK(CU(cuMemAlloc_v2, &q, (size_t)MIB) == ABI_OUT_OF_MEMORY, "nothing more");
   CHECK(CU(cuMemFree_v2, p) == ABI_SUCCESS, "free");
   EXACT("it is charged as well");
@@ -275,7 +283,8 @@ void role_measured_stuck(void) {
 }
 
 /* A variable of 40 MiB gets its memory at its look-up. This cannot be refused, so the memory is owed. */
-static const char LARGE[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .global .align 4 .b8 large[41943040];\n";
+static const char LARGE[] =
+    ".version 6.0\n.target sm_50\n.address_size 64\n.visible .global .align 4 .b8 large[41943040];\n";
 
 void role_measured_owed(void) {
   void *module = NULL, *another = NULL;
@@ -287,7 +296,8 @@ void role_measured_owed(void) {
   CUdeviceptr p = fill_but(30 * MIB), r = 0;
   CHECK(CU(cuMemAlloc_v2, &r, (size_t)(20 * MIB)) == ABI_SUCCESS, "10 MiB are left");
   CHECK(CU(cuModuleGetGlobal_v2, &global, &bytes, module, "large") == ABI_SUCCESS && bytes == 40 * MIB, "the variable");
-  CHECK(real_bytes() == QUOTA + 30 * MIB, "over the quota, without our being asked: %llu", (unsigned long long)real_bytes());
+  CHECK(real_bytes() == QUOTA + 30 * MIB, "over the quota, without our being asked: %llu",
+        (unsigned long long)real_bytes());
   /* No further allocation succeeds at any moment. */
   CHECK(CU(cuMemAlloc_v2, &q, (size_t)MIB) == ABI_OUT_OF_MEMORY, "the quota is full");
   CHECK(ledger_bytes() == QUOTA, "%llu", (unsigned long long)ledger_bytes());
@@ -323,7 +333,8 @@ void role_measured_found(void) {
     all_together(allocate_together);
     EXACT("full");
     CHECK(ledger_bytes() == QUOTA, "round %d: %llu", round, (unsigned long long)ledger_bytes());
-    for (int i = 0; i < LOADERS; i++) CHECK(CU(cuMemFree_v2, (CUdeviceptr)(uintptr_t)modules[i]) == ABI_SUCCESS, "free");
+    for (int i = 0; i < LOADERS; i++)
+      CHECK(CU(cuMemFree_v2, (CUdeviceptr)(uintptr_t)modules[i]) == ABI_SUCCESS, "free");
     CHECK(CU(cuMemFree_v2, p) == ABI_SUCCESS && CU(cuModuleUnload, module) == ABI_SUCCESS, "and the rest");
     await_exact("and gone");
   }
@@ -338,7 +349,8 @@ void role_measured_less(void) {
   CHECK(CU(cuMemAllocManaged, &managed, (size_t)MIB, 1) == ABI_SUCCESS, "managed");
   CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS, "a second context");
   usleep(200000);
-  CHECK(ledger_bytes() == real_bytes() + CONTEXT - 9728 * 1024, "less is believed no more: %llu", (unsigned long long)ledger_bytes());
+  CHECK(ledger_bytes() == real_bytes() + CONTEXT - 9728 * 1024, "less is believed no more: %llu",
+        (unsigned long long)ledger_bytes());
 }
 
 /* The same for a program whose only context is one of its own, in which it has called nothing yet. */
@@ -414,27 +426,33 @@ void role_measured_private(void) {
   open_library();
   CHECK(CU(cuInit, 0) == ABI_SUCCESS, "cuInit");
   open_driver();
-  CHECK(OF_DRIVER(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS && OF_DRIVER(cuCtxSetCurrent, context) == ABI_SUCCESS, "primary");
+  CHECK(OF_DRIVER(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS &&
+            OF_DRIVER(cuCtxSetCurrent, context) == ABI_SUCCESS,
+        "primary");
   CHECK(CU(cuMemAlloc_v2, &p, (size_t)(3 * MIB)) == ABI_SUCCESS, "memory");
   await_exact("a primary context");
   CHECK(CU(cuDevicePrimaryCtxRetain, &back, 0) == ABI_SUCCESS && back == context, "retained");
   await_exact("charged once");
-  CHECK(OF_DRIVER(cuCtxCreate_v2, &second, 0u, 0) == ABI_SUCCESS && CU(cuStreamCreate, &stream, 0u) == ABI_SUCCESS, "another one");
-  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS && CU(cuModuleGetFunction, &function, module, "vgpu_spin") == ABI_SUCCESS, "kernel");
+  CHECK(OF_DRIVER(cuCtxCreate_v2, &second, 0u, 0) == ABI_SUCCESS && CU(cuStreamCreate, &stream, 0u) == ABI_SUCCESS,
+        "another one");
+  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS &&
+            CU(cuModuleGetFunction, &function, module, "vgpu_spin") == ABI_SUCCESS,
+        "kernel");
   uint64_t ns = 1000;
   void *arguments[] = {&ns};
   CHECK(CU(cuLaunchKernel, function, 1u, 1u, 1u, 1u, 1u, 1u, 0u, stream, arguments, NULL) == ABI_SUCCESS, "launch");
   await_exact("another one, with work in it");
   CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "destroyed");
   await_exact("destroyed");
-  CHECK(CU(cuDevicePrimaryCtxReset_v2, 0) == ABI_SUCCESS && ledger_bytes() == 0, "reset: %llu", (unsigned long long)ledger_bytes());
+  CHECK(CU(cuDevicePrimaryCtxReset_v2, 0) == ABI_SUCCESS && ledger_bytes() == 0, "reset: %llu",
+        (unsigned long long)ledger_bytes());
 }
 
 /* ---- in its own pid namespace, in which this process is number 1, as another process is in its own ---- */
 
 int exec_apart(const char *program, const char *role) {
-  return execlp("unshare", "unshare", geteuid() == 0 ? "--mount" : "--map-root-user", "--pid", "--fork", "--mount-proc", program, "--role",
-                role, (char *)NULL);
+  return execlp("unshare", "unshare", geteuid() == 0 ? "--mount" : "--map-root-user", "--pid", "--fork", "--mount-proc",
+                program, "--role", role, (char *)NULL);
 }
 
 /* Runs until its input ends. */
@@ -454,7 +472,8 @@ void role_measured_apart(void) {
   CHECK(getpid() == 1 && readlink("/proc/self/exe", program, sizeof program - 1) > 0, "process %d", getpid());
   begin_inexact();
   EXACT("a context is measured before it is the program's");
-  CHECK(await_measured(own_slot(), SHM_MEASURED_BY_NVML) == SHM_MEASURED_BY_NVML, "and says so: %u", GET(own_slot()->measured));
+  CHECK(await_measured(own_slot(), SHM_MEASURED_BY_NVML) == SHM_MEASURED_BY_NVML, "and says so: %u",
+        GET(own_slot()->measured));
   CHECK(pipe(to) == 0 && pipe(from) == 0, "pipes");
   pid_t other = fork();
   if (other == 0) {

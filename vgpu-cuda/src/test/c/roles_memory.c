@@ -18,7 +18,8 @@ void role_plain(void) {
   CHECK(CU(cuMemAlloc_v2, &a, (size_t)1000) == ABI_SUCCESS, "alloc");
   EXACT("alloc");
   unsigned managed = 7, type = 0;
-  CHECK(CU(cuPointerGetAttribute, &managed, 8, a) == ABI_SUCCESS && managed == 0, "it is not managed memory: %u", managed);
+  CHECK(CU(cuPointerGetAttribute, &managed, 8, a) == ABI_SUCCESS && managed == 0, "it is not managed memory: %u",
+        managed);
   CHECK(CU(cuPointerGetAttribute, &type, 2, a) == ABI_SUCCESS && type == 2, "but the device's: %u", type);
   CHECK(CU(cuMemFree_v2, a + 1) == ABI_INVALID_VALUE, "a pointer within");
   CHECK(CU(cuMemFree_v2, (CUdeviceptr)0x1234) == ABI_INVALID_VALUE, "nobody's pointer");
@@ -36,10 +37,13 @@ void role_plain(void) {
     EXACT("sizes");
   }
   CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS, "second context");
-  CHECK(CU(cuMemAlloc_v2, &a, (size_t)(10 * MIB)) == ABI_SUCCESS && CU(cuMemAllocManaged, &b, (size_t)(3 * MIB), 1) == ABI_SUCCESS, "in it");
+  CHECK(CU(cuMemAlloc_v2, &a, (size_t)(10 * MIB)) == ABI_SUCCESS &&
+            CU(cuMemAllocManaged, &b, (size_t)(3 * MIB), 1) == ABI_SUCCESS,
+        "in it");
   EXACT("second context");
   CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS, "destroyed under live memory");
-  CHECK(CU(cuCtxDestroy_v2, second) != ABI_SUCCESS && CU(cuCtxDestroy_v2, (CUcontext)(void *)&second) != ABI_SUCCESS, "nobody's contexts");
+  CHECK(CU(cuCtxDestroy_v2, second) != ABI_SUCCESS && CU(cuCtxDestroy_v2, (CUcontext)(void *)&second) != ABI_SUCCESS,
+        "nobody's contexts");
   EXACT("destroyed under live memory");
   CU(cuCtxSetCurrent, context);
   CHECK(CU(cuMemFree_v2, a) == ABI_INVALID_VALUE, "gone with its context");
@@ -52,8 +56,10 @@ void role_detached(void) {
   CUdeviceptr a = 0;
   CUcontext second = NULL, same = NULL;
   begin();
-  for (size_t i = 0; i < sizeof nobody; i++) CHECK(CU(cuCtxDestroy_v2, (CUcontext)(void *)&nobody[i]) != ABI_SUCCESS, "nobody's");
-  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuMemAlloc_v2, &a, (size_t)(10 * MIB)) == ABI_SUCCESS, "in a second context");
+  for (size_t i = 0; i < sizeof nobody; i++)
+    CHECK(CU(cuCtxDestroy_v2, (CUcontext)(void *)&nobody[i]) != ABI_SUCCESS, "nobody's");
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuMemAlloc_v2, &a, (size_t)(10 * MIB)) == ABI_SUCCESS,
+        "in a second context");
   CHECK(CU(cuCtxDetach, context) != ABI_SUCCESS, "not the current one");
   CHECK(CU(cuCtxAttach, &same, 0) == ABI_SUCCESS && same == second, "attach");
   EXACT("attached");
@@ -95,10 +101,15 @@ void role_graphs(void) {
   EXACT("room again");
   CHECK(CU(cuMemFree_v2, params.address) == ABI_SUCCESS && CU(cuDeviceGraphMemTrim, 0) == ABI_SUCCESS, "trim");
   EXACT("trimmed by the program");
-  CHECK(CU(cuStreamCreate, &stream, 1) == ABI_SUCCESS && CU(cuStreamBeginCapture_v2, stream, 2) == ABI_SUCCESS, "capture");
-  CHECK(CU(cuMemAllocAsync, &p, (size_t)(100 * MIB), stream) == ABI_SUCCESS && CU(cuMemFreeAsync, p, stream) == ABI_SUCCESS, "captured");
+  CHECK(CU(cuStreamCreate, &stream, 1) == ABI_SUCCESS && CU(cuStreamBeginCapture_v2, stream, 2) == ABI_SUCCESS,
+        "capture");
+  CHECK(CU(cuMemAllocAsync, &p, (size_t)(100 * MIB), stream) == ABI_SUCCESS &&
+            CU(cuMemFreeAsync, p, stream) == ABI_SUCCESS,
+        "captured");
   EXACT("captured");
-  CHECK(CU(cuStreamEndCapture, stream, &graph) == ABI_SUCCESS && CU(cuGraphInstantiateWithFlags, &large, graph, 0ull) == ABI_SUCCESS, "end");
+  CHECK(CU(cuStreamEndCapture, stream, &graph) == ABI_SUCCESS &&
+            CU(cuGraphInstantiateWithFlags, &large, graph, 0ull) == ABI_SUCCESS,
+        "end");
   for (int i = 0; i < 3; i++) CHECK(CU(cuGraphLaunch, large, stream) == ABI_SUCCESS, "launch");
   EXACT("launched thrice");
   CHECK(CU(cuGraphExecDestroy, large) == ABI_SUCCESS && CU(cuGraphExecDestroy, exec) == ABI_SUCCESS, "destroy");
@@ -113,7 +124,8 @@ static CUgraphExec auto_freed(size_t bytes, CUdeviceptr *address) {
   CUgraphExec exec = NULL;
   CHECK(CU(cuGraphCreate, &graph, 0) == ABI_SUCCESS, "graph");
   CHECK(CU(cuGraphAddMemAllocNode, &node, graph, NULL, (size_t)0, &params) == ABI_SUCCESS, "node");
-  CHECK(CU(cuGraphInstantiateWithFlags, &exec, graph, (unsigned long long)ABI_INSTANTIATE_AUTO_FREE) == ABI_SUCCESS, "instantiate");
+  CHECK(CU(cuGraphInstantiateWithFlags, &exec, graph, (unsigned long long)ABI_INSTANTIATE_AUTO_FREE) == ABI_SUCCESS,
+        "instantiate");
   *address = params.address;
   return exec;
 }
@@ -132,7 +144,8 @@ void role_graphs_auto_free(void) {
     CHECK(CU(cuGraphLaunch, large, NULL) == ABI_SUCCESS, "launch %d", i);
     EXACT("launched again");
   }
-  CHECK(CU(cuMemFreeAsync, of_large, NULL) == ABI_SUCCESS && CU(cuDeviceGraphMemTrim, 0) == ABI_SUCCESS, "freed outside");
+  CHECK(CU(cuMemFreeAsync, of_large, NULL) == ABI_SUCCESS && CU(cuDeviceGraphMemTrim, 0) == ABI_SUCCESS,
+        "freed outside");
   EXACT("freed");
   CUgraphExec first = auto_freed(100 * MIB, &of_first), second = auto_freed(100 * MIB, &of_second);
   CHECK(CU(cuGraphCreate, &graph, 0) == ABI_SUCCESS, "graph");
@@ -166,16 +179,20 @@ void role_uploads(void) {
   CHECK(CU(cuGraphCreate, &graph, 0) == ABI_SUCCESS, "graph");
   CHECK(CU(cuGraphAddMemAllocNode, &node, graph, NULL, (size_t)0, &params) == ABI_SUCCESS, "node");
   uint64_t before = real_bytes();
-  CHECK(CU(cuGraphInstantiateWithParams, &exec, graph, &how) == ABI_SUCCESS && how.result == 0, "instantiate: %d", how.result);
+  CHECK(CU(cuGraphInstantiateWithParams, &exec, graph, &how) == ABI_SUCCESS && how.result == 0, "instantiate: %d",
+        how.result);
   CHECK(real_bytes() >= before + 100 * MIB && how.flags == ABI_INSTANTIATE_UPLOAD, "an upload takes the memory");
   EXACT("uploaded");
-  CHECK(CU(cuGraphLaunch, exec, NULL) == ABI_SUCCESS && CU(cuMemFreeAsync, params.address, NULL) == ABI_SUCCESS, "launch");
+  CHECK(CU(cuGraphLaunch, exec, NULL) == ABI_SUCCESS && CU(cuMemFreeAsync, params.address, NULL) == ABI_SUCCESS,
+        "launch");
   EXACT("launched");
   CHECK(CU(cuDeviceGraphMemTrim, 0) == ABI_SUCCESS && CU(cuGraphUpload, exec, NULL) == ABI_SUCCESS, "upload");
   EXACT("uploaded again");
   CHECK(CU(cuDeviceGraphMemTrim, 0) == ABI_SUCCESS, "trim");
   CHECK(CU(cuMemAlloc_v2, &big, (size_t)(QUOTA - CONTEXT - 50 * MIB)) == ABI_SUCCESS, "50 MiB are left");
-  CHECK(CU(cuGraphInstantiateWithParams, &other, graph, &how) == ABI_OUT_OF_MEMORY && how.result == ABI_INSTANTIATE_ERROR, "no room");
+  CHECK(CU(cuGraphInstantiateWithParams, &other, graph, &how) == ABI_OUT_OF_MEMORY &&
+            how.result == ABI_INSTANTIATE_ERROR,
+        "no room");
   CHECK(other == NULL && how.flags == ABI_INSTANTIATE_UPLOAD, "no graph");
   EXACT("refused");
   CHECK(CU(cuMemFree_v2, big) == ABI_SUCCESS, "free");
@@ -183,7 +200,10 @@ void role_uploads(void) {
   EXACT("room again");
 }
 
-struct prop { struct abi_mem_prop known; char rest[32]; };
+struct prop {
+  struct abi_mem_prop known;
+  char rest[32];
+};
 
 void role_physical(void) {
   struct prop device = {{1, 1, {ABI_LOCATION_DEVICE, 0}}, ""}, host = {{1, 0, {2, 0}}, ""};
@@ -204,9 +224,11 @@ void role_physical(void) {
   CHECK(CU(cuMemExportToShareableHandle, &fd, h, 1, 0ull) == ABI_SUCCESS && fd >= 0, "export");
   CHECK(CU(cuMemImportFromShareableHandle, &imported, (void *)(intptr_t)fd, 1) == ABI_SUCCESS, "import");
   EXACT("imported: its owner pays");
-  CHECK(CU(cuMemCreate, &more, (size_t)(QUOTA - CONTEXT), &device, 0ull) == ABI_OUT_OF_MEMORY, "and it counts, exported or not");
+  CHECK(CU(cuMemCreate, &more, (size_t)(QUOTA - CONTEXT), &device, 0ull) == ABI_OUT_OF_MEMORY,
+        "and it counts, exported or not");
   EXACT("exported, charged once");
-  CHECK(CU(cuMemMap, at + 4 * MIB, (size_t)(4 * MIB), (size_t)0, imported, 0ull) == ABI_SUCCESS, "map what was imported");
+  CHECK(CU(cuMemMap, at + 4 * MIB, (size_t)(4 * MIB), (size_t)0, imported, 0ull) == ABI_SUCCESS,
+        "map what was imported");
   CHECK(CU(cuMemUnmap, at + 4 * MIB, (size_t)(4 * MIB)) == ABI_SUCCESS, "unmap it");
   CHECK(CU(cuMemUnmap, at, (size_t)(4 * MIB)) == ABI_SUCCESS, "and its owner's");
   CHECK(CU(cuMemMap, at, (size_t)(4 * MIB), (size_t)0, imported, 0ull) == ABI_SUCCESS, "the other way round");
@@ -222,7 +244,9 @@ void role_physical(void) {
   CHECK(CU(cuMemRelease, h) == ABI_INVALID_VALUE && CU(cuMemRelease, 7ull) == ABI_INVALID_VALUE, "no such handles");
   CHECK(CU(cuMemUnmap, at, (size_t)(8 * MIB)) == ABI_INVALID_VALUE, "more than is mapped");
   EXACT("failed releases");
-  CHECK(CU(cuMemCreate, &again, (size_t)(4 * MIB), &host, 0ull) == ABI_SUCCESS && CU(cuMemRelease, again) == ABI_SUCCESS, "host memory");
+  CHECK(CU(cuMemCreate, &again, (size_t)(4 * MIB), &host, 0ull) == ABI_SUCCESS &&
+            CU(cuMemRelease, again) == ABI_SUCCESS,
+        "host memory");
   EXACT("host memory is not charged");
   CHECK(CU(cuMemUnmap, at, (size_t)(4 * MIB)) == ABI_SUCCESS, "unmap");
   EXACT("unmapped");
@@ -239,13 +263,16 @@ void role_arrays(void) {
   EXACT("array");
   CHECK(CU(cuArrayDestroy, array) == ABI_SUCCESS && CU(cuArrayDestroy, array) != ABI_SUCCESS, "destroy twice");
   EXACT("array gone");
-  CHECK(CU(cuArray3DCreate_v2, &array, &huge) != ABI_SUCCESS && CU(cuArray3DCreate_v2, &array, NULL) == ABI_INVALID_VALUE, "bad shapes");
+  CHECK(CU(cuArray3DCreate_v2, &array, &huge) != ABI_SUCCESS &&
+            CU(cuArray3DCreate_v2, &array, NULL) == ABI_INVALID_VALUE,
+        "bad shapes");
   EXACT("bad shapes");
   CHECK(CU(cuArray3DCreate_v2, &array, &deep) == ABI_SUCCESS, "deep");
   EXACT("deep");
   CHECK(CU(cuMipmappedArrayCreate, &mipmap, &deep, 4) == ABI_SUCCESS, "mipmap");
   EXACT("mipmap");
-  CHECK(CU(cuMipmappedArrayDestroy, mipmap) == ABI_SUCCESS && CU(cuMipmappedArrayDestroy, mipmap) != ABI_SUCCESS, "destroy twice");
+  CHECK(CU(cuMipmappedArrayDestroy, mipmap) == ABI_SUCCESS && CU(cuMipmappedArrayDestroy, mipmap) != ABI_SUCCESS,
+        "destroy twice");
   static const unsigned LATER[] = {0x40, 0x80}; /* sparse, deferred: not charged, so they must have no memory */
   for (int i = 0; i < 2; i++) {
     struct abi_array3d later = {64, 64, 0, 0x20, 1, LATER[i]};
@@ -269,8 +296,20 @@ void role_managed(void) {
 }
 
 void role_shared(void) {
-  struct { int type; int pad; union { int fd; void *two[2]; } handle; unsigned long long size; unsigned flags, reserved[16]; } outside = {1, 0, {-1}, 65536, 0, {0}};
-  struct { unsigned long long offset, size; unsigned flags, reserved[16]; } part = {0, 4096, 0, {0}};
+  struct {
+    int type;
+    int pad;
+    union {
+      int fd;
+      void *two[2];
+    } handle;
+    unsigned long long size;
+    unsigned flags, reserved[16];
+  } outside = {1, 0, {-1}, 65536, 0, {0}};
+  struct {
+    unsigned long long offset, size;
+    unsigned flags, reserved[16];
+  } part = {0, 4096, 0, {0}};
   void *external = NULL;
   CUdeviceptr p = 0, q = 0;
   char handle[64];
@@ -287,7 +326,8 @@ void role_shared(void) {
   EXACT("external memory gone");
   CHECK(CU(cuMemFree_v2, p) == ABI_SUCCESS, "free");
   void *pinned = NULL;
-  CHECK(CU(cuMemHostAlloc, &pinned, (size_t)MIB, 0) == ABI_SUCCESS && CU(cuMemFreeHost, pinned) == ABI_SUCCESS, "pinned");
+  CHECK(CU(cuMemHostAlloc, &pinned, (size_t)MIB, 0) == ABI_SUCCESS && CU(cuMemFreeHost, pinned) == ABI_SUCCESS,
+        "pinned");
   static char own[8192];
   CHECK(CU(cuMemHostRegister_v2, own, sizeof own, 0) == ABI_SUCCESS, "registered");
   CHECK(CU(cuMemHostRegister_v2, own, sizeof own, 0) != ABI_SUCCESS, "registered twice");
@@ -295,10 +335,13 @@ void role_shared(void) {
   EXACT("host memory is counted apart");
   CUcontext second = NULL;
   CHECK(CU(cuMemHostAlloc, &pinned, (size_t)MIB, 0) == ABI_SUCCESS, "pinned in the first context");
-  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuMemHostRegister_v2, own, sizeof own, 0) == ABI_SUCCESS, "in another");
-  CHECK(GET(own_slot()->host_bytes) == MIB + sizeof own, "both count: %llu", (unsigned long long)GET(own_slot()->host_bytes));
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuMemHostRegister_v2, own, sizeof own, 0) == ABI_SUCCESS,
+        "in another");
+  CHECK(GET(own_slot()->host_bytes) == MIB + sizeof own, "both count: %llu",
+        (unsigned long long)GET(own_slot()->host_bytes));
   CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "destroyed");
-  CHECK(GET(own_slot()->host_bytes) == MIB, "it ends with its context: %llu", (unsigned long long)GET(own_slot()->host_bytes));
+  CHECK(GET(own_slot()->host_bytes) == MIB, "it ends with its context: %llu",
+        (unsigned long long)GET(own_slot()->host_bytes));
   CHECK(CU(cuDevicePrimaryCtxReset_v2, 0) == ABI_SUCCESS && GET(own_slot()->host_bytes) == 0, "or by a reset");
   CHECK(ledger_bytes() == 0, "and is no memory of the GPU: %llu", (unsigned long long)ledger_bytes());
 }
@@ -347,20 +390,21 @@ static void fail_at_random(unsigned seed) {
           second = NULL;
         }
         break;
-      case 5:
-        result = CU(cuCtxSynchronize);
-        break;
+      case 5: result = CU(cuCtxSynchronize); break;
       case 6:
         if (exec == NULL) CU(cuGraphInstantiateWithFlags, &exec, graph, 0ull);
-        if (exec != NULL && (result = CU(cuGraphLaunch, exec, NULL)) == ABI_SUCCESS) CU(cuMemFreeAsync, params.address, NULL);
+        if (exec != NULL && (result = CU(cuGraphLaunch, exec, NULL)) == ABI_SUCCESS)
+          CU(cuMemFreeAsync, params.address, NULL);
         break;
       default:
-        if (physical[k] != 0 && (result = CU(cuMemMap, at, (size_t)(2 * MIB), (size_t)0, physical[k], 0ull)) == ABI_SUCCESS) {
+        if (physical[k] != 0 &&
+            (result = CU(cuMemMap, at, (size_t)(2 * MIB), (size_t)0, physical[k], 0ull)) == ABI_SUCCESS) {
           while (CU(cuMemUnmap, at, (size_t)(2 * MIB)) != ABI_SUCCESS) failed++;
         }
     }
     failed += result != ABI_SUCCESS;
-    CHECK(ledger_bytes() == real_bytes(), "step %d: charged %lld, given %lld", i, (long long)ledger_bytes(), (long long)real_bytes());
+    CHECK(ledger_bytes() == real_bytes(), "step %d: charged %lld, given %lld", i, (long long)ledger_bytes(),
+          (long long)real_bytes());
     if (failures > 0) return;
   }
   printf("  %u of 3000 calls failed\n", failed);
@@ -380,7 +424,8 @@ void role_errors_found_next(void) { fail_at_random(1541); }
 void role_killed_other(void) {
   CUdeviceptr p = 0;
   open_driver_alone();
-  CHECK(OF_DRIVER(cuInit, 0) == ABI_SUCCESS && OF_DRIVER(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS, "begin");
+  CHECK(OF_DRIVER(cuInit, 0) == ABI_SUCCESS && OF_DRIVER(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS,
+        "begin");
   CHECK(OF_DRIVER(cuCtxSetCurrent, context) == ABI_SUCCESS, "set current");
   CHECK(OF_DRIVER(cuMemAlloc_v2, &p, (size_t)(700 * MIB)) == ABI_SUCCESS && write(1, "1", 1) == 1, "memory");
   pause();

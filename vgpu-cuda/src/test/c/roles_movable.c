@@ -74,8 +74,10 @@ void role_movable(void) {
   memset(host, 'v', LARGE);
   CHECK(CU(cuStreamCreate, &captured, 1) == ABI_SUCCESS, "stream");
   for (int i = 0; i < STREAMS; i++) {
-    CHECK(CU(cuStreamCreate, &streams[i], 1) == ABI_SUCCESS && CU(cuMemAlloc_v2, &p[i], (size_t)LARGE) == ABI_SUCCESS, "memory");
-    CHECK(CU(cuStreamWaitValue32_v2, streams[i], (CUdeviceptr)(uintptr_t)&gate, 1, 0) == ABI_SUCCESS, "something before it");
+    CHECK(CU(cuStreamCreate, &streams[i], 1) == ABI_SUCCESS && CU(cuMemAlloc_v2, &p[i], (size_t)LARGE) == ABI_SUCCESS,
+          "memory");
+    CHECK(CU(cuStreamWaitValue32_v2, streams[i], (CUdeviceptr)(uintptr_t)&gate, 1, 0) == ABI_SUCCESS,
+          "something before it");
     CHECK(CU(cuMemcpyHtoDAsync_v2, p[i], host, bytes[i], streams[i]) == ABI_SUCCESS, "a copy");
   }
   EXACT("movable memory");
@@ -86,7 +88,8 @@ void role_movable(void) {
   CHECK(!is_done() && GET(own_slot()->moved_bytes) == 0, "moved under a copy");
   SET(gate, 1);
   await_done("out");
-  CHECK(GET(own_slot()->moved_bytes) == STREAMS * LARGE, "moved: %llu", (unsigned long long)GET(own_slot()->moved_bytes));
+  CHECK(GET(own_slot()->moved_bytes) == STREAMS * LARGE, "moved: %llu",
+        (unsigned long long)GET(own_slot()->moved_bytes));
   order(0);
   await_done("back");
   set_gate((uint32_t)SHM_GRANT_OPEN);
@@ -98,7 +101,9 @@ void role_movable(void) {
 
 static void spin(CUfunction function, uint64_t ns) {
   void *arguments[] = {&ns};
-  CHECK(CU(cuLaunchKernel, function, 1u, 1u, 1u, 32u, 1u, 1u, 0u, ABI_STREAM_PER_THREAD, arguments, NULL) == ABI_SUCCESS, "launch");
+  CHECK(CU(cuLaunchKernel, function, 1u, 1u, 1u, 32u, 1u, 1u, 0u, ABI_STREAM_PER_THREAD, arguments, NULL) ==
+            ABI_SUCCESS,
+        "launch");
 }
 
 /*
@@ -114,10 +119,14 @@ void role_movable_threads(void) {
   static char host[LARGE];
   begin_movable();
   memset(host, 'v', LARGE);
-  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS && CU(cuModuleGetFunction, &function, module, "vgpu_spin") == ABI_SUCCESS, "kernel");
-  CHECK(CU(cuStreamCreate, &captured, 1) == ABI_SUCCESS && OF_DRIVER(cuEventCreate, &last, 2u) == ABI_SUCCESS, "stream");
+  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS &&
+            CU(cuModuleGetFunction, &function, module, "vgpu_spin") == ABI_SUCCESS,
+        "kernel");
+  CHECK(CU(cuStreamCreate, &captured, 1) == ABI_SUCCESS && OF_DRIVER(cuEventCreate, &last, 2u) == ABI_SUCCESS,
+        "stream");
   CHECK(CU(cuMemAlloc_v2, &p, (size_t)LARGE) == ABI_SUCCESS, "memory");
-  CHECK(CU(cuMemcpyHtoDAsync_v2, p, host, (size_t)LARGE, captured) == ABI_SUCCESS, "a copy"); /* the legacy stream is not asked */
+  CHECK(CU(cuMemcpyHtoDAsync_v2, p, host, (size_t)LARGE, captured) == ABI_SUCCESS,
+        "a copy"); /* the legacy stream is not asked */
   for (int round = 0; round < ROUNDS && failures == 0; round++) {
     CHECK(CU(cuStreamBeginCapture_v2, captured, 0) == ABI_SUCCESS, "a capture");
     for (int i = 0; i < SHORT_KERNELS + round; i++) spin(function, SHORT_NS);

@@ -21,7 +21,8 @@ static void pool_freed_late(void) {
   int gate = 0;
   CHECK(CU(cuStreamCreate, &held, 1) == ABI_SUCCESS && CU(cuStreamCreate, &other, 1) == ABI_SUCCESS, "streams");
   CHECK(CU(cuMemAllocAsync, &p, (size_t)(70 * MIB), held) == ABI_SUCCESS, "alloc");
-  CHECK(CU(cuLaunchHostFunc, held, hold_up, &gate) == ABI_SUCCESS && CU(cuMemFreeAsync, p, held) == ABI_SUCCESS, "free behind it");
+  CHECK(CU(cuLaunchHostFunc, held, hold_up, &gate) == ABI_SUCCESS && CU(cuMemFreeAsync, p, held) == ABI_SUCCESS,
+        "free behind it");
   CHECK(CU(cuStreamSynchronize, other) == ABI_SUCCESS, "another stream's wait");
   EXACT("a free that is not due");
   __atomic_store_n(&gate, 1, __ATOMIC_RELEASE);
@@ -35,7 +36,10 @@ static void pool_freed_late(void) {
  * reaches the free. Freed before the pool was destroyed, and after.
  */
 static void freed_later(int before_destroy, int plain) {
-  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
+  struct {
+    struct abi_pool_props known;
+    char rest[72];
+  } props = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
   CUmemoryPool mine = NULL;
   CUstream held[6] = {NULL};
   CUdeviceptr p[6] = {0};
@@ -46,7 +50,8 @@ static void freed_later(int before_destroy, int plain) {
     CHECK(CU(cuStreamCreate, &held[i], 1) == ABI_SUCCESS, "stream");
     if (plain) CHECK(CU(cuMemAlloc_v2, &p[i], (size_t)(40 * MIB)) == ABI_SUCCESS, "plain");
     else CHECK(CU(cuMemAllocFromPoolAsync, &p[i], (size_t)(40 * MIB), mine, held[i]) == ABI_SUCCESS, "from it");
-    CHECK(CU(cuStreamWaitValue32_v2, held[i], (CUdeviceptr)(uintptr_t)&gates[i], 1, 0) == ABI_SUCCESS, "something before it");
+    CHECK(CU(cuStreamWaitValue32_v2, held[i], (CUdeviceptr)(uintptr_t)&gates[i], 1, 0) == ABI_SUCCESS,
+          "something before it");
   }
   if (!before_destroy) CHECK(CU(cuMemPoolDestroy, mine) == ABI_SUCCESS, "destroyed");
   for (int i = 0; i < 6; i++) CHECK(CU(cuMemFreeAsync, p[i], held[i]) == ABI_SUCCESS, "free behind it");
@@ -57,7 +62,8 @@ static void freed_later(int before_destroy, int plain) {
     __atomic_store_n(&gates[i], 1, __ATOMIC_RELEASE);
     CHECK(CU(cuStreamSynchronize, held[i]) == ABI_SUCCESS, "wait");
     if (!before_destroy && plain) EXACT("one by one");
-    CHECK(ledger_bytes() >= real_bytes(), "too little: %lld of %lld", (long long)ledger_bytes(), (long long)real_bytes());
+    CHECK(ledger_bytes() >= real_bytes(), "too little: %lld of %lld", (long long)ledger_bytes(),
+          (long long)real_bytes());
   }
   EXACT("all came");
   for (int i = 0; i < 6; i++) CU(cuStreamDestroy_v2, held[i]);
@@ -74,7 +80,8 @@ static void freed_in_a_busy_stream(void) {
   for (int i = 0; i < BUSY_FREES; i++) CHECK(CU(cuMemAlloc_v2, &p[i], (size_t)BUSY_BYTES) == ABI_SUCCESS, "plain");
   uint64_t all = real_bytes();
   for (int i = 0; i < BUSY_FREES; i++) {
-    CHECK(CU(cuStreamWaitValue32_v2, busy, (CUdeviceptr)(uintptr_t)&gates[i], 1, 0) == ABI_SUCCESS, "something before it");
+    CHECK(CU(cuStreamWaitValue32_v2, busy, (CUdeviceptr)(uintptr_t)&gates[i], 1, 0) == ABI_SUCCESS,
+          "something before it");
     CHECK(CU(cuMemFreeAsync, p[i], busy) == ABI_SUCCESS, "free behind it");
     if (i == 0) continue;
     /* The stream reaches the free before, and stands before this one. */
@@ -83,7 +90,8 @@ static void freed_in_a_busy_stream(void) {
   }
   uint64_t given = real_bytes(), charged = ledger_bytes();
   CHECK(given == all - (uint64_t)(BUSY_FREES - 1) * BUSY_BYTES, "reached: %lld left", (long long)given);
-  CHECK(charged >= given && charged <= given + 3 * BUSY_BYTES, "charged %lld, given %lld", (long long)charged, (long long)given);
+  CHECK(charged >= given && charged <= given + 3 * BUSY_BYTES, "charged %lld, given %lld", (long long)charged,
+        (long long)given);
   __atomic_store_n(&gates[BUSY_FREES - 1], 1, __ATOMIC_RELEASE);
   CHECK(CU(cuStreamSynchronize, busy) == ABI_SUCCESS && CU(cuStreamDestroy_v2, busy) == ABI_SUCCESS, "wait");
   EXACT("freed in a busy stream");
@@ -104,11 +112,17 @@ static void freed_in_a_destroyed_stream(void) {
   CUevent reached = NULL;
   uint64_t ns = 500000000;
   void *arguments[] = {&ns};
-  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS && CU(cuModuleGetFunction, &spin, module, "vgpu_spin") == ABI_SUCCESS, "kernel");
-  CHECK(CU(cuMemAlloc_v2, &p, (size_t)BUSY_BYTES) == ABI_SUCCESS && CU(cuMemAlloc_v2, &q, (size_t)BUSY_BYTES) == ABI_SUCCESS, "plain");
+  CHECK(CU(cuModuleLoadData, &module, PTX) == ABI_SUCCESS &&
+            CU(cuModuleGetFunction, &spin, module, "vgpu_spin") == ABI_SUCCESS,
+        "kernel");
+  CHECK(CU(cuMemAlloc_v2, &p, (size_t)BUSY_BYTES) == ABI_SUCCESS &&
+            CU(cuMemAlloc_v2, &q, (size_t)BUSY_BYTES) == ABI_SUCCESS,
+        "plain");
   CHECK(CU(cuStreamCreate, &first, 1) == ABI_SUCCESS, "stream");
   CHECK(CU(cuLaunchKernel, spin, 1u, 1u, 1u, 32u, 1u, 1u, 0u, first, arguments, NULL) == ABI_SUCCESS, "launch");
-  CHECK(OF_DRIVER(cuEventCreate, &reached, 2u) == ABI_SUCCESS && OF_DRIVER(cuEventRecord, reached, first) == ABI_SUCCESS, "event");
+  CHECK(OF_DRIVER(cuEventCreate, &reached, 2u) == ABI_SUCCESS &&
+            OF_DRIVER(cuEventRecord, reached, first) == ABI_SUCCESS,
+        "event");
   CHECK(CU(cuMemFreeAsync, p, first) == ABI_SUCCESS && CU(cuStreamDestroy_v2, first) == ABI_SUCCESS, "free behind it");
   CHECK(CU(cuStreamCreate, &second, 1) == ABI_SUCCESS && second == first, "the emulator gives a handle again");
   CHECK(CU(cuMemFreeAsync, q, second) == ABI_SUCCESS && CU(cuStreamSynchronize, second) == ABI_SUCCESS, "free");
@@ -133,7 +147,10 @@ void role_pools(void) {
   CUdeviceptr p[40] = {0};
   CUmemoryPool pool = NULL, mine = NULL;
   uint64_t keep = UINT64_MAX, reserved = 0;
-  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
+  struct {
+    struct abi_pool_props known;
+    char rest[72];
+  } props = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
   begin();
   CHECK(CU(cuDeviceGetDefaultMemPool, &pool, 0) == ABI_SUCCESS, "default pool");
   for (int i = 0; i < 10; i++) CHECK(CU(cuMemAllocAsync, &p[i], (size_t)(5 * MIB + i), NULL) == ABI_SUCCESS, "async");
@@ -144,8 +161,11 @@ void role_pools(void) {
   EXACT("given back after a wait");
   pool_freed_late();
   CUcontext second = NULL;
-  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "a second context");
-  CHECK(CU(cuMemAllocAsync, &p[10], (size_t)(40 * MIB), NULL) == ABI_SUCCESS && CU(cuMemFreeAsync, p[10], NULL) == ABI_SUCCESS, "another");
+  CHECK(CU(cuCtxCreate_v2, &second, 0, 0) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS,
+        "a second context");
+  CHECK(CU(cuMemAllocAsync, &p[10], (size_t)(40 * MIB), NULL) == ABI_SUCCESS &&
+            CU(cuMemFreeAsync, p[10], NULL) == ABI_SUCCESS,
+        "another");
   CHECK(CU(cuCtxDestroy_v2, second) == ABI_SUCCESS, "destroyed");
   EXACT("whatever a context that goes makes the pool give back");
   CHECK(CU(cuMemPoolSetAttribute, pool, 4, &keep) == ABI_SUCCESS, "release threshold");
@@ -155,7 +175,9 @@ void role_pools(void) {
   CHECK(CU(cuMemPoolGetAttribute, pool, 5, &reserved) == ABI_SUCCESS && reserved > 0, "it keeps");
   CHECK(CU(cuMemPoolTrimTo, pool, (size_t)0) == ABI_SUCCESS, "trim");
   EXACT("trimmed");
-  CHECK(CU(cuMemAllocAsync, &p[0], (size_t)(400 * MIB), NULL) == ABI_SUCCESS && CU(cuMemFreeAsync, p[0], NULL) == ABI_SUCCESS, "large");
+  CHECK(CU(cuMemAllocAsync, &p[0], (size_t)(400 * MIB), NULL) == ABI_SUCCESS &&
+            CU(cuMemFreeAsync, p[0], NULL) == ABI_SUCCESS,
+        "large");
   CHECK(CU(cuMemAlloc_v2, &p[1], (size_t)(300 * MIB)) == ABI_SUCCESS, "what the pool keeps makes room under the quota");
   EXACT("made room");
   CHECK(CU(cuMemAllocAsync, &p[2], (size_t)(200 * MIB), NULL) == ABI_OUT_OF_MEMORY, "no room");
@@ -174,7 +196,8 @@ void role_pools(void) {
   EXACT("destroyed and empty");
   CHECK(CU(cuMemAllocAsync, &p[0], (size_t)MIB, NULL) == ABI_SUCCESS, "for the reset");
   CHECK(CU(cuDevicePrimaryCtxReset_v2, 0) == ABI_SUCCESS, "reset");
-  CHECK(CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "again");
+  CHECK(CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS,
+        "again");
   EXACT("reset");
 }
 
@@ -188,7 +211,8 @@ void role_pools_reset(void) {
     CHECK(CU(cuMemAllocFromPoolAsync, &p, (size_t)(300 * MIB), pool, NULL) == ABI_SUCCESS, "from it");
     EXACT("from it");
     CHECK(CU(cuDevicePrimaryCtxReset_v2, 0) == ABI_SUCCESS, "reset");
-    CHECK(CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS, "again");
+    CHECK(CU(cuDevicePrimaryCtxRetain, &context, 0) == ABI_SUCCESS && CU(cuCtxSetCurrent, context) == ABI_SUCCESS,
+          "again");
     EXACT("reset");
   }
 }
@@ -213,24 +237,35 @@ void role_pools_elsewhere(void) {
     int type, on_gpu;
     struct abi_location location;
   } others[] = {
-      {"host", 1, 0, {ABI_LOCATION_HOST, 0}},         {"a node of the host", 1, 0, {ABI_LOCATION_HOST_NUMA, 0}},
-      {"managed", 2, 1, {ABI_LOCATION_NONE, 0}},      {"managed, on the host", 2, 1, {ABI_LOCATION_HOST, 0}},
-      {"managed, on a GPU", 2, 1, {ABI_LOCATION_DEVICE, 0}}, {"a locality domain", 1, 1, {A_DOMAIN, 0}},
+      {"host", 1, 0, {ABI_LOCATION_HOST, 0}},
+      {"a node of the host", 1, 0, {ABI_LOCATION_HOST_NUMA, 0}},
+      {"managed", 2, 1, {ABI_LOCATION_NONE, 0}},
+      {"managed, on the host", 2, 1, {ABI_LOCATION_HOST, 0}},
+      {"managed, on a GPU", 2, 1, {ABI_LOCATION_DEVICE, 0}},
+      {"a locality domain", 1, 1, {A_DOMAIN, 0}},
   };
   begin();
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-    struct { struct abi_pool_props known; char rest[72]; } props = {{others[i].type, 0, others[i].location}, ""};
+    struct {
+      struct abi_pool_props known;
+      char rest[72];
+    } props = {{others[i].type, 0, others[i].location}, ""};
     CUmemoryPool mine = NULL, usual = NULL, chosen = NULL;
     struct abi_location location = others[i].location;
-    CHECK(CU(cuMemGetDefaultMemPool, &usual, &location, others[i].type) == ABI_SUCCESS, "%s: the default", others[i].what);
+    CHECK(CU(cuMemGetDefaultMemPool, &usual, &location, others[i].type) == ABI_SUCCESS, "%s: the default",
+          others[i].what);
     from_pool(usual, others[i].on_gpu, others[i].what);
     CHECK(CU(cuMemPoolCreate, &mine, &props) == ABI_SUCCESS, "%s: create", others[i].what);
     from_pool(mine, others[i].on_gpu, others[i].what);
-    CHECK(CU(cuMemGetMemPool, &chosen, &location, others[i].type) == ABI_SUCCESS && chosen == usual, "%s: the current", others[i].what);
+    CHECK(CU(cuMemGetMemPool, &chosen, &location, others[i].type) == ABI_SUCCESS && chosen == usual, "%s: the current",
+          others[i].what);
     from_pool(chosen, others[i].on_gpu, others[i].what);
     CHECK(CU(cuMemPoolDestroy, mine) == ABI_SUCCESS, "%s: destroy", others[i].what);
   }
-  struct { struct abi_mem_prop known; char rest[32]; } domain = {{1, 0, {A_DOMAIN, 0}}, ""};
+  struct {
+    struct abi_mem_prop known;
+    char rest[32];
+  } domain = {{1, 0, {A_DOMAIN, 0}}, ""};
   uint64_t handle = 0;
   CHECK(CU(cuMemCreate, &handle, (size_t)(4 * MIB), &domain, 0ull) == ABI_SUCCESS, "memory of a domain");
   EXACT("memory of a domain");
@@ -240,17 +275,22 @@ void role_pools_elsewhere(void) {
 
 /* An allocation node made by the form of CUDA 13.4. */
 void role_graphs_newer(void) {
-  struct { int type, reserved[3]; struct abi_mem_alloc_node allocation; } params = {
-      .type = 10, .allocation = {.pool = {1, 0, {ABI_LOCATION_DEVICE, 0}}, .bytes = 5 * MIB}};
+  struct {
+    int type, reserved[3];
+    struct abi_mem_alloc_node allocation;
+  } params = {.type = 10, .allocation = {.pool = {1, 0, {ABI_LOCATION_DEVICE, 0}}, .bytes = 5 * MIB}};
   abi_result (*add)(void **, void *, void *const *, const void *, size_t, void *) = NULL;
   void *graph = NULL, *node = NULL, *found = NULL;
   CUgraphExec exec = NULL;
   int how = 0;
   begin();
   CHECK(CU(cuGraphCreate, &graph, 0) == ABI_SUCCESS, "graph");
-  CHECK(CU(cuGetProcAddress_v2, "cuGraphAddNode", &found, 13040, 0ull, &how) == ABI_SUCCESS && found != NULL, "the newest form");
+  CHECK(CU(cuGetProcAddress_v2, "cuGraphAddNode", &found, 13040, 0ull, &how) == ABI_SUCCESS && found != NULL,
+        "the newest form");
   memcpy(&add, &found, sizeof found);
   CHECK(add(&node, graph, NULL, NULL, 0, &params) == ABI_SUCCESS, "node");
-  CHECK(CU(cuGraphInstantiateWithFlags, &exec, graph, 0ull) == ABI_SUCCESS && CU(cuGraphLaunch, exec, NULL) == ABI_SUCCESS, "launch");
+  CHECK(CU(cuGraphInstantiateWithFlags, &exec, graph, 0ull) == ABI_SUCCESS &&
+            CU(cuGraphLaunch, exec, NULL) == ABI_SUCCESS,
+        "launch");
   EXACT("launched");
 }

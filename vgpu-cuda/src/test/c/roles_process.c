@@ -35,7 +35,8 @@ void role_set_user(const char *plain) {
   CHECK(cuInit(0) == ABI_SUCCESS && cuCtxCreate_v2(&made, 0, 0) == ABI_SUCCESS, "a context");
   alarm((unsigned)(PATIENCE_NS / 1000000000));
   CHECK(setgid(getgid()) == 0 && setuid(getuid()) == 0, "set");
-  CHECK((GET(started) > 0 || plain[0] == '\0') && GET(deaf) == 0, "%d of %d threads would never let that return", GET(deaf), GET(started));
+  CHECK((GET(started) > 0 || plain[0] == '\0') && GET(deaf) == 0, "%d of %d threads would never let that return",
+        GET(deaf), GET(started));
 }
 
 static void *attach_here(void *unused) {

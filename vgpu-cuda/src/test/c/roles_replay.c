@@ -129,7 +129,10 @@ void role_replay_primary(void) {
   }
 }
 
-struct worker { uint32_t value, seen; int failed; };
+struct worker {
+  uint32_t value, seen;
+  int failed;
+};
 
 static void *work(void *data) {
   struct worker *worker = data;
@@ -174,7 +177,11 @@ void role_replay_threads(void) {
   step("end");
 }
 
-static struct { CUdeviceptr address; size_t bytes; int used; } blocks[BLOCKS];
+static struct {
+  CUdeviceptr address;
+  size_t bytes;
+  int used;
+} blocks[BLOCKS];
 
 /* Frees cached blocks that are not in use. */
 static int trim(void) {
@@ -305,7 +312,9 @@ void role_replay_captures(void) {
     CHECK(launch(saxpy, stream, (void *[]){&a, &x, &y, &n}) == ABI_SUCCESS, "kernel");
     DO(cuMemFreeAsync, scratch, stream);
     DO(cuStreamUpdateCaptureDependencies, stream, NULL, (size_t)0, 0u);
-    CHECK(CU(cuStreamGetCaptureInfo_v2, stream, &(int){0}, NULL, NULL, (const void *const **)&ended, &before) == ABI_SUCCESS, "info");
+    CHECK(CU(cuStreamGetCaptureInfo_v2, stream, &(int){0}, NULL, NULL, (const void *const **)&ended, &before) ==
+              ABI_SUCCESS,
+          "info");
     CHECK(before == 1, "%zu", before);
     last = *(void **)ended;
     tell("end", CU(cuStreamEndCapture, stream, &ended));
@@ -325,7 +334,10 @@ void role_replay_captures(void) {
 
 /* A linear algebra library: one workspace per stream, from a pool that keeps freed memory until it is trimmed. */
 void role_replay_workspaces(void) {
-  struct { struct abi_pool_props known; char rest[72]; } props = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
+  struct {
+    struct abi_pool_props known;
+    char rest[72];
+  } props = {{1, 0, {ABI_LOCATION_DEVICE, 0}}, ""};
   CUmemoryPool pool = NULL;
   CUstream streams[4] = {NULL};
   CUdeviceptr p[64] = {0};

@@ -48,7 +48,8 @@ static struct pair begin_three(const char *argument) {
   begin();
   snprintf(first, sizeof first, "%.*s", (int)(comma - argument), argument);
   struct pair handles = {add(first), add(comma + 1)};
-  CHECK(handles.b > 0 && handles.c > 0 && handles.b != handles.c, "handles %lld %lld", (long long)handles.b, (long long)handles.c);
+  CHECK(handles.b > 0 && handles.c > 0 && handles.b != handles.c, "handles %lld %lld", (long long)handles.b,
+        (long long)handles.c);
   return handles;
 }
 
@@ -68,7 +69,8 @@ void role_tenants_memory(const char *argument) {
   CUdeviceptr a = 0, b = 0, c = 0, more = 0;
   CHECK(left() == 63u * MIB, "A pays for the context: %zu", left());
   CHECK(vgpu_tenant_bind(to.b) == 0 && left() == 32u * MIB, "B has all of its quota: %zu", left());
-  CHECK(cuMemAlloc_v2(&b, 32u * MIB) == ABI_SUCCESS && cuMemAlloc_v2(&more, 1) == ABI_OUT_OF_MEMORY, "B's quota, exactly");
+  CHECK(cuMemAlloc_v2(&b, 32u * MIB) == ABI_SUCCESS && cuMemAlloc_v2(&more, 1) == ABI_OUT_OF_MEMORY,
+        "B's quota, exactly");
   CHECK(vgpu_tenant_bind(to.c) == to.b && left() == 16u * MIB, "C: %zu", left());
   CHECK(cuMemAlloc_v2(&c, 1) == ABI_SUCCESS && left() == 16u * MIB - 256, "C's first byte");
   CHECK(vgpu_tenant_bind(0) == to.c && left() == 63u * MIB, "A again: %zu", left());
@@ -77,7 +79,8 @@ void role_tenants_memory(const char *argument) {
   CHECK(left() == 0, "A is not refunded what was B's");
   vgpu_tenant_bind(to.b);
   CHECK(left() == 32u * MIB, "B is, whichever thread frees: %zu", left());
-  CHECK(cuMemFree_v2(a) == ABI_SUCCESS && cuMemFree_v2(c) == ABI_SUCCESS && left() == 32u * MIB, "A's and C's, freed in B's scope");
+  CHECK(cuMemFree_v2(a) == ABI_SUCCESS && cuMemFree_v2(c) == ABI_SUCCESS && left() == 32u * MIB,
+        "A's and C's, freed in B's scope");
   CHECK(cuMemFree_v2(c) == ABI_INVALID_VALUE && left() == 32u * MIB, "twice");
   vgpu_tenant_bind(to.c);
   CHECK(left() == 16u * MIB, "C's are back: %zu", left());
@@ -199,7 +202,8 @@ void role_tenants_drop(const char *argument) {
   CUstream of_b = NULL;
   pthread_t thread;
   cuCtxGetCurrent(&context);
-  CHECK(vgpu_tenant_bind(1 << 20) == -1 && vgpu_tenant_bind(-5) == -1 && vgpu_tenant_bind(63) == -1, "handles that are none");
+  CHECK(vgpu_tenant_bind(1 << 20) == -1 && vgpu_tenant_bind(-5) == -1 && vgpu_tenant_bind(63) == -1,
+        "handles that are none");
   CHECK(vgpu_tenant_drop(0) == -1 && vgpu_tenant_drop(1 << 20) == -1, "drops of none");
   handle_of_b = to.b;
   vgpu_tenant_bind(to.b);

@@ -110,8 +110,8 @@ static void role_counted(const char *unused) {
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, launch_some, round % 2 == 0 ? NULL : stream) == 0, "thread");
     pthread_join(thread, NULL);
-    CHECK(GET(own_slot()->launches) == SOME * round, "%llu launches of %llu", (unsigned long long)GET(own_slot()->launches),
-          (unsigned long long)(SOME * round));
+    CHECK(GET(own_slot()->launches) == SOME * round, "%llu launches of %llu",
+          (unsigned long long)GET(own_slot()->launches), (unsigned long long)(SOME * round));
   }
 }
 
@@ -126,9 +126,10 @@ static void role_copies(const char *unused) {
   for (int i = 0; i < 100; i++) CHECK(cuMemcpyDtoH_v2(text, 4096, sizeof text) == ABI_SUCCESS, "copy back");
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
   uint64_t copied = GET(own_slot()->copy_ns), worked = GET(own_slot()->gpu_ns), launches = GET(own_slot()->launches);
-  printf("  300 copies of 1 us: %.0f us of copy engines, %.0f us of GPU time\n", (double)copied / 1e3, (double)worked / 1e3);
-  CHECK(copied > 200000 && worked == 0 && launches == 0, "%llu copied, %llu worked, %llu launches", (unsigned long long)copied,
-        (unsigned long long)worked, (unsigned long long)launches);
+  printf("  300 copies of 1 us: %.0f us of copy engines, %.0f us of GPU time\n", (double)copied / 1e3,
+         (double)worked / 1e3);
+  CHECK(copied > 200000 && worked == 0 && launches == 0, "%llu copied, %llu worked, %llu launches",
+        (unsigned long long)copied, (unsigned long long)worked, (unsigned long long)launches);
 }
 
 /*
@@ -170,21 +171,24 @@ static void role_copies_batched(const char *unused) {
   CUdeviceptr device = 0;
   begin();
   CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS && cuMemAlloc_v2(&device, 4096) == ABI_SUCCESS, "stream");
-  for (int i = 0; i < 20; i++) copy_batches(stream, device, (uint64_t)(uintptr_t)text), copy_batches(stream, (uint64_t)(uintptr_t)text, device);
+  for (int i = 0; i < 20; i++)
+    copy_batches(stream, device, (uint64_t)(uintptr_t)text), copy_batches(stream, (uint64_t)(uintptr_t)text, device);
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
   CHECK(GET(own_slot()->copy_ns) > 100000 && GET(own_slot()->gpu_ns) == 0, "%llu copied, %llu worked",
         (unsigned long long)GET(own_slot()->copy_ns), (unsigned long long)GET(own_slot()->gpu_ns));
   uint64_t copied = GET(own_slot()->copy_ns);
   for (int i = 0; i < 20; i++) copy_batches(stream, device, device);
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
-  CHECK(GET(own_slot()->copy_ns) == copied && GET(own_slot()->gpu_ns) > 50000, "within the device: %llu copied, %llu worked",
-        (unsigned long long)GET(own_slot()->copy_ns), (unsigned long long)GET(own_slot()->gpu_ns));
+  CHECK(GET(own_slot()->copy_ns) == copied && GET(own_slot()->gpu_ns) > 50000,
+        "within the device: %llu copied, %llu worked", (unsigned long long)GET(own_slot()->copy_ns),
+        (unsigned long long)GET(own_slot()->gpu_ns));
   copied = GET(own_slot()->copy_ns);
   uint64_t worked = GET(own_slot()->gpu_ns);
   copy_many(stream, device, (uint64_t)(uintptr_t)text);
   CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
-  CHECK(GET(own_slot()->copy_ns) == copied && GET(own_slot()->gpu_ns) > worked + 500000, "its last copy: %llu copied, %llu worked",
-        (unsigned long long)(GET(own_slot()->copy_ns) - copied), (unsigned long long)(GET(own_slot()->gpu_ns) - worked));
+  CHECK(GET(own_slot()->copy_ns) == copied && GET(own_slot()->gpu_ns) > worked + 500000,
+        "its last copy: %llu copied, %llu worked", (unsigned long long)(GET(own_slot()->copy_ns) - copied),
+        (unsigned long long)(GET(own_slot()->gpu_ns) - worked));
 }
 
 /* A stream's waits are not charged. */
@@ -260,7 +264,8 @@ static void role_long_first(const char *unused) {
   for (int i = 0; i < LAUNCHES; i++) CHECK(launch(function, NULL) == ABI_SUCCESS, "launch");
   CHECK(cuCtxSynchronize() == ABI_SUCCESS, "sync");
   printf("  kernels of 60 ms: at most %.2f ms ahead\n", (double)stub()->most_ahead_ns / 1e6);
-  CHECK(stub()->most_ahead_ns < LAUNCHES / 2 * (uint64_t)EACH_NS, "%llu ns ahead", (unsigned long long)stub()->most_ahead_ns);
+  CHECK(stub()->most_ahead_ns < LAUNCHES / 2 * (uint64_t)EACH_NS, "%llu ns ahead",
+        (unsigned long long)stub()->most_ahead_ns);
 }
 
 /* A process is stopped with an open batch, and resumed. The time in between is not charged. */
@@ -285,7 +290,8 @@ static void role_stopped(const char *unused) {
     waitpid(helper, NULL, 0);
   }
   double measured = (double)GET(own_slot()->gpu_ns) / 1e6;
-  printf("  %d stops of %d ms, %.1f ms of kernels: charged %.2f ms\n", STOPS, STOP_MS, (double)stub()->gpu_ns / 1e6, measured);
+  printf("  %d stops of %d ms, %.1f ms of kernels: charged %.2f ms\n", STOPS, STOP_MS, (double)stub()->gpu_ns / 1e6,
+         measured);
   CHECK(measured < STOP_MS / 2, "%.2f ms", measured);
 }
 
@@ -327,7 +333,8 @@ static void role_capture_new(const char *unused) {
   CUfunction function = kernel("20000");
   CHECK(cuEventCreate(&event, 0) == ABI_SUCCESS, "event");
   for (int i = 0; i < STREAMS; i++) {
-    CHECK(cuStreamCreate(&streams[i], 0) == ABI_SUCCESS && cuStreamBeginCapture_v2(streams[i], 0) == ABI_SUCCESS, "begin");
+    CHECK(cuStreamCreate(&streams[i], 0) == ABI_SUCCESS && cuStreamBeginCapture_v2(streams[i], 0) == ABI_SUCCESS,
+          "begin");
     CHECK(launch(function, streams[i]) == ABI_SUCCESS && cuEventRecord(event, streams[i]) == ABI_SUCCESS, "captured");
     CHECK(cuStreamEndCapture(streams[i], &graph) == ABI_SUCCESS, "the capture of stream %d has ended early", i);
     CHECK(launch(function, streams[i]) == ABI_SUCCESS && cuStreamSynchronize(streams[i]) == ABI_SUCCESS, "work");
@@ -395,7 +402,8 @@ static void role_silent(const char *unused) {
   begin();
   CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS && cuStreamBeginCapture_v2(stream, 0) == ABI_SUCCESS, "capture");
   CHECK(cuStreamSynchronize(stream) == 900 && cuStreamEndCapture(stream, &graph) == 901, "that fails");
-  CHECK(pthread_barrier_init(&silence, NULL, 2) == 0 && pthread_create(&thread, NULL, fall_silent, NULL) == 0, "thread");
+  CHECK(pthread_barrier_init(&silence, NULL, 2) == 0 && pthread_create(&thread, NULL, fall_silent, NULL) == 0,
+        "thread");
   for (int round = 0; round < SILENT_ROUNDS; round++) {
     pthread_barrier_wait(&silence);
     for (int i = 0; i < 10000 && GET(own_slot()->busy) != 0; i++) usleep(1000);
@@ -479,7 +487,9 @@ static const struct {
     {"many-contexts", role_many_contexts},
 };
 
-struct shm_slot *work_slot(void) { return own_slot(); }
+struct shm_slot *work_slot(void) {
+  return own_slot();
+}
 uint64_t work_gpu_ns(void) { return GET(own_slot()->gpu_ns); }
 CUcontext work_begin(void) { return begin(); }
 CUfunction work_kernel(const char *ns) { return kernel(ns); }

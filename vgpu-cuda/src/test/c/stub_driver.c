@@ -14,7 +14,9 @@
 #include "stub_driver.h"
 #include "stub_parts.h"
 
-struct CUctx_st { int device, primary; };
+struct CUctx_st {
+  int device, primary;
+};
 
 pthread_mutex_t stub_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUctx_st primary = {0, 1};
@@ -40,7 +42,8 @@ static void map_shared(void) {
   }
   for (int i = 0; i < STUB_PROCESSES && process == NULL; i++) {
     int32_t none = 0;
-    if (__atomic_compare_exchange_n(&shared->process[i].pid, &none, (int32_t)getpid(), 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    if (__atomic_compare_exchange_n(&shared->process[i].pid, &none, (int32_t)getpid(), 0, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST)) {
       process = &shared->process[i];
     }
   }
@@ -172,7 +175,9 @@ API cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) {
   return ABI_SUCCESS;
 }
 
-API cuGLCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) { return cuCtxCreate_v2(context, flags, device); }
+API cuGLCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) {
+  return cuCtxCreate_v2(context, flags, device);
+}
 
 API cuCtxDestroy_v2(CUcontext context) {
   if (depth > 0 && stack[depth - 1] == context) depth--;
@@ -258,18 +263,30 @@ API cuMemUnmap(CUdeviceptr pointer, size_t size) {
 
 API cuArrayCreate_v2(CUarray *handle, const struct abi_array *shape) {
   uint64_t address;
-  abi_result result = cuMemAlloc_v2((CUdeviceptr *)&address, shape->width * (shape->height == 0 ? 1 : shape->height) * 4);
+  abi_result result = cuMemAlloc_v2((CUdeviceptr *)&address,
+                                    shape->width * (shape->height == 0 ? 1 : shape->height) * 4);
   *handle = (CUarray)(uintptr_t)address;
   return result;
 }
 
 API cuArrayDestroy(CUarray array) { return cuMemFree_v2((uintptr_t)array); }
 
-struct named { const char *name; void *address; };
-#define NAMED(name) {#name, (void *)(uintptr_t)&name}
+struct named {
+  const char *name;
+  void *address;
+};
+#define NAMED(name) \
+  { #name, (void *)(uintptr_t)&name }
 static const struct named known[] = {
-    NAMED(cuInit), NAMED(cuMemAlloc_v2), NAMED(cuMemFree_v2), NAMED(cuLaunchKernel), NAMED(cuLaunchKernel_ptsz),
-    NAMED(cuStreamSynchronize), NAMED(cuStreamSynchronize_ptsz), NAMED(cuDriverGetVersion), NAMED(cuCtxCreate_v2),
+    NAMED(cuInit),
+    NAMED(cuMemAlloc_v2),
+    NAMED(cuMemFree_v2),
+    NAMED(cuLaunchKernel),
+    NAMED(cuLaunchKernel_ptsz),
+    NAMED(cuStreamSynchronize),
+    NAMED(cuStreamSynchronize_ptsz),
+    NAMED(cuDriverGetVersion),
+    NAMED(cuCtxCreate_v2),
 };
 
 /* Answers by address only: cuMemAlloc means cuMemAlloc_v2, and so on. */
@@ -293,9 +310,10 @@ API cuGetProcAddress(const char *symbol, void **found_at, int version, uint64_t 
 
 /* ---- functions that the hook passes on: stub_driver.h ---- */
 
-__attribute__((visibility("default"))) struct stub_many cuDeviceGetNvSciSyncAttributes(
-    uint64_t i1, double r1, uint64_t i2, double r2, uint64_t i3, double r3, uint64_t i4, double r4, uint64_t i5, double r5, uint64_t i6,
-    double r6, uint64_t i7, double r7, uint64_t i8, double r8, uint64_t i9, double r9, uint64_t i10, double r10) {
+__attribute__((visibility("default"))) struct stub_many
+cuDeviceGetNvSciSyncAttributes(uint64_t i1, double r1, uint64_t i2, double r2, uint64_t i3, double r3, uint64_t i4,
+                               double r4, uint64_t i5, double r5, uint64_t i6, double r6, uint64_t i7, double r7,
+                               uint64_t i8, double r8, uint64_t i9, double r9, uint64_t i10, double r10) {
   return (struct stub_many){
       .integers = i1 + i2 + i3 + i4 + i5 + i6 + i7 + i8 + i9 + i10,
       .weighted = i1 + 2 * i2 + 3 * i3 + 4 * i4 + 5 * i5 + 6 * i6 + 7 * i7 + 8 * i8 + 9 * i9 + 10 * i10,

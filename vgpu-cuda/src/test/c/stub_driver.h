@@ -54,9 +54,10 @@ struct stub_many {
   uint64_t integers, weighted; /* the sum, and the sum of each times its place */
   double reals, weighted_reals;
 };
-typedef struct stub_many stub_takes_many(uint64_t i1, double r1, uint64_t i2, double r2, uint64_t i3, double r3, uint64_t i4,
-                                         double r4, uint64_t i5, double r5, uint64_t i6, double r6, uint64_t i7, double r7,
-                                         uint64_t i8, double r8, uint64_t i9, double r9, uint64_t i10, double r10);
+typedef struct stub_many stub_takes_many(uint64_t i1, double r1, uint64_t i2, double r2, uint64_t i3, double r3,
+                                         uint64_t i4, double r4, uint64_t i5, double r5, uint64_t i6, double r6,
+                                         uint64_t i7, double r7, uint64_t i8, double r8, uint64_t i9, double r9,
+                                         uint64_t i10, double r10);
 typedef struct stub_many stub_takes_any(int pairs, ...); /* of uint64_t and double */
 extern stub_takes_many cuDeviceGetNvSciSyncAttributes;
 extern stub_takes_any cuDeviceGetTexture1DLinearMaxWidth;

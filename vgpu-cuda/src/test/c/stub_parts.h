@@ -11,10 +11,10 @@
 extern pthread_mutex_t stub_lock; /* guards all state shared by threads */
 
 /* stub_work.c; stub_driver.c looks these up by name. */
-abi_result cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                          unsigned shared_bytes, CUstream stream, void **params, void **extra);
-abi_result cuLaunchKernel_ptsz(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                               unsigned shared_bytes, CUstream stream, void **params, void **extra);
+abi_result cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                          unsigned bz, unsigned shared_bytes, CUstream stream, void **params, void **extra);
+abi_result cuLaunchKernel_ptsz(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                               unsigned bz, unsigned shared_bytes, CUstream stream, void **params, void **extra);
 abi_result cuStreamSynchronize(CUstream stream);
 abi_result cuStreamSynchronize_ptsz(CUstream stream);
 

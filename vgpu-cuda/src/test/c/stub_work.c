@@ -12,9 +12,19 @@
 #include "stub_driver.h"
 #include "stub_parts.h"
 
-struct CUstream_st { uint64_t ready, waits; int capturing, gone; CUcontext context; };
-struct CUevent_st { uint64_t at; CUcontext context; };
-struct CUfunc_st { uint64_t ns; int loaded; };
+struct CUstream_st {
+  uint64_t ready, waits;
+  int capturing, gone;
+  CUcontext context;
+};
+struct CUevent_st {
+  uint64_t at;
+  CUcontext context;
+};
+struct CUfunc_st {
+  uint64_t ns;
+  int loaded;
+};
 
 static struct CUstream_st legacy;
 static __thread struct CUstream_st per_thread;
@@ -95,7 +105,9 @@ API cuStreamSynchronize(CUstream stream) {
   return __atomic_load_n(&counts.waits_fail, __ATOMIC_SEQ_CST) ? 999 : ABI_SUCCESS;
 }
 
-API cuStreamSynchronize_ptsz(CUstream stream) { return cuStreamSynchronize(stream == NULL ? ABI_STREAM_PER_THREAD : stream); }
+API cuStreamSynchronize_ptsz(CUstream stream) {
+  return cuStreamSynchronize(stream == NULL ? ABI_STREAM_PER_THREAD : stream);
+}
 
 API cuStreamQuery(CUstream stream) {
   pthread_mutex_lock(&stub_lock);
@@ -277,10 +289,10 @@ API cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, u
   return run(function->ns, stream);
 }
 
-API cuLaunchKernel_ptsz(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                        unsigned shared_bytes, CUstream stream, void **params, void **extra) {
-  return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared_bytes, stream == NULL ? ABI_STREAM_PER_THREAD : stream, params,
-                        extra);
+API cuLaunchKernel_ptsz(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared_bytes, CUstream stream, void **params, void **extra) {
+  return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared_bytes, stream == NULL ? ABI_STREAM_PER_THREAD : stream,
+                        params, extra);
 }
 
 /*
@@ -355,8 +367,8 @@ API cuPointerGetAttribute(void *value, int attribute, CUdeviceptr pointer) {
   return ABI_SUCCESS;
 }
 
-API cuMemcpyBatchAsync_v2(void *to, void *from, void *sizes, size_t count, void *attributes, void *indices, size_t attribute_count,
-                          CUstream stream) {
+API cuMemcpyBatchAsync_v2(void *to, void *from, void *sizes, size_t count, void *attributes, void *indices,
+                          size_t attribute_count, CUstream stream) {
   (void)to, (void)from, (void)sizes, (void)attributes, (void)indices, (void)attribute_count;
   return run(1000 * count, stream);
 }

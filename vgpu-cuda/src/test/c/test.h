@@ -46,8 +46,8 @@ void await_empty(const struct fake_seat *seat, const char *what);
 /* Waits for more GPU time than `before`. */
 int await_work(const struct fake_seat *seat, uint64_t before);
 
-#define SEATED(quota, context) \
-  struct fake_seat seat;       \
+#define SEATED(quota, context)      \
+  struct fake_seat seat;            \
   seat_open(&seat, quota, context); \
   seat_start(&seat)
 

@@ -54,7 +54,8 @@ static void express_round(struct fake_seat *seat, uint64_t bit) {
   uint64_t before = seat_gpu_ns(seat), since = seat_now();
   seat_express_clear(seat, bit);
   CHECK(await_work(seat, before), "no work when bit %d is cleared", __builtin_ctzll(bit));
-  printf("  bit %d cleared: work %llu us later\n", __builtin_ctzll(bit), (unsigned long long)(seat_now() - since) / 1000);
+  printf("  bit %d cleared: work %llu us later\n", __builtin_ctzll(bit),
+         (unsigned long long)(seat_now() - since) / 1000);
   __atomic_store_n(&round.stop, 1, __ATOMIC_SEQ_CST);
   pthread_join(thread, NULL);
 }
@@ -214,7 +215,8 @@ void test_express_garbage(void) {
   unsigned seed = test_seed();
   for (uint64_t until = seat_now() + 200000000u; seat_now() < until;) {
     uint64_t value = (uint64_t)rand_r(&seed) << 40 ^ (uint64_t)rand_r(&seed) << 20 ^ (uint64_t)rand_r(&seed);
-    __atomic_store_n((uint64_t *)(void *)seat.express + (unsigned)rand_r(&seed) % (sizeof(struct shm_express) / 8), value, __ATOMIC_SEQ_CST);
+    __atomic_store_n((uint64_t *)(void *)seat.express + (unsigned)rand_r(&seed) % (sizeof(struct shm_express) / 8),
+                     value, __ATOMIC_SEQ_CST);
     usleep(200);
   }
   seat_express_clear(&seat, ~0ull);

@@ -15,17 +15,23 @@
 static void tell(const struct fake_seat *seat) {
   const struct shm_slot *slot = &seat->slots[1];
   uint64_t now = seat_now();
-  fprintf(stderr, "  busy %u waiting %u autonomous %u launches %llu gpu %llu us, monitor seen %lld us ago, seat %lld us ago, busy until %lld us ago\n",
-          slot->busy, slot->waiting, slot->autonomous, (unsigned long long)slot->launches, (unsigned long long)slot->gpu_ns / 1000,
-          (long long)(now - slot->heartbeat_ns) / 1000, (long long)(now - seat->grant_header->heartbeat_ns) / 1000,
-          (long long)(now - seat->ledger->busy_until_ns) / 1000);
+  fprintf(
+      stderr,
+      "  busy %u waiting %u autonomous %u launches %llu gpu %llu us, monitor seen %lld us ago, seat %lld us ago, busy until %lld us ago\n",
+      slot->busy, slot->waiting, slot->autonomous, (unsigned long long)slot->launches,
+      (unsigned long long)slot->gpu_ns / 1000, (long long)(now - slot->heartbeat_ns) / 1000,
+      (long long)(now - seat->grant_header->heartbeat_ns) / 1000,
+      (long long)(now - seat->ledger->busy_until_ns) / 1000);
 }
 
 static uint64_t own_start_time(void) {
   unsigned long long start = 0;
   FILE *file = fopen("/proc/self/stat", "r");
-  CHECK(file != NULL && fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                              &start) == 1, "/proc/self/stat");
+  CHECK(file != NULL &&
+            fscanf(file,
+                   "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                   &start) == 1,
+        "/proc/self/stat");
   if (file != NULL) fclose(file);
   return start;
 }
@@ -140,7 +146,8 @@ void test_waits_asleep(void) {
     uint64_t count = sleeps(pid) - before, ms = (seat_now() - since) / 1000000;
     counts = was_on_time(&seat, LATE_NS);
     printf("  %llu sleeps in %llu ms\n", (unsigned long long)count, (unsigned long long)ms);
-    CHECK(count * MS < MOST * ms || !counts, "%llu sleeps in %llu ms at a shut gate", (unsigned long long)count, (unsigned long long)ms);
+    CHECK(count * MS < MOST * ms || !counts, "%llu sleeps in %llu ms at a shut gate", (unsigned long long)count,
+          (unsigned long long)ms);
     seat_gate(&seat, (uint32_t)SHM_GRANT_OPEN);
     CHECK(await_work(&seat, seat_gpu_ns(&seat)), "no work while the gate is open");
   }
@@ -224,7 +231,8 @@ static void test_autonomous(int stop_it, int hide_it) {
   else seat_stop(&seat);
   usleep(60000);
   double share = 0;
-  for (int tries = 0; tries < TRIES && (share <= 0.10 || share >= 0.36); tries++) { /* a busy machine may delay either process */
+  for (int tries = 0; tries < TRIES && (share <= 0.10 || share >= 0.36);
+       tries++) { /* a busy machine may delay either process */
     uint64_t before = seat_gpu_ns(&seat), since = seat_now();
     usleep(300000);
     share = (double)(seat_gpu_ns(&seat) - before) / (double)(seat_now() - since);

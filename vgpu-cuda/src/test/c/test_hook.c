@@ -138,7 +138,8 @@ static void test_denied(void) {
     pid_t pids[AT_ONCE];
     size_t count = 0;
     for (; count < AT_ONCE && denied_call((done + count) / COUNT) != NULL; count++) {
-      snprintf(argument[count], sizeof argument[count], "%s:%s", denied_call((done + count) / COUNT), WAYS[count % COUNT]);
+      snprintf(argument[count], sizeof argument[count], "%s:%s", denied_call((done + count) / COUNT),
+               WAYS[count % COUNT]);
       seat_open(&seats[count], 64u << 20, 1 << 20);
       seat_start(&seats[count]);
       pids[count] = start(&seats[count], "denied", argument[count]);
@@ -231,8 +232,8 @@ static void test_late_welcome(void) {
   __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
   uint64_t until = seat_now() + PATIENCE_NS;
   while ((GET(seat.hellos) == 0 || GET(seat.slots[1].state) != SHM_SLOT_FREE) && seat_now() < until) usleep(1000);
-  CHECK(GET(seat.hellos) > 0 && GET(seat.slots[1].state) == SHM_SLOT_FREE, "%u hellos, slot 1 is in state %u", GET(seat.hellos),
-        GET(seat.slots[1].state));
+  CHECK(GET(seat.hellos) > 0 && GET(seat.slots[1].state) == SHM_SLOT_FREE, "%u hellos, slot 1 is in state %u",
+        GET(seat.hellos), GET(seat.slots[1].state));
   CHECK(stop_launching(&seat, pid) == 0, "role");
   seat_close(&seat);
 }
@@ -246,7 +247,8 @@ static void test_slot_taken(void) {
   __atomic_store_n(&seat.slots[1].pid, 1, __ATOMIC_SEQ_CST);
   seat_start(&seat);
   int status = finish(pid);
-  CHECK(status == 0 && GET(seat.welcomes_refused) == 1, "role ended with %d after %u refusals", status, GET(seat.welcomes_refused));
+  CHECK(status == 0 && GET(seat.welcomes_refused) == 1, "role ended with %d after %u refusals", status,
+        GET(seat.welcomes_refused));
   seat_close(&seat);
 }
 

@@ -32,7 +32,8 @@ static pid_t start_tenant(const struct fake_seat *seat, const char *role, const 
   snprintf(rm, sizeof rm, "VGPU_EMULATOR_RM=%s", how);
   snprintf(level2, sizeof level2, "VGPU_LEVEL2=%s", setting);
   snprintf(preload, sizeof preload, "LD_PRELOAD=%s", hook);
-  const char *settings[] = {dir, emulator, "VGPU_LEASE=test", real, rm, level2, strcmp(hook, "-") != 0 ? preload : NULL, NULL};
+  const char *settings[] = {dir, emulator, "VGPU_LEASE=test", real, rm, level2, strcmp(hook, "-") != 0 ? preload : NULL,
+                            NULL};
   char **with = environment_with(settings);
   pid_t pid = fork();
   if (pid == 0) {
@@ -69,12 +70,12 @@ static void end_tenant(pid_t pid) {
 }
 
 /* Waits for a condition, which need not last. */
-#define AWAIT(condition, ...)                                                                               \
-  do {                                                                                                      \
-    uint64_t await_until = seat_now() + PATIENCE_NS;                                                        \
-    int await_met;                                                                                          \
-    while (!(await_met = (condition) ? 1 : 0) && seat_now() < await_until && !is_slow()) usleep(100);        \
-    CHECK(await_met, #condition ": " __VA_ARGS__);                                                          \
+#define AWAIT(condition, ...)                                                                         \
+  do {                                                                                                \
+    uint64_t await_until = seat_now() + PATIENCE_NS;                                                  \
+    int await_met;                                                                                    \
+    while (!(await_met = (condition) ? 1 : 0) && seat_now() < await_until && !is_slow()) usleep(100); \
+    CHECK(await_met, #condition ": " __VA_ARGS__);                                                    \
   } while (0)
 
 static void open_seat(struct fake_seat *seat, uint32_t preemption_class) {
@@ -287,7 +288,8 @@ static void expect_off(const char *how, const char *setting, uint32_t class, uin
   if (why == SHM_LEVEL2_WHY_SLOW) not_slow = NULL;
   pid_t pid = start_tenant(&seat, "flood", how, setting);
   AWAIT(GET(slot_of(&seat)->gpu_ns) > 0, "does not run: %s", how);
-  AWAIT(GET(slot_of(&seat)->level2_reason) == why, "%s %s: reason %u", how, setting, GET(slot_of(&seat)->level2_reason));
+  AWAIT(GET(slot_of(&seat)->level2_reason) == why, "%s %s: reason %u", how, setting,
+        GET(slot_of(&seat)->level2_reason));
   CHECK(GET(slot_of(&seat)->level2) == SHM_LEVEL2_OFF, "%s", how);
   end_tenant(pid);
   seat_close(&seat);
@@ -342,7 +344,8 @@ static void test_no_effect(void) {
     seat_express_clear(&seat, 1);
     usleep(20000);
   }
-  CHECK(GET(slot_of(&seat)->level2_reason) == SHM_LEVEL2_WHY_NO_EFFECT, "reason %u", GET(slot_of(&seat)->level2_reason));
+  CHECK(GET(slot_of(&seat)->level2_reason) == SHM_LEVEL2_WHY_NO_EFFECT, "reason %u",
+        GET(slot_of(&seat)->level2_reason));
   end_tenant(pid);
   seat_close(&seat);
 }
@@ -355,7 +358,8 @@ static void test_ends_while_stopped(void) {
     struct fake_seat seat;
     open_seat(&seat, SHM_CLASS_OFFLINE);
     pid_t pid = start_tenant(&seat, roles[i], "", "on");
-    AWAIT(is_ready(&seat) || GET(slot_of(&seat)->level2_stops) > 0, "%s: reason %u", roles[i], GET(slot_of(&seat)->level2_reason));
+    AWAIT(is_ready(&seat) || GET(slot_of(&seat)->level2_stops) > 0, "%s: reason %u", roles[i],
+          GET(slot_of(&seat)->level2_reason));
     AWAIT(GET(slot_of(&seat)->busy) == 0, "%s: never idle", roles[i]);
     snprintf(path, sizeof path, "%s/stop", seat.dir);
     close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
@@ -373,14 +377,18 @@ static const struct {
   const char *name;
   void (*run)(void);
 } tests[] = {
-    {"stops-and-resumes", test_stops_and_resumes}, {"gate-and-lost-seat", test_gate_and_lost_seat},
+    {"stops-and-resumes", test_stops_and_resumes},
+    {"gate-and-lost-seat", test_gate_and_lost_seat},
     {"stays-stopped", test_stays_stopped_at_a_shut_gate},
     {"unknown-work", test_unknown_work_goes_on},
-    {"stale-bit", test_stale_bit},                 {"stopped-tenant", test_stopped_tenant},
-    {"off-with-a-reason", test_off_with_a_reason}, {"second-way", test_second_way},
+    {"stale-bit", test_stale_bit},
+    {"stopped-tenant", test_stopped_tenant},
+    {"off-with-a-reason", test_off_with_a_reason},
+    {"second-way", test_second_way},
     {"branches", test_branches},
     {"resumed-late", test_resumed_late},
-    {"no-effect", test_no_effect},                 {"ends-while-stopped", test_ends_while_stopped},
+    {"no-effect", test_no_effect},
+    {"ends-while-stopped", test_ends_while_stopped},
 };
 
 int main(int count, char **arguments) {
@@ -401,7 +409,8 @@ int main(int count, char **arguments) {
       was_slow = 0;
       tests[i].run();
     }
-    printf("%s %s (%llu ms)\n", failures == before ? "ok  " : "FAIL", tests[i].name, (unsigned long long)(seat_now() - since) / 1000000);
+    printf("%s %s (%llu ms)\n", failures == before ? "ok  " : "FAIL", tests[i].name,
+           (unsigned long long)(seat_now() - since) / 1000000);
   }
   return failures == 0 ? 0 : 1;
 }

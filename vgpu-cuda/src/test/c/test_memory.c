@@ -51,7 +51,8 @@ uint64_t ledger_bytes(void) { return ledger_bytes_of(0); }
 /* Bytes that the driver has given out; only this process uses it. */
 uint64_t real_bytes(void) {
   size_t left = 0, total = 0;
-  CHECK(((abi_result(*)(size_t *, size_t *))look(real, "cuMemGetInfo_v2"))(&left, &total) == 0, "the driver's own account");
+  CHECK(((abi_result(*)(size_t *, size_t *))look(real, "cuMemGetInfo_v2"))(&left, &total) == 0,
+        "the driver's own account");
   return total - left;
 }
 
@@ -92,10 +93,10 @@ void begin(void) {
   EXACT("a context");
 }
 
-#define ERRORS                                                                                                          \
-  "VGPU_EMULATOR_FAIL=cuMemAlloc:2@3/4,cuMemFree:719@2/5,cuMemAllocAsync:2@2/5,cuMemFreeAsync:999@3/7,"                  \
-  "cuMemCreate:2@1/4,cuMemRelease:999@2/4,cuArrayCreate:2@2/3,cuArrayDestroy:400@2/3,cuCtxCreate:2@1/3,"                 \
-  "cuCtxDestroy:999@1/3,cuMemPoolGetAttribute:999@5/9,cuGraphLaunch:2@2/3,cuMemMap:999@1/3,cuMemUnmap:999@2/4,"          \
+#define ERRORS                                                                                                  \
+  "VGPU_EMULATOR_FAIL=cuMemAlloc:2@3/4,cuMemFree:719@2/5,cuMemAllocAsync:2@2/5,cuMemFreeAsync:999@3/7,"         \
+  "cuMemCreate:2@1/4,cuMemRelease:999@2/4,cuArrayCreate:2@2/3,cuArrayDestroy:400@2/3,cuCtxCreate:2@1/3,"        \
+  "cuCtxDestroy:999@1/3,cuMemPoolGetAttribute:999@5/9,cuGraphLaunch:2@2/3,cuMemMap:999@1/3,cuMemUnmap:999@2/4," \
   "cuCtxSynchronize:999@1/3"
 
 #define LATE "VGPU_EMULATOR=memory=1GiB,reap-delay=100ms"
@@ -134,7 +135,8 @@ static const struct {
     {"ipc", role_ipc, NULL},
     {"ipc-other", role_ipc_other, NULL},
     {"measured", role_measured, "VGPU_EMULATOR=memory=1GiB,module=5MiB,lazy=off"},
-    {"measured-destroyed", role_measured_destroyed, "VGPU_EMULATOR=memory=1GiB,module=5MiB,lazy=off,destroy-cost=100ms"},
+    {"measured-destroyed", role_measured_destroyed,
+     "VGPU_EMULATOR=memory=1GiB,module=5MiB,lazy=off,destroy-cost=100ms"},
     {"measured-refused", role_measured_refused, "VGPU_EMULATOR=memory=1GiB,module=40MiB,lazy=off"},
     {"measured-refused-beside", role_measured_refused_beside, "VGPU_EMULATOR=memory=1GiB,module=40MiB,lazy=off"},
     {"measured-large", role_measured_large, "VGPU_EMULATOR=memory=1GiB,context=600MiB"},
@@ -199,7 +201,8 @@ static int run(const struct fake_seat *seat, size_t role, int hooked, const char
   settings[count++] = "VGPU_EMULATOR=memory=1GiB";
   if (strncmp(name, "measured", 8) == 0) settings[count++] = nvml;
   if (roles[role].variable != NULL) settings[count++] = roles[role].variable;
-  if (strcmp(name, "measured-stuck") == 0) settings[count++] = "VGPU_EMULATOR_FAIL=cuModuleUnload:999@1,cuCtxDestroy:999@1";
+  if (strcmp(name, "measured-stuck") == 0)
+    settings[count++] = "VGPU_EMULATOR_FAIL=cuModuleUnload:999@1,cuCtxDestroy:999@1";
   if (hooked && inside) settings[count++] = "TEST_SELF=1";
   if (!hooked || !inside) settings[count++] = preload;
   char **with = environment_with(settings);
@@ -238,13 +241,14 @@ static void seat_gang(struct fake_seat *seat) {
     for (int i = 0; i < 2; i++) {
       unsigned char u[16] = {0};
       CHECK(OF_DRIVER(cuDeviceGetUuid_v2, u, i) == ABI_SUCCESS, "UUID");
-      dprintf(ends[1], "%sGPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", i == 0 ? "" : ",", u[0], u[1],
-              u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+      dprintf(ends[1], "%sGPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", i == 0 ? "" : ",",
+              u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
     }
     _exit(failures);
   }
   close(ends[1]);
-  ssize_t size = waitpid(pid, &status, 0) == pid ? read(ends[0], seat->more->devices, sizeof seat->more->devices - 1) : -1;
+  ssize_t size = waitpid(pid, &status, 0) == pid ? read(ends[0], seat->more->devices, sizeof seat->more->devices - 1)
+                                                 : -1;
   close(ends[0]);
   CHECK(status == 0 && size == 81, "the UUIDs: %s", (const char *)seat->more->devices);
   seat->more->memory_gpus = 2;
@@ -323,7 +327,8 @@ int main(int count, char **arguments) {
       failures = before;
       delayed = test(i);
     }
-    printf("%s %s (%llu ms)\n", failures == before ? "ok  " : "FAIL", roles[i].name, (unsigned long long)(seat_now() - since) / 1000000);
+    printf("%s %s (%llu ms)\n", failures == before ? "ok  " : "FAIL", roles[i].name,
+           (unsigned long long)(seat_now() - since) / 1000000);
   }
   return failures == 0 ? 0 : 1;
 }

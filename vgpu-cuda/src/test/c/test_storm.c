@@ -24,8 +24,9 @@ void test_garbage(void) {
     for (int i = 0; i < 50; i++) {
       size_t at = (size_t)rand_r(&seed) % (sizeof(struct shm_ledger) + 4 * sizeof(struct shm_slot)) / 8;
       uint64_t value = (uint64_t)rand_r(&seed) << 40 ^ (uint64_t)rand_r(&seed) << 20 ^ (uint64_t)rand_r(&seed);
-      uint64_t *word = at < sizeof(struct shm_ledger) / 8 ? (uint64_t *)seat.ledger + at
-                                                           : (uint64_t *)seat.slots + (at - sizeof(struct shm_ledger) / 8);
+      uint64_t *word = at < sizeof(struct shm_ledger) / 8
+                           ? (uint64_t *)seat.ledger + at
+                           : (uint64_t *)seat.slots + (at - sizeof(struct shm_ledger) / 8);
       __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
     }
     usleep(500);
@@ -44,9 +45,11 @@ void test_garbage_grant(void) {
   while (seat_now() < until && waitpid(pid, NULL, WNOHANG) == 0) {
     for (int i = 0; i < 8; i++) {
       uint64_t value = (uint64_t)rand_r(&seed) << 40 ^ (uint64_t)rand_r(&seed) << 20 ^ (uint64_t)rand_r(&seed);
-      __atomic_store_n((uint64_t *)(void *)seat.grant + (unsigned)rand_r(&seed) % (sizeof(struct shm_grant) / 8), value, __ATOMIC_SEQ_CST);
+      __atomic_store_n((uint64_t *)(void *)seat.grant + (unsigned)rand_r(&seed) % (sizeof(struct shm_grant) / 8), value,
+                       __ATOMIC_SEQ_CST);
     }
-    if (rand_r(&seed) % 4 == 0) __atomic_store_n(&seat.grant_header->heartbeat_ns, (uint64_t)rand_r(&seed) << 33, __ATOMIC_SEQ_CST);
+    if (rand_r(&seed) % 4 == 0)
+      __atomic_store_n(&seat.grant_header->heartbeat_ns, (uint64_t)rand_r(&seed) << 33, __ATOMIC_SEQ_CST);
     usleep(700);
   }
   for (size_t i = 0; i < sizeof kept / 8; i++) {
@@ -122,7 +125,8 @@ static void storm(const char *role, unsigned kills, unsigned stops) {
   for (int i = 0; i < PROCESSES; i++) kill(pids[i], SIGKILL), finish(pids[i]);
   await_empty(&seat, role);
   uint64_t most = stub_memory->most;
-  CHECK(most <= seat.grant->memory_limit, "%llu bytes over the quota", (unsigned long long)(most - seat.grant->memory_limit));
+  CHECK(most <= seat.grant->memory_limit, "%llu bytes over the quota",
+        (unsigned long long)(most - seat.grant->memory_limit));
   CHECK(most > seat.grant->memory_limit / 4 * 3, "only %llu bytes were used", (unsigned long long)most);
   CHECK(dead == kills, "%u of %u kills", dead, kills);
   unsetenv("STUB_SHARED");

@@ -54,7 +54,9 @@ void test_tenants_memory(void) {
   close_three(&seats);
 }
 
-static int is_about(uint64_t ns, uint64_t wanted_ns) { return ns > wanted_ns - wanted_ns / 5 && ns < wanted_ns + wanted_ns / 2; }
+static int is_about(uint64_t ns, uint64_t wanted_ns) {
+  return ns > wanted_ns - wanted_ns / 5 && ns < wanted_ns + wanted_ns / 2;
+}
 
 /* A delay of the process between a start event and its launch is charged too: hence several tries. */
 void test_tenants_streams(void) {

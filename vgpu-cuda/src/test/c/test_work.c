@@ -16,7 +16,8 @@ struct pair {
 };
 
 static uint64_t had_ns(const struct pair *pair, int which) {
-  return __atomic_load_n(&pair->seat->slots[pair->slot[which]].launches, __ATOMIC_ACQUIRE) * pair->each_ns[which] - pair->before[which];
+  return __atomic_load_n(&pair->seat->slots[pair->slot[which]].launches, __ATOMIC_ACQUIRE) * pair->each_ns[which] -
+         pair->before[which];
 }
 
 /* Waits until both have had this much. */
@@ -193,7 +194,8 @@ static int no_credit_round(void) {
   seat_start(&seat);
   pid_t pids[] = {start(&seat, "load", "200000 1 0"), 0};
   int slots[] = {slot_of(&seat, pids[0]), 0};
-  for (uint64_t since = seat_now(); GET(seat.slots[slots[0]].pace_ns) < 50000000 && seat_now() - since < PATIENCE_NS; usleep(1000)) {
+  for (uint64_t since = seat_now(); GET(seat.slots[slots[0]].pace_ns) < 50000000 && seat_now() - since < PATIENCE_NS;
+       usleep(1000)) {
   }
   /* as dead processes leave them */
   for (int i = 0; i < 2; i++) __atomic_store_n(&seat.ledger->active[i], UINT64_MAX, __ATOMIC_SEQ_CST);
@@ -207,7 +209,8 @@ static int no_credit_round(void) {
     sum_ns += await_launches(&seat, slots[1], slots[0]);
     usleep(50000);
   }
-  printf("  behind by %.2f ms at first, by %.2f ms after 100 ms, on average\n", (double)fresh_ns / 1e6, (double)sum_ns / TRIES / 1e6);
+  printf("  behind by %.2f ms at first, by %.2f ms after 100 ms, on average\n", (double)fresh_ns / 1e6,
+         (double)sum_ns / TRIES / 1e6);
   stop_launching(&seat, pids[0]);
   finish(pids[1]);
   seat_close(&seat);
@@ -233,8 +236,9 @@ void test_peers_stopped(void) {
   seat_start(&seat);
   pid_t pids[] = {start(&seat, "load", "500000 0 0"), start(&seat, "load", "500000 0 0")};
   int slots[] = {slot_of(&seat, pids[0]), slot_of(&seat, pids[1])}, fine = 0, stops = 0;
-  for (uint64_t since = seat_now(); GET(seat.slots[slots[0]].launches) * GET(seat.slots[slots[1]].launches) == 0 &&
-                                    seat_now() - since < PATIENCE_NS; usleep(1000)) {
+  for (uint64_t since = seat_now();
+       GET(seat.slots[slots[0]].launches) * GET(seat.slots[slots[1]].launches) == 0 && seat_now() - since < PATIENCE_NS;
+       usleep(1000)) {
   }
   double worked_ns = 0, passed_ns = 0;
   for (; fine < WANTED && stops < MOST; stops++) { /* on a busy machine the other may stand still too */
@@ -243,7 +247,8 @@ void test_peers_stopped(void) {
     kill(pids[stopped], SIGSTOP);
     uint64_t before = GET(seat.slots[slots[1 - stopped]].gpu_ns), since = seat_now();
     usleep(STOP_US);
-    double worked = (double)(GET(seat.slots[slots[1 - stopped]].gpu_ns) - before), passed = (double)(seat_now() - since);
+    double worked = (double)(GET(seat.slots[slots[1 - stopped]].gpu_ns) - before),
+           passed = (double)(seat_now() - since);
     kill(pids[stopped], SIGCONT);
     fine += worked > passed / 2;
     worked_ns += worked;
@@ -269,14 +274,17 @@ void test_peers_stopped_soon(void) {
   seat_start(&seat);
   pid_t pids[] = {start(&seat, "load", "500000 0 0"), start(&seat, "load", "500000 0 0")};
   int slots[] = {slot_of(&seat, pids[0]), slot_of(&seat, pids[1])}, soon = 0, tries = 0;
-  CHECK(await_launches(&seat, slots[0], slots[1]) != INT64_MAX && await_launches(&seat, slots[1], slots[0]) != INT64_MAX, "launches");
+  CHECK(await_launches(&seat, slots[0], slots[1]) != INT64_MAX &&
+            await_launches(&seat, slots[1], slots[0]) != INT64_MAX,
+        "launches");
   for (; soon < WANTED && tries < MOST; tries++) {
     const struct shm_slot *stopped = &seat.slots[slots[tries % 2]], *other = &seat.slots[slots[1 - tries % 2]];
     usleep(10000 + (useconds_t)tries * 1700 % 9000);
     kill(pids[tries % 2], SIGSTOP);
     usleep(200);
     uint64_t before = GET(other->launches), since = seat_now();
-    int held = (GET(seat.ledger->turn) & 0xff) == (uint32_t)slots[tries % 2] && GET(stopped->busy) != 0 && GET(other->waiting) != 0;
+    int held = (GET(seat.ledger->turn) & 0xff) == (uint32_t)slots[tries % 2] && GET(stopped->busy) != 0 &&
+               GET(other->waiting) != 0;
     while (held && GET(other->launches) == before && seat_now() - since < LONG_NS) usleep(20);
     soon += held && seat_now() - GET(stopped->heartbeat_ns) < SOON_NS;
     kill(pids[tries % 2], SIGCONT);
@@ -298,7 +306,8 @@ enum { DUMMY = 100, DUMMIES = 2 };
 static void *keep_alive(void *argument) {
   const struct dummies *dummies = argument;
   while (!GET(dummies->stop)) {
-    for (int i = DUMMY; i < DUMMY + DUMMIES; i++) __atomic_store_n(&dummies->seat->slots[i].heartbeat_ns, seat_now(), __ATOMIC_SEQ_CST);
+    for (int i = DUMMY; i < DUMMY + DUMMIES; i++)
+      __atomic_store_n(&dummies->seat->slots[i].heartbeat_ns, seat_now(), __ATOMIC_SEQ_CST);
     usleep(200);
   }
   return NULL;
@@ -336,7 +345,8 @@ void test_peers_line(void) {
   seat_start(&seat);
   pid_t pid = 0;
   int slot = 0, lined = 0, behind = 0;
-  for (int i = 0; i < TRIES && !lined; i++) { /* retried: with this process the heartbeats of the dummies may be delayed */
+  for (int i = 0; i < TRIES && !lined;
+       i++) { /* retried: with this process the heartbeats of the dummies may be delayed */
     if (pid != 0) kill(pid, SIGKILL), finish(pid);
     pid = start(&seat, "load", "100000 1 0");
     slot = slot_of(&seat, pid);
@@ -352,7 +362,8 @@ void test_peers_line(void) {
     kill(pid, SIGCONT);
     behind = await_pace(&seat, slot, FIRST_NS * (uint64_t)i + 2 * SPREAD_NS) >= least + SPREAD_NS;
   }
-  CHECK(behind, "one that was stopped comes before others: its pace is %llu", (unsigned long long)GET(seat.slots[slot].pace_ns));
+  CHECK(behind, "one that was stopped comes before others: its pace is %llu",
+        (unsigned long long)GET(seat.slots[slot].pace_ns));
   stop_launching(&seat, pid);
   __atomic_store_n(&dummies.stop, 1, __ATOMIC_SEQ_CST);
   pthread_join(thread, NULL);
@@ -379,7 +390,8 @@ void test_suspended_waits(void) {
   CHECK(GET(seat.slots[slot].launches) == 0, "it has launched");
   __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
   __atomic_store_n(&seat.grant->turn_flags, 0, __ATOMIC_SEQ_CST);
-  for (uint64_t since = seat_now(); GET(seat.slots[slot].launches) == 0 && seat_now() - since < PATIENCE_NS; usleep(1000)) {
+  for (uint64_t since = seat_now(); GET(seat.slots[slot].launches) == 0 && seat_now() - since < PATIENCE_NS;
+       usleep(1000)) {
   }
   CHECK(GET(seat.slots[slot].launches) != 0, "it does not go on");
   CHECK(stop_launching(&seat, pid) == 0, "role");

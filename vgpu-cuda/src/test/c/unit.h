@@ -11,14 +11,14 @@
 #include "../../main/c/memory/memory.h"
 
 static int failures;
-#define CHECK(fine, ...)                              \
-  do {                                                \
-    if (!(fine)) {                                    \
-      failures++;                                     \
+#define CHECK(fine, ...)                                \
+  do {                                                  \
+    if (!(fine)) {                                      \
+      failures++;                                       \
       printf("%s:%d: %s: ", __func__, __LINE__, #fine); \
-      printf(__VA_ARGS__);                            \
-      printf("\n");                                   \
-    }                                                 \
+      printf(__VA_ARGS__);                              \
+      printf("\n");                                     \
+    }                                                   \
   } while (0)
 #define IS(value, expected) is(__func__, __LINE__, #value, (uint64_t)(value), (uint64_t)(expected))
 static void is(const char *test, int line, const char *what, uint64_t value, uint64_t expected) {
@@ -40,8 +40,14 @@ static void begin(void) {
   memset(&ledger, 0, sizeof ledger);
   memset(slots, 0, sizeof slots);
   grant.word = (uint32_t)SHM_GRANT_OPEN;
-  tenant = (struct vgpu_tenant){.seat = &seat_header, .grant = &grant, .report = &report_header, .ledger = &ledger,
-                                .slots = slots, .slot = &slots[OURS], .slot_number = OURS, .mode = VGPU_ATTACHED};
+  tenant = (struct vgpu_tenant){.seat = &seat_header,
+                                .grant = &grant,
+                                .report = &report_header,
+                                .ledger = &ledger,
+                                .slots = slots,
+                                .slot = &slots[OURS],
+                                .slot_number = OURS,
+                                .mode = VGPU_ATTACHED};
 }
 
 /* One thread waits for a lock only where a test holds it: see HELD. Else it was never unlocked. */
@@ -55,15 +61,15 @@ void vgpu__unlock_slow(struct vgpu_lock *lock) { (void)lock; }
 void vgpu__log(const char *format, ...) { (void)format; }
 
 /* Does something while another thread holds a lock: it must wait for that lock, once. */
-#define HELD(lock, action)                     \
-  do {                                         \
-    (lock).word = 1;                           \
-    waited = 0;                                \
-    may_wait = 1;                              \
-    action;                                    \
-    may_wait = 0;                              \
+#define HELD(lock, action)                            \
+  do {                                                \
+    (lock).word = 1;                                  \
+    waited = 0;                                       \
+    may_wait = 1;                                     \
+    action;                                           \
+    may_wait = 0;                                     \
     CHECK(waited == 1, "does not wait: %s", #action); \
-    (lock).word = 0;                           \
+    (lock).word = 0;                                  \
   } while (0)
 
 static void unlocked(void) {

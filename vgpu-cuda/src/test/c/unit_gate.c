@@ -307,7 +307,8 @@ static void test_charges_no_future(void) {
  */
 static void test_charges_whatever_is_written(void) {
   begin_charging();
-  const uint64_t written[] = {0, 1, start_of - 1, start_of + 120, now - 1, now, now + 1, 1ull << 63, UINT64_MAX - 1, UINT64_MAX};
+  const uint64_t written[] = {0,   1,       start_of - 1, start_of + 120, now - 1,
+                              now, now + 1, 1ull << 63,   UINT64_MAX - 1, UINT64_MAX};
   for (unsigned i = 0; i < sizeof written / sizeof *written; i++) {
     for (unsigned k = 0; k < sizeof written / sizeof *written; k++) {
       begin_charging();
@@ -319,14 +320,15 @@ static void test_charges_whatever_is_written(void) {
       CHECK(written[i] <= now || first >= 10, "%llu makes it free", (unsigned long long)written[i]);
       ledger.busy_until_ns = written[k];
       uint64_t second = charge(90, 320);
-      CHECK(second <= 230, "%llu, %llu: 230 ns count as %llu", (unsigned long long)written[i], (unsigned long long)written[k],
-            (unsigned long long)second);
+      CHECK(second <= 230, "%llu, %llu: 230 ns count as %llu", (unsigned long long)written[i],
+            (unsigned long long)written[k], (unsigned long long)second);
       ledger.busy_until_ns = written[k];
       charge(400, 410); /* skips what was skipped before */
       ledger.busy_until_ns = written[i];
       uint64_t third = charge(100, 210), last = charge(0, 420);
-      CHECK(third <= 110 && last <= 420, "%llu, %llu: 110 ns count as %llu, 420 as %llu", (unsigned long long)written[i],
-            (unsigned long long)written[k], (unsigned long long)third, (unsigned long long)last);
+      CHECK(third <= 110 && last <= 420, "%llu, %llu: 110 ns count as %llu, 420 as %llu",
+            (unsigned long long)written[i], (unsigned long long)written[k], (unsigned long long)third,
+            (unsigned long long)last);
       CHECK(ledger.busy_until_ns <= now, "%llu stays", (unsigned long long)ledger.busy_until_ns);
     }
   }

@@ -13,9 +13,7 @@ static int holding, quicker;
 static sem_t parked;
 static __thread int is_main;
 
-static void alone(const char *what) {
-  CHECK(!holding, "%s while the ledgers are held", what);
-}
+static void alone(const char *what) { CHECK(!holding, "%s while the ledgers are held", what); }
 
 /* The measurer opens NVML, and rests from then on. */
 int vgpu__thread_start(void *(*body)(void *)) {
@@ -119,7 +117,9 @@ uint64_t vgpu__contexts_bytes(const struct vgpu_tenant *of) {
   (void)of;
   return 0;
 }
-struct vgpu_tenant *vgpu__tenant_next(unsigned *index) { return *index == 0 ? &tenant : NULL; }
+struct vgpu_tenant *vgpu__tenant_next(unsigned *index) {
+  return *index == 0 ? &tenant : NULL;
+}
 int vgpu__spot_next(unsigned *index, struct vgpu_spot *spot) {
   spot->uuid[0] = '\0';
   return *index == 0;

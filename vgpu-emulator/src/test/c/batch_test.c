@@ -46,7 +46,8 @@ static void aBatchMovesAllItsCopies(void) {
     size_t firsts[] = {0, 2};
     size_t failed = 0;
     CHECK_OK(cuMemsetD32_v2(memory, 7, N));
-    CHECK_OK(cuMemcpyBatchAsync(targets, sources, sizes, 3, attributes, firsts, 2, &failed, stream));
+    CHECK_OK(
+        cuMemcpyBatchAsync(targets, sources, sizes, 3, attributes, firsts, 2, &failed, stream));
     CHECK_OK(cuStreamSynchronize(stream));
     CHECK_EQUAL(word(0), 1);
     CHECK_EQUAL(word(1), 2);
@@ -71,12 +72,14 @@ static void aBatchWithAWrongCopyMovesNothing(void) {
     size_t failed = 0;
     CHECK_OK(cuMemsetD32_v2(memory, 7, N));
     sizes[0] = 4 * N + 4; /* more than the allocation */
-    CHECK_EQUAL(cuMemcpyBatchAsync(targets, sources, sizes, 1, &attributes, &first, 1, &failed, stream),
+    CHECK_EQUAL(cuMemcpyBatchAsync(targets, sources, sizes, 1, &attributes, &first, 1, &failed,
+                                   stream),
                 CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(failed, 0);
     sizes[0] = 4;
     targets[1] = 0;
-    CHECK_EQUAL(cuMemcpyBatchAsync(targets, sources, sizes, 2, &attributes, &first, 1, &failed, stream),
+    CHECK_EQUAL(cuMemcpyBatchAsync(targets, sources, sizes, 2, &attributes, &first, 1, &failed,
+                                   stream),
                 CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(failed, 1);
     CHECK_OK(cuStreamSynchronize(stream));
@@ -93,8 +96,8 @@ static void aBatchNeedsAttributesAndAStream(void) {
     size_t failed = 0;
 #define FAILS(count, list, list_count, queue) \
     failed = 0; \
-    CHECK_EQUAL(cuMemcpyBatchAsync(targets, sources, sizes, count, attributes, list, list_count, &failed, \
-                                   queue), \
+    CHECK_EQUAL(cuMemcpyBatchAsync(targets, sources, sizes, count, attributes, list, list_count, \
+                                   &failed, queue), \
                 CUDA_ERROR_INVALID_VALUE); \
     CHECK(failed == SIZE_MAX)
     FAILS(0, firsts, 1, stream);
@@ -110,7 +113,8 @@ static void aBatchNeedsAttributesAndAStream(void) {
     FAILS(2, twice, 2, stream);
     FAILS(2, beyond, 2, stream);
     attributes[1].order = 0;
-    CHECK_EQUAL(cuMemcpyBatchAsync(targets, sources, sizes, 2, attributes, firsts, 2, &failed, stream),
+    CHECK_EQUAL(cuMemcpyBatchAsync(targets, sources, sizes, 2, attributes, firsts, 2, &failed,
+                                   stream),
                 CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(failed, 1);
     attributes[0].flags = 2;
@@ -173,8 +177,9 @@ static void aBatchIsCaptured(void) {
 }
 
 static CUmemcpy3DOperand linear(CUdeviceptr address, size_t row, size_t layer) {
-    return (CUmemcpy3DOperand){.type = CU_MEMCPY_OPERAND_TYPE_POINTER,
-                               .pointer = {.address = address, .row_length = row, .layer_height = layer}};
+    return (CUmemcpy3DOperand){
+        .type = CU_MEMCPY_OPERAND_TYPE_POINTER,
+        .pointer = {.address = address, .row_length = row, .layer_height = layer}};
 }
 
 /* Lengths are in elements of the array, and in bytes between pointers. */
@@ -233,7 +238,8 @@ static void aCopyHasAttributes(void) {
     attributes.order = 4;
     CHECK_EQUAL(cuMemcpyWithAttributesAsync(memory, at(&from), 4, &attributes, stream),
                 CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(cuMemcpyWithAttributesAsync(memory, at(&from), 4, NULL, stream), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuMemcpyWithAttributesAsync(memory, at(&from), 4, NULL, stream),
+                CUDA_ERROR_INVALID_VALUE);
 }
 
 /* A program gets the form of the CUDA version that it was built for. */
@@ -243,7 +249,7 @@ static void theVersionChoosesTheForm(void) {
     int status = 0;
     CHECK_OK(cuGetProcAddress_v2("cuMemcpyBatchAsync", &old, 12080, 0, &status));
     CHECK_OK(cuGetProcAddress_v2("cuMemcpyBatchAsync", &new, 13000, 0, &status));
-    CHECK(old != NULL && new != NULL && old != new);
+    CHECK(old != NULL && new != NULL &&old != new);
     CHECK(cuGetProcAddress_v2("cuMemcpyBatchAsync", &old, 12070, 0, &status) != CUDA_SUCCESS ||
           old == NULL);
 }

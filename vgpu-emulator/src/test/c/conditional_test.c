@@ -4,10 +4,10 @@
 
 CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
                            const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *params);
-CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, size_t count,
-                            const CUDA_HOST_NODE_PARAMS *params);
-CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, size_t count,
-                                  CUgraph child);
+CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
+                            size_t count, const CUDA_HOST_NODE_PARAMS *params);
+CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
+                                  size_t count, CUgraph child);
 CUresult cuGraphClone(CUgraph *clone, CUgraph graph);
 CUresult cuGraphNodeGetType(CUgraphNode node, int *type);
 CUresult cuGraphConditionalHandleCreate(uint64_t *handle, CUgraph graph, CUcontext context,
@@ -224,9 +224,12 @@ static void wrongNodesAreRefused(void) {
     CUgraphNode node = NULL;
     CUgraphExec exec = NULL;
     uint64_t handle = 0;
-    CHECK_EQUAL(cuGraphConditionalHandleCreate(&handle, graph, context, 0, 2), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(cuGraphConditionalHandleCreate(&handle, NULL, context, 0, 0), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(cuGraphConditionalHandleCreate(&handle, graph, NULL, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuGraphConditionalHandleCreate(&handle, graph, context, 0, 2),
+                CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuGraphConditionalHandleCreate(&handle, NULL, context, 0, 0),
+                CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuGraphConditionalHandleCreate(&handle, graph, NULL, 0, 0),
+                CUDA_ERROR_INVALID_VALUE);
     handle = new_handle(graph, 0);
     CHECK_EQUAL(try_conditional(graph, NULL, handle + 8, IF, 1, &bodies), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(try_conditional(graph, NULL, handle, IF, 3, &bodies), CUDA_ERROR_INVALID_VALUE);
@@ -236,13 +239,15 @@ static void wrongNodesAreRefused(void) {
     CHECK_EQUAL(try_conditional(other, NULL, handle, IF, 1, &bodies), CUDA_ERROR_INVALID_VALUE);
     bodies = add_conditional(graph, NULL, handle, IF, 1);
     CUgraph *more = NULL;
-    CHECK_EQUAL(try_conditional(graph, NULL, handle, IF, 1, &more), CUDA_ERROR_INVALID_VALUE); /* has a node */
+    CHECK_EQUAL(try_conditional(graph, NULL, handle, IF, 1, &more),
+                CUDA_ERROR_INVALID_VALUE); /* has a node */
     CUgraph clone = NULL;
     CHECK_EQUAL(cuGraphClone(&clone, graph), CUDA_ERROR_NOT_SUPPORTED);
     CHECK_EQUAL(cuGraphAddChildGraphNode(&node, other, NULL, 0, graph), CUDA_ERROR_NOT_SUPPORTED);
     CUDA_HOST_NODE_PARAMS call = {.function = awaitOne};
     CHECK_OK(cuGraphAddHostNode(&node, bodies[0], NULL, 0, &call));
-    CHECK_EQUAL(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE); /* no host functions */
+    CHECK_EQUAL(cuGraphInstantiateWithFlags(&exec, graph, 0),
+                CUDA_ERROR_INVALID_VALUE); /* no host functions */
     CHECK_OK(cuGraphDestroy(graph));
     CHECK_OK(cuGraphDestroy(other));
 }

@@ -191,8 +191,8 @@ static void mappedMemoryIsOneRange(void) {
     CHECK_EQUAL(cuMemMap(base, step, 0, handle[1], 0), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuMemsetD8_v2(base + step - 8, 0x5a, 16)); /* spans both mappings */
     CHECK_EQUAL(cuMemsetD8_v2(base + 2 * step - 8, 0, 16), CUDA_ERROR_INVALID_VALUE);
-    CHECK_OK(cuMemMap(base + 2 * step, step, 0, handle[0],
-                      0)); /* a second mapping of the same memory */
+    CHECK_OK(
+        cuMemMap(base + 2 * step, step, 0, handle[0], 0)); /* a second mapping of the same memory */
     unsigned char byte = 0;
     CHECK_OK(cuMemcpyDtoH_v2(&byte, base + 3 * step - 1, 1));
     CHECK_EQUAL(byte, 0x5a);

@@ -269,7 +269,8 @@ static void what_dcgm_reads_once(void) {
     CHECK(text[0] != '\0');
     CHECK_OK(nvmlDeviceGetInforomVersion(device, 1, text, sizeof text));
     CHECK(text[0] != '\0');
-    CHECK_EQUAL(nvmlDeviceGetInforomVersion(device, 2, text, sizeof text), NVML_ERROR_NOT_SUPPORTED);
+    CHECK_EQUAL(nvmlDeviceGetInforomVersion(device, 2, text, sizeof text),
+                NVML_ERROR_NOT_SUPPORTED);
     CHECK_OK(nvmlDeviceGetInforomConfigurationChecksum(device, &number));
     CHECK(number != 0);
     CHECK_EQUAL(nvmlDeviceGetAutoBoostedClocksEnabled(device, &number, &number),
@@ -278,7 +279,8 @@ static void what_dcgm_reads_once(void) {
 
 /* DCGM takes a field's number without looking at its result. */
 static void default_counters_have_fields(void) {
-    write_settings("power=321000\npcie_replays=3\nrows_corrected=4\nrows_uncorrected=5\nrows_failed=1\n");
+    write_settings(
+        "power=321000\npcie_replays=3\nrows_corrected=4\nrows_uncorrected=5\nrows_failed=1\n");
     unsigned long long heat = value_of(82, 0, UNSIGNED); /* of the memory */
     CHECK(heat > 20 && heat < 100);
     CHECK(value_of(83, 0, UNSIGNED_LONG_LONG) > 0); /* energy */

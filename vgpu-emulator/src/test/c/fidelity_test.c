@@ -206,10 +206,11 @@ static void at_exit(void) {
 int main(void) {
     char settings[300];
     const char *given = getenv("VGPU_EMULATOR");
-    snprintf(settings, sizeof settings,
-             "%s,module=5MiB,lazy=on,load=300ms,locks=on,pin-cost=1s,legacy-events=on,thread-pid=on,integrated=on,"
-             "teardown=on,launch-cost=2200ns,record-cost=%dms,query-cost=%dms,elapsed-cost=%dms,allocate-cost=%dms",
-             given == NULL ? "devices=1" : given, COST_MS, COST_MS, COST_MS, COST_MS);
+    snprintf(
+        settings, sizeof settings,
+        "%s,module=5MiB,lazy=on,load=300ms,locks=on,pin-cost=1s,legacy-events=on,thread-pid=on,integrated=on,"
+        "teardown=on,launch-cost=2200ns,record-cost=%dms,query-cost=%dms,elapsed-cost=%dms,allocate-cost=%dms",
+        given == NULL ? "devices=1" : given, COST_MS, COST_MS, COST_MS, COST_MS);
     setenv("VGPU_EMULATOR", settings, 1);
     atexit(at_exit);
     pthread_t thread;

@@ -156,12 +156,13 @@ static machine_code make_machine_code(void) {
                    .e_shoff = offsetof(machine_code, sections),
                    .e_shentsize = sizeof(Elf64_Shdr),
                    .e_shnum = 5},
-        .symbols = {{0},
-                    {.st_name = 1, .st_info = STT_FUNC | STB_GLOBAL << 4, .st_other = 0x10, .st_shndx = 3},
-                    {.st_name = 7, .st_info = STT_FUNC | STB_GLOBAL << 4, .st_shndx = 3},
-                    {.st_name = 14, .st_info = STT_OBJECT, .st_shndx = 4, .st_size = 40},
-                    {.st_name = 20, .st_info = STT_OBJECT, .st_shndx = 4, .st_size = 24},
-                    {.st_name = 28, .st_info = STT_OBJECT, .st_shndx = SHN_UNDEF, .st_size = 4}},
+        .symbols =
+            {{0},
+             {.st_name = 1, .st_info = STT_FUNC | STB_GLOBAL << 4, .st_other = 0x10, .st_shndx = 3},
+             {.st_name = 7, .st_info = STT_FUNC | STB_GLOBAL << 4, .st_shndx = 3},
+             {.st_name = 14, .st_info = STT_OBJECT, .st_shndx = 4, .st_size = 40},
+             {.st_name = 20, .st_info = STT_OBJECT, .st_shndx = 4, .st_size = 24},
+             {.st_name = 28, .st_info = STT_OBJECT, .st_shndx = SHN_UNDEF, .st_size = 4}},
         .sections = {[1] = {.sh_type = SHT_STRTAB, .sh_offset = offsetof(machine_code, names)},
                      [2] = {.sh_type = SHT_SYMTAB,
                             .sh_offset = offsetof(machine_code, symbols),
@@ -277,7 +278,8 @@ static void streamsKeepTheirAttributes(void) {
     CHECK(memcmp(seen.value, &priority, sizeof priority) == 0);
     CHECK_OK(cuStreamGetPriority(other, &priority));
     CHECK_EQUAL(priority, -3);
-    CHECK_EQUAL(cuStreamGetAttribute(one, COOPERATIVE, seen.value), CUDA_ERROR_INVALID_VALUE); /* a launch's */
+    CHECK_EQUAL(cuStreamGetAttribute(one, COOPERATIVE, seen.value),
+                CUDA_ERROR_INVALID_VALUE); /* a launch's */
     CHECK_EQUAL(cuStreamSetAttribute(one, ACCESS_POLICY, NULL), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuStreamDestroy_v2(one));
     CHECK_OK(cuStreamDestroy_v2(other));

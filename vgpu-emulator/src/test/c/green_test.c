@@ -131,7 +131,8 @@ static void aPartTakesItsTime(void) {
     float whole = milliseconds(primary, function, NULL);
     float half = milliseconds(view, function, stream);
     CHECK(half / whole > 1.8f && half / whole < 2.4f);
-    CHECK(milliseconds(primary, function, stream) / whole > 1.8f); /* whichever context is current at the launch */
+    CHECK(milliseconds(primary, function, stream) / whole >
+          1.8f); /* whichever context is current at the launch */
     CHECK_OK(cuCtxSetCurrent(view));
     CHECK_OK(cuCtxGetDevResource(view, &part, SM));
     CHECK_EQUAL(part.sm_count, 64);

@@ -11,7 +11,8 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address);
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle, unsigned int flags);
 CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event);
 CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle);
-CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, uint32_t value, unsigned int flags);
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, uint32_t value,
+                             unsigned int flags);
 
 enum { SHARED = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, RELAXED = 2 };
 
@@ -112,14 +113,16 @@ static void eventHandlesAreChecked(void) {
     CUstream stream = NULL;
     CUgraph graph = NULL;
     CUipcEventHandle handle;
-    CHECK_EQUAL(cuEventCreate(&none, CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE); /* timing is not disabled */
+    CHECK_EQUAL(cuEventCreate(&none, CU_EVENT_INTERPROCESS),
+                CUDA_ERROR_INVALID_VALUE); /* timing is not disabled */
     CHECK_OK(cuEventCreate(&shared, SHARED));
     CHECK_OK(cuEventCreate(&plain, CU_EVENT_DISABLE_TIMING));
     CHECK_EQUAL(cuIpcGetEventHandle(NULL, shared), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuIpcGetEventHandle(&handle, plain), CUDA_ERROR_INVALID_HANDLE);
     CHECK_EQUAL(cuIpcGetEventHandle(&handle, NULL), CUDA_ERROR_INVALID_HANDLE);
     CHECK_OK(cuIpcGetEventHandle(&handle, shared));
-    CHECK_EQUAL(cuIpcOpenEventHandle(&none, handle), CUDA_ERROR_INVALID_CONTEXT); /* the process's own event */
+    CHECK_EQUAL(cuIpcOpenEventHandle(&none, handle),
+                CUDA_ERROR_INVALID_CONTEXT); /* the process's own event */
     memset(&handle, 0x5a, sizeof handle);
     CHECK_EQUAL(cuIpcOpenEventHandle(&none, handle), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuStreamCreate(&stream, 1));

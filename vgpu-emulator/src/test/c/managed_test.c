@@ -16,12 +16,20 @@ CUresult cuMemRangeGetAttribute(void *data, size_t size, int attribute, CUdevice
                                 size_t bytes);
 CUresult cuMemRangeGetAttributes(void **data, size_t *sizes, int *attributes, size_t count,
                                  CUdeviceptr address, size_t bytes);
-CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t bytes, unsigned int flags);
+CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t bytes,
+                                unsigned int flags);
 
 enum { PAGE = 4096, BYTES = 16 * PAGE };
 enum { READ_MOSTLY = 1, PREFERRED, ACCESSED_BY, PREFETCHED };
 enum { PREFERRED_TYPE = 5, PREFERRED_ID, PREFETCHED_TYPE, PREFETCHED_ID };
-enum { SET_READ_MOSTLY = 1, UNSET_READ_MOSTLY, SET_PREFERRED, UNSET_PREFERRED, SET_ACCESSED_BY, UNSET_ACCESSED_BY };
+enum {
+    SET_READ_MOSTLY = 1,
+    UNSET_READ_MOSTLY,
+    SET_PREFERRED,
+    UNSET_PREFERRED,
+    SET_ACCESSED_BY,
+    UNSET_ACCESSED_BY
+};
 enum { DEVICE = 1, HOST, HOST_NUMA, CPU = -1, NOWHERE = -2 };
 
 static CUstream stream;
@@ -143,9 +151,11 @@ static void severalAttributesComeAtOnce(void) {
     CHECK_OK(cuMemAdvise(memory, BYTES, SET_ACCESSED_BY, 1));
     CHECK_OK(cuMemRangeGetAttributes(data, sizes, which, 2, memory, BYTES));
     CHECK(read_mostly == 1 && list[0] == 1 && list[1] == NOWHERE);
-    CHECK_EQUAL(cuMemRangeGetAttributes(data, sizes, which, 0, memory, BYTES), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuMemRangeGetAttributes(data, sizes, which, 0, memory, BYTES),
+                CUDA_ERROR_INVALID_VALUE);
     sizes[0] = 8;
-    CHECK_EQUAL(cuMemRangeGetAttributes(data, sizes, which, 2, memory, BYTES), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuMemRangeGetAttributes(data, sizes, which, 2, memory, BYTES),
+                CUDA_ERROR_INVALID_VALUE);
     release();
 }
 
@@ -155,10 +165,13 @@ static void wrongRangesAndPlacesAreRefused(void) {
     allocate();
     CHECK_OK(cuMemAlloc_v2(&plain, PAGE));
     CHECK_EQUAL(cuMemAdvise(plain, PAGE, SET_READ_MOSTLY, 0), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(cuMemRangeGetAttribute(&value, 4, READ_MOSTLY, plain, PAGE), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(cuMemRangeGetAttribute(&value, 4, READ_MOSTLY, memory, BYTES + 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuMemRangeGetAttribute(&value, 4, READ_MOSTLY, plain, PAGE),
+                CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuMemRangeGetAttribute(&value, 4, READ_MOSTLY, memory, BYTES + 1),
+                CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuMemRangeGetAttribute(&value, 4, 9, memory, BYTES), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(cuMemRangeGetAttribute(&value, 3, ACCESSED_BY, memory, BYTES), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuMemRangeGetAttribute(&value, 3, ACCESSED_BY, memory, BYTES),
+                CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuMemAdvise(memory, BYTES, 7, 0), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuMemAdvise(memory, BYTES, SET_PREFERRED, 7), CUDA_ERROR_INVALID_DEVICE);
     CHECK_EQUAL(cuMemAdvise_v2(memory, BYTES, SET_ACCESSED_BY, (CUmemLocation){HOST_NUMA, 0}),
@@ -175,11 +188,13 @@ static void memoryIsAttachedAsAWhole(void) {
     allocate();
     CHECK_OK(cuStreamAttachMemAsync(stream, memory, 0, 4));
     CHECK_OK(cuStreamAttachMemAsync(NULL, memory, BYTES, 1));
-    CHECK_EQUAL(cuStreamAttachMemAsync(NULL, memory, 0, 4), CUDA_ERROR_INVALID_VALUE); /* no single stream */
+    CHECK_EQUAL(cuStreamAttachMemAsync(NULL, memory, 0, 4),
+                CUDA_ERROR_INVALID_VALUE); /* no single stream */
     CHECK_EQUAL(cuStreamAttachMemAsync(stream, memory, BYTES / 2, 4), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuStreamAttachMemAsync(stream, memory, 0, 3), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuStreamBeginCapture_v2(stream, 0));
-    CHECK_EQUAL(cuStreamAttachMemAsync(stream, memory, 0, 4), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_EQUAL(cuStreamAttachMemAsync(stream, memory, 0, 4),
+                CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CHECK_EQUAL(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     release();
 }

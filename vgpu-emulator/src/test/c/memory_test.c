@@ -53,7 +53,8 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 enum { RELEASE_THRESHOLD = 4, RESERVED = 5, USED = 7, GRAPH_USED = 0, GRAPH_RESERVED = 2 };
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream);
-CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params);
+CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS *params);
 CUresult cuGraphExecGetFlags(CUgraphExec exec, uint64_t *flags);
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool);
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type);
@@ -139,7 +140,11 @@ static void poolsOfOtherMemory(void) {
         int type;
         CUmemLocation location;
         bool on_gpu;
-    } others[] = {{1, {2, 0}, false}, {1, {3, 0}, false}, {2, {0, 0}, true}, {2, {2, 0}, true}, {2, {1, 0}, true}};
+    } others[] = {{1, {2, 0}, false},
+                  {1, {3, 0}, false},
+                  {2, {0, 0}, true},
+                  {2, {2, 0}, true},
+                  {2, {1, 0}, true}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         CUmemPoolProps properties = {.alloc_type = others[i].type, .location = others[i].location};
         CUmemLocation location = others[i].location;
@@ -450,7 +455,8 @@ static int fail_as_told(void) {
 static void errorsComeWhenTheyAreAskedFor(void) {
     pid_t pid = fork();
     if (pid == 0) {
-        setenv("VGPU_EMULATOR_FAIL", "cuMemAlloc:2@2,cuMemFree_v2:719@1/2,cuCtxSynchronize:999@2+,x", 1);
+        setenv("VGPU_EMULATOR_FAIL",
+               "cuMemAlloc:2@2,cuMemFree_v2:719@1/2,cuCtxSynchronize:999@2+,x", 1);
         execl("/proc/self/exe", "memory_test", "fail", (char *)NULL);
         _exit(127);
     }

@@ -13,8 +13,8 @@ nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample);
 nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample);
 nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *metrics);
 nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support);
-nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int type, unsigned long long since_us, int *value_type,
-                                  unsigned int *count, nvmlSample_t *samples);
+nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int type, unsigned long long since_us,
+                                  int *value_type, unsigned int *count, nvmlSample_t *samples);
 nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned int link, int capability,
                                            unsigned int *is);
 nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigned int link, int counter,
@@ -54,7 +54,8 @@ static void metricsAreWhatRanBetweenTwoSamples(void) {
     for (int i = 0; i < 5; i++) {
         metrics.metrics[i].metricId = wanted[i];
     }
-    CHECK_EQUAL(nvmlGpmMetricsGet(&metrics), NVML_ERROR_INVALID_ARGUMENT); /* the samples are empty */
+    CHECK_EQUAL(nvmlGpmMetricsGet(&metrics),
+                NVML_ERROR_INVALID_ARGUMENT); /* the samples are empty */
     uint64_t before = now_ns();
     CHECK_OK(nvmlGpmSampleGet(device, samples[0]));
     keepBusy();
@@ -144,10 +145,13 @@ static void samplesNeedAPlace(void) {
     CHECK_OK(nvmlDeviceGetSamples(device, GPU_BUSY, 0, &type, &count, NULL));
     CHECK_EQUAL(count, MOST);
     count = 0;
-    CHECK_EQUAL(nvmlDeviceGetSamples(device, GPU_BUSY, 0, &type, &count, &sample), NVML_ERROR_INVALID_ARGUMENT);
+    CHECK_EQUAL(nvmlDeviceGetSamples(device, GPU_BUSY, 0, &type, &count, &sample),
+                NVML_ERROR_INVALID_ARGUMENT);
     count = 1;
-    CHECK_EQUAL(nvmlDeviceGetSamples(device, 10, 0, &type, &count, &sample), NVML_ERROR_INVALID_ARGUMENT);
-    CHECK_EQUAL(nvmlDeviceGetSamples(device, 8, 0, &type, &count, &sample), NVML_ERROR_NOT_SUPPORTED);
+    CHECK_EQUAL(nvmlDeviceGetSamples(device, 10, 0, &type, &count, &sample),
+                NVML_ERROR_INVALID_ARGUMENT);
+    CHECK_EQUAL(nvmlDeviceGetSamples(device, 8, 0, &type, &count, &sample),
+                NVML_ERROR_NOT_SUPPORTED);
     CHECK_OK(nvmlDeviceGetSamples(device, 0, 0, &type, &count, &sample)); /* no more than one */
     CHECK(sample.sampleValue.uiVal >= 100000);
 }
@@ -163,8 +167,10 @@ static void linksHaveCapabilitiesAndErrors(void) {
     CHECK_EQUAL(nvmlDeviceGetNvLinkCapability(device, 0, 6, &is), NVML_ERROR_INVALID_ARGUMENT);
     CHECK_OK(nvmlDeviceGetNvLinkErrorCounter(device, 3, 1, &errors));
     CHECK_EQUAL(errors, 2);
-    CHECK_EQUAL(nvmlDeviceGetNvLinkErrorCounter(device, 3, 5, &errors), NVML_ERROR_INVALID_ARGUMENT);
-    nvmlFieldValue_t fields[] = {{.fieldId = 91}, {.fieldId = 52}, {.fieldId = 144}, {.fieldId = 1}};
+    CHECK_EQUAL(nvmlDeviceGetNvLinkErrorCounter(device, 3, 5, &errors),
+                NVML_ERROR_INVALID_ARGUMENT);
+    nvmlFieldValue_t fields[] = {
+        {.fieldId = 91}, {.fieldId = 52}, {.fieldId = 144}, {.fieldId = 1}};
     CHECK_OK(nvmlDeviceGetFieldValues(device, 4, fields));
     CHECK(fields[0].nvmlReturn == NVML_SUCCESS && fields[0].value.uiVal == 12);
     CHECK(fields[1].nvmlReturn == NVML_SUCCESS && fields[1].value.ullVal == 24);

@@ -26,7 +26,8 @@ TOLD(nvmlDeviceGetName, nvmlDevice_t, char *, unsigned int)
 TOLD(nvmlDeviceGetMemoryInfo, nvmlDevice_t, nvmlMemory_t *)
 TOLD(nvmlDeviceSetMigMode, nvmlDevice_t, unsigned int, nvmlReturn_t *)
 TOLD(nvmlDeviceGetMigMode, nvmlDevice_t, unsigned int *, unsigned int *)
-TOLD(nvmlDeviceGetGpuInstanceProfileInfo, nvmlDevice_t, unsigned int, nvmlGpuInstanceProfileInfo_t *)
+TOLD(nvmlDeviceGetGpuInstanceProfileInfo, nvmlDevice_t, unsigned int,
+     nvmlGpuInstanceProfileInfo_t *)
 TOLD(nvmlDeviceGetGpuInstanceProfileInfoV, nvmlDevice_t, unsigned int,
      nvmlGpuInstanceProfileInfo_v2_t *)
 TOLD(nvmlDeviceGetGpuInstancePossiblePlacements_v2, nvmlDevice_t, unsigned int,
@@ -302,7 +303,8 @@ static void a_program_sees_its_instance_alone(void) {
     close(c.in);
     close(c.out);
     part = part_of(instance, 2);
-    c = begin("look", uuid); /* the same ids give the same UUID, and nothing of the dead process is left */
+    c = begin("look",
+              uuid); /* the same ids give the same UUID, and nothing of the dead process is left */
     await(&c);
     finish(&c);
     CHECK_OK(nvmlComputeInstanceDestroy(part));
@@ -376,7 +378,8 @@ static void write_settings(const char *text) {
 static void errors_are_injected_into_functions_of_a_gpu(void) {
     nvmlDevice_t device = NULL;
     nvmlGpuInstance_t instance = NULL;
-    write_settings("fail.nvmlDeviceGetMigDeviceHandleByIndex=999\nfail.nvmlDeviceCreateGpuInstance=15\n");
+    write_settings(
+        "fail.nvmlDeviceGetMigDeviceHandleByIndex=999\nfail.nvmlDeviceCreateGpuInstance=15\n");
     CHECK_EQUAL(nvmlDeviceGetMigDeviceHandleByIndex(gpu, 0, &device), NVML_ERROR_UNKNOWN);
     CHECK_EQUAL(nvmlDeviceCreateGpuInstance(gpu, TWO, &instance), NVML_ERROR_GPU_IS_LOST);
     write_settings("");

@@ -6,7 +6,8 @@
 #include <string.h>
 
 int cuDriverGetVersion(int *version);
-int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status);
+int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
+                        int *status);
 nvmlReturn_t nvmlInit_v2(void);
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
 nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version);
@@ -16,7 +17,8 @@ nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *info);
 nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *info);
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned int *width);
 nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, int counter, unsigned int *value);
-nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, int kind, unsigned int *celsius);
+nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, int kind,
+                                               unsigned int *celsius);
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *energy);
 nvmlReturn_t nvmlDeviceGetSupportedMemoryClocks(nvmlDevice_t device, unsigned int *count,
                                                 unsigned int *clocks);
@@ -34,17 +36,31 @@ nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
                                                     unsigned long long *reasons);
 
 /* nvtop 3 shows no GPU if one of these is missing, whatever they return. */
-static const char *const needed[] = {
-    "nvmlInit_v2", "nvmlShutdown", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2",
-    "nvmlErrorString", "nvmlDeviceGetName", "nvmlDeviceGetPciInfo",
-    "nvmlDeviceGetMaxPcieLinkGeneration", "nvmlDeviceGetMaxPcieLinkWidth",
-    "nvmlDeviceGetTemperatureThreshold", "nvmlDeviceGetClockInfo", "nvmlDeviceGetMaxClockInfo",
-    "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo",
-    "nvmlDeviceGetCurrPcieLinkGeneration", "nvmlDeviceGetCurrPcieLinkWidth",
-    "nvmlDeviceGetPcieThroughput", "nvmlDeviceGetFanSpeed", "nvmlDeviceGetTemperature",
-    "nvmlDeviceGetPowerUsage", "nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetEncoderUtilization",
-    "nvmlDeviceGetDecoderUtilization", "nvmlDeviceGetGraphicsRunningProcesses",
-    "nvmlDeviceGetComputeRunningProcesses"};
+static const char *const needed[] = {"nvmlInit_v2",
+                                     "nvmlShutdown",
+                                     "nvmlDeviceGetCount_v2",
+                                     "nvmlDeviceGetHandleByIndex_v2",
+                                     "nvmlErrorString",
+                                     "nvmlDeviceGetName",
+                                     "nvmlDeviceGetPciInfo",
+                                     "nvmlDeviceGetMaxPcieLinkGeneration",
+                                     "nvmlDeviceGetMaxPcieLinkWidth",
+                                     "nvmlDeviceGetTemperatureThreshold",
+                                     "nvmlDeviceGetClockInfo",
+                                     "nvmlDeviceGetMaxClockInfo",
+                                     "nvmlDeviceGetUtilizationRates",
+                                     "nvmlDeviceGetMemoryInfo",
+                                     "nvmlDeviceGetCurrPcieLinkGeneration",
+                                     "nvmlDeviceGetCurrPcieLinkWidth",
+                                     "nvmlDeviceGetPcieThroughput",
+                                     "nvmlDeviceGetFanSpeed",
+                                     "nvmlDeviceGetTemperature",
+                                     "nvmlDeviceGetPowerUsage",
+                                     "nvmlDeviceGetEnforcedPowerLimit",
+                                     "nvmlDeviceGetEncoderUtilization",
+                                     "nvmlDeviceGetDecoderUtilization",
+                                     "nvmlDeviceGetGraphicsRunningProcesses",
+                                     "nvmlDeviceGetComputeRunningProcesses"};
 
 static nvmlDevice_t device;
 

@@ -30,7 +30,8 @@ CUresult cuGraphClone(CUgraph *clone, CUgraph graph);
 CUresult cuUserObjectCreate(object *made, void *data, CUhostFn destroy, unsigned int count,
                             unsigned int flags);
 CUresult cuUserObjectRelease(object user, unsigned int count);
-CUresult cuGraphRetainUserObject(CUgraph graph, object user, unsigned int count, unsigned int flags);
+CUresult cuGraphRetainUserObject(CUgraph graph, object user, unsigned int count,
+                                 unsigned int flags);
 CUresult cuGraphReleaseUserObject(CUgraph graph, object user, unsigned int count);
 
 CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
@@ -86,7 +87,8 @@ static void kernelsTellTheirArguments(void) {
     CHECK_OK(cuGraphKernelNodeGetParams_v2(nodes[0], &told));
     CHECK(told.v1.params != NULL && *(uint32_t *)told.v1.params[1] == 0x3f800000);
     told.v1.grid_x = 2;
-    CHECK_OK(cuGraphKernelNodeSetParams_v2(nodes[0], &told)); /* as programs do to change only some fields */
+    CHECK_OK(cuGraphKernelNodeSetParams_v2(nodes[0],
+                                           &told)); /* as programs do to change only some fields */
     params = kernel("unknown", arguments);
     CHECK_OK(cuGraphAddNode_v2(&nodes[1], graph, &nodes[0], NULL, 1, &params));
     CHECK_OK(cuGraphKernelNodeGetParams_v2(nodes[1], &told));
@@ -175,7 +177,8 @@ static void capturedNodesTellTheSame(void) {
     CUgraphNodeParams params = kernel("unknown", arguments);
     CHECK_OK(cuStreamBeginCapture_v2(stream, 0));
     CHECK_OK(cuMemcpyHtoDAsync_v2(memory, source, sizeof source, stream));
-    CHECK_OK(cuLaunchKernel(params.kernel.v1.function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL));
+    CHECK_OK(
+        cuLaunchKernel(params.kernel.v1.function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL));
     CHECK_OK(cuStreamEndCapture(stream, &graph));
     CHECK_OK(cuGraphGetNodes(graph, nodes, &count));
     CHECK_EQUAL(count, 2);
@@ -292,7 +295,8 @@ static void aChildGraphGetsOtherParameters(void) {
     CUgraph outer = NULL;
     CHECK_OK(cuGraphCreate(&outer, 0));
     CHECK_OK(cuGraphAddChildGraphNode(&inner, outer, NULL, 0, other));
-    CHECK_EQUAL(cuGraphExecChildGraphNodeSetParams(exec, node, outer), CUDA_ERROR_INVALID_VALUE); /* one node */
+    CHECK_EQUAL(cuGraphExecChildGraphNodeSetParams(exec, node, outer),
+                CUDA_ERROR_INVALID_VALUE); /* one node */
     CHECK_OK(cuGraphDestroy(outer));
     addFill(other, one, 0x40400000); /* 3.0f */
     CHECK_OK(cuGraphCreate(&outer, 0));
@@ -303,7 +307,8 @@ static void aChildGraphGetsOtherParameters(void) {
     CUgraphExec again = instantiate(graph); /* the graph itself is as it was */
     run(again);
     CHECK(first() == 2.0f);
-    CHECK_EQUAL(cuGraphExecChildGraphNodeSetParams(exec, inner, other), CUDA_ERROR_INVALID_VALUE); /* elsewhere */
+    CHECK_EQUAL(cuGraphExecChildGraphNodeSetParams(exec, inner, other),
+                CUDA_ERROR_INVALID_VALUE); /* elsewhere */
     CHECK_OK(cuGraphExecDestroy(exec));
     CHECK_OK(cuGraphExecDestroy(again));
     CHECK_OK(cuGraphDestroy(graph));

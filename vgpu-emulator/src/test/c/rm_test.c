@@ -32,7 +32,7 @@ static uint32_t client, subdevice, group, channels[2];
 
 /* ---- the import ---- */
 
-static void find_in(uintptr_t base, const ElfW(Dyn) *dynamic) {
+static void find_in(uintptr_t base, const ElfW(Dyn) * dynamic) {
     const ElfW(Rela) *relocations = NULL;
     const ElfW(Sym) *symbols = NULL;
     const char *names = NULL;
@@ -106,8 +106,7 @@ static void find_objects(void) {
         char path[300];
         char target[300] = "";
         snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
-        if (readlink(path, target, sizeof target - 1) > 0 &&
-            strstr(target, "nvidiactl") != NULL) {
+        if (readlink(path, target, sizeof target - 1) > 0 && strstr(target, "nvidiactl") != NULL) {
             ctl = atoi(entry->d_name);
         }
     }
@@ -283,7 +282,8 @@ static uint64_t kill_the_stopped(const char *self) {
 
 static void the_stopped_can_be_killed(const char *self) {
     uint64_t waited = UINT64_MAX;
-    for (int i = 0; i < 5 && waited >= 1000 * MS; i++) { /* a busy machine may delay this process itself */
+    for (int i = 0; i < 5 && waited >= 1000 * MS;
+         i++) { /* a busy machine may delay this process itself */
         waited = kill_the_stopped(self);
     }
     CHECK(waited < 1000 * MS);

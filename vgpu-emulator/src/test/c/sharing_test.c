@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, uint32_t value, unsigned int flags);
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, uint32_t value,
+                             unsigned int flags);
 
 enum { WORKERS = 4 };
 
@@ -153,7 +154,8 @@ static void whatIsDoneStaysDone(emu_state *state) {
     CHECK_OK(cuEventCreate(&open, 0));
     CHECK_OK(cuStreamWaitValue32(gate, (CUdeviceptr)(uintptr_t)&word, 1, 0));
     CHECK_OK(cuEventRecord(open, gate));
-    for (int i = 0; i < 2; i++) { /* the second event completes first, but is not the first to be queried */
+    for (int i = 0; i < 2;
+         i++) { /* the second event completes first, but is not the first to be queried */
         CHECK_OK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
         CHECK_OK(cuStreamWaitEvent(streams[i], open, 0));
         events[i] = record(streams[i], i == 0 ? 40 * MS : 4 * MS);

@@ -11,9 +11,9 @@
 CUresult cuTensorMapEncodeTiled(TENSOR, const uint32_t *box, const uint32_t *steps, LAYOUT);
 CUresult cuTensorMapEncodeIm2col(TENSOR, const int *lower, const int *upper, uint32_t channels,
                                  uint32_t pixels, const uint32_t *steps, LAYOUT);
-CUresult cuTensorMapEncodeIm2colWide(TENSOR, int lower, int upper, uint32_t channels, uint32_t pixels,
-                                     const uint32_t *steps, int interleave, int mode, int swizzle,
-                                     int promotion, int fill);
+CUresult cuTensorMapEncodeIm2colWide(TENSOR, int lower, int upper, uint32_t channels,
+                                     uint32_t pixels, const uint32_t *steps, int interleave,
+                                     int mode, int swizzle, int promotion, int fill);
 CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address);
 
 enum { UINT8, FLOAT16 = 6, FLOAT32 = 7, U4_ALIGN8B = 13, U4_ALIGN16B, U6_ALIGN16B };
@@ -50,8 +50,9 @@ static arguments valid(void) {
 }
 
 static CUresult tiled(arguments a) {
-    return cuTensorMapEncodeTiled(a.map, a.type, a.rank, (void *)(uintptr_t)a.address, a.lengths, a.strides,
-                                  a.box, a.steps, a.interleave, a.swizzle, a.promotion, a.fill);
+    return cuTensorMapEncodeTiled(a.map, a.type, a.rank, (void *)(uintptr_t)a.address, a.lengths,
+                                  a.strides, a.box, a.steps, a.interleave, a.swizzle, a.promotion,
+                                  a.fill);
 }
 
 #define REFUSED(change) \
@@ -124,8 +125,9 @@ static CUresult im2col(int lower, int upper, uint32_t channels, uint32_t pixels,
     int uppers[] = {upper, upper, upper};
     a.lengths[1] = a.lengths[2] = 32;
     a.lengths[3] = 32;
-    return cuTensorMapEncodeIm2col(map, FLOAT16, rank, (void *)(uintptr_t)memory, a.lengths, a.strides, lowers,
-                                   uppers, channels, pixels, a.steps, 0, 3, 0, 0);
+    return cuTensorMapEncodeIm2col(map, FLOAT16, rank, (void *)(uintptr_t)memory, a.lengths,
+                                   a.strides, lowers, uppers, channels, pixels, a.steps, 0, 3, 0,
+                                   0);
 }
 
 static void theLimitsOfPixels(void) {
@@ -141,8 +143,8 @@ static void theLimitsOfPixels(void) {
     CHECK_EQUAL(im2col(0, 0, 64, 128, 2), CUDA_ERROR_INVALID_VALUE);
     arguments a = valid();
     /* The GPU has compute capability 9.0; this form needs 10.0. */
-    CHECK_EQUAL(cuTensorMapEncodeIm2colWide(map, FLOAT16, 4, (void *)(uintptr_t)memory, a.lengths, a.strides, 0,
-                                            0, 64, 128, a.steps, 0, 0, 3, 0, 0),
+    CHECK_EQUAL(cuTensorMapEncodeIm2colWide(map, FLOAT16, 4, (void *)(uintptr_t)memory, a.lengths,
+                                            a.strides, 0, 0, 64, 128, a.steps, 0, 0, 3, 0, 0),
                 CUDA_ERROR_NOT_SUPPORTED);
 }
 
@@ -156,10 +158,13 @@ static void anAddressIsReplaced(void) {
     CHECK(memcmp(&first, &map[0], sizeof first) != 0);
     CHECK_OK(cuTensorMapReplaceAddress(map, (void *)(uintptr_t)(memory + 1024)));
     CHECK(memcmp(&first, &map[0], sizeof first) == 0);
-    CHECK_EQUAL(cuTensorMapReplaceAddress(map, (void *)(uintptr_t)(memory + 8)), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(cuTensorMapReplaceAddress(NULL, (void *)(uintptr_t)memory), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuTensorMapReplaceAddress(map, (void *)(uintptr_t)(memory + 8)),
+                CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuTensorMapReplaceAddress(NULL, (void *)(uintptr_t)memory),
+                CUDA_ERROR_INVALID_VALUE);
     memset(&map[1], 0, sizeof map[1]);
-    CHECK_EQUAL(cuTensorMapReplaceAddress(&map[1], (void *)(uintptr_t)memory), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuTensorMapReplaceAddress(&map[1], (void *)(uintptr_t)memory),
+                CUDA_ERROR_INVALID_VALUE);
 }
 
 int main(void) {

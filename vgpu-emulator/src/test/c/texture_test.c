@@ -79,7 +79,8 @@ static void bytesGoToArraysAndBack(void) {
     CHECK_OK(cuMemcpyHtoA_v2(line, 99, text, 0)); /* nothing to copy */
     CHECK_EQUAL(cuMemcpyHtoA_v2(line, 63, text, 2), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuMemcpyHtoA_v2(line, SIZE_MAX, text, 2), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(cuMemcpyHtoA_v2(picture, 0, text, 2), CUDA_ERROR_INVALID_VALUE); /* two dimensions */
+    CHECK_EQUAL(cuMemcpyHtoA_v2(picture, 0, text, 2),
+                CUDA_ERROR_INVALID_VALUE); /* two dimensions */
     CHECK_EQUAL(cuMemcpyHtoA_v2(NULL, 8, text, 2), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuMemcpyAtoH_v2(NULL, line, 0, 2), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuMemcpyAtoD_v2(memory + 63, line, 0, 2), CUDA_ERROR_INVALID_VALUE);

@@ -212,7 +212,8 @@ static void copiesShareAnEngineForEachDirection(void) {
             CHECK_OK(cuStreamWaitEvent(streams[i], lead, 0));
         }
         run(streams[0], 10 * MS);
-        copy(streams[0], p, host, false); /* waits for its own stream, so later copies of other streams go first */
+        copy(streams[0], p, host,
+             false); /* waits for its own stream, so later copies of other streams go first */
         copy(streams[1], p, host, false);
         copy(streams[2], p, host, false);
         copy(streams[3], p, host, true);

@@ -103,8 +103,13 @@ static int bed_has_gpu(void *self) {
 
 static long bed_forward(void *self, uint32_t word, uint64_t argument) {
   struct caller *caller = self;
-  struct model_caller as = {.read = bed_read, .write = bed_write, .file_of = bed_model_file, .has_gpu = bed_has_gpu,
-                            .self = self, .tag = caller->process->tag, .process = caller->process->number};
+  struct model_caller as = {.read = bed_read,
+                            .write = bed_write,
+                            .file_of = bed_model_file,
+                            .has_gpu = bed_has_gpu,
+                            .self = self,
+                            .tag = caller->process->tag,
+                            .process = caller->process->number};
   void (*between)(void) = bed_between;
   if (between != NULL) {
     bed_between = NULL;

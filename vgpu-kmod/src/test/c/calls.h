@@ -81,8 +81,8 @@ static inline uint32_t do_dup(struct bed_process *process, int fd, uint32_t clie
   return result == 0 ? get32(CALL + 24) : UINT32_MAX;
 }
 
-static inline uint32_t do_heap(struct bed_process *process, int fd, uint32_t client, uint32_t parent,
-                               uint32_t function, uint32_t memory, uint64_t bytes) {
+static inline uint32_t do_heap(struct bed_process *process, int fd, uint32_t client, uint32_t parent, uint32_t function,
+                               uint32_t memory, uint64_t bytes) {
   memset(arena + place + CALL, 0, RM_HEAP_SIZE);
   put32(CALL, client);
   put32(CALL + 4, parent);
@@ -124,8 +124,8 @@ static inline uint32_t new_channel(struct bed_process *process, int fd, uint32_t
 }
 
 static inline uint32_t new_group(struct bed_process *process, int fd, uint32_t client, uint32_t handle) {
-  struct alloc what = {.client = client, .parent = DEVICE, .handle = handle, .class_number = RM_CLASS_GROUP,
-                       .rights = 1};
+  struct alloc what = {
+      .client = client, .parent = DEVICE, .handle = handle, .class_number = RM_CLASS_GROUP, .rights = 1};
   uint32_t status = do_alloc(process, fd, what, NULL);
   return status == RM_OK ? new_channel(process, fd, client, handle, CHANNEL_OF + handle) : status;
 }
@@ -145,8 +145,12 @@ static inline uint32_t disable_channels(struct bed_process *process, int fd, uin
 
 static inline uint32_t take(struct bed_process *process, int fd, uint32_t client, uint32_t handle, uint64_t bytes) {
   return do_alloc(process, fd,
-                  (struct alloc){.client = client, .parent = DEVICE, .handle = handle, .class_number = 0x40,
-                                 .bytes = bytes, .params_size = 128},
+                  (struct alloc){.client = client,
+                                 .parent = DEVICE,
+                                 .handle = handle,
+                                 .class_number = 0x40,
+                                 .bytes = bytes,
+                                 .params_size = 128},
                   NULL);
 }
 

@@ -58,9 +58,14 @@ static long forward(void *self, uint32_t word, uint64_t argument) {
   return 0;
 }
 
-static const struct vgpu_rm_host HOST = {.read = read_memory, .write = write_memory, .lock = take_lock,
-                                         .unlock = give_lock, .tenant = tenant_of, .forward = forward,
-                                         .file_of = file_of, .let_go = let_go};
+static const struct vgpu_rm_host HOST = {.read = read_memory,
+                                         .write = write_memory,
+                                         .lock = take_lock,
+                                         .unlock = give_lock,
+                                         .tenant = tenant_of,
+                                         .forward = forward,
+                                         .file_of = file_of,
+                                         .let_go = let_go};
 
 static void ioctl_of(int through_core, uint32_t number, uint32_t size) {
   uint32_t word = vgpu__rm_word(number, size);

@@ -24,14 +24,15 @@ static uint32_t clients[8], usual; /* the client of this request, mostly; 0: any
 static struct bed_process *owners[8];
 static int owners_fd[8], depth;
 
-static const uint32_t CLASSES[] = {0x40, 0x40, 0x3f, 0x3e, 0x90ce, 0xa06c, 0xa06c, 0xc86f, 0xc86f,
-                                   0xc86f, 0x50a0, 0x80, 0x2080, 0x41, 0, 0x82, 0xf8, 0x42};
-static const uint32_t COMMANDS[] = {0xa06c0101, 0xa06c0103, 0xa06c0107, 0x2080110b, 0x20801303, 0x20801301, 0x20801115,
-                                    0x20800102};
+static const uint32_t CLASSES[] = {0x40,   0x40,   0x3f, 0x3e,   0x90ce, 0xa06c, 0xa06c, 0xc86f, 0xc86f,
+                                   0xc86f, 0x50a0, 0x80, 0x2080, 0x41,   0,      0x82,   0xf8,   0x42};
+static const uint32_t COMMANDS[] = {0xa06c0101, 0xa06c0103, 0xa06c0107, 0x2080110b,
+                                    0x20801303, 0x20801301, 0x20801115, 0x20800102};
 /* The sizes of their parameters, as this driver has them. */
 static const uint32_t SIZES[] = {2, 8, 4, 536, 1028, 8, 8, 8};
-static const uint32_t NUMBERS[] = {RM_ALLOC, RM_ALLOC, RM_ALLOC, RM_ALLOC, RM_FREE, RM_FREE, RM_CONTROL, RM_CONTROL,
-                                   RM_DUP, RM_HEAP, RM_REGISTER_FD, RM_ALLOC_MEMORY, RM_ALLOC_OBJECT};
+static const uint32_t NUMBERS[] = {RM_ALLOC,       RM_ALLOC,        RM_ALLOC,       RM_ALLOC, RM_FREE,
+                                   RM_FREE,        RM_CONTROL,      RM_CONTROL,     RM_DUP,   RM_HEAP,
+                                   RM_REGISTER_FD, RM_ALLOC_MEMORY, RM_ALLOC_OBJECT};
 
 static uint32_t some_client(void) {
   if (usual != 0 && below(4) != 0) return usual;
@@ -43,7 +44,9 @@ static uint32_t some_handle(void) {
     case 0: return 0;
     case 1: return some_client();
     case 2: return (uint32_t)random64();
-    case 3: case 4: case 5: return DEVICE;
+    case 3:
+    case 4:
+    case 5: return DEVICE;
     case 6: return SUBDEVICE;
     default: return 0x100 + below(12);
   }
@@ -115,9 +118,9 @@ static void draw_fields(size_t at, uint32_t number, uint32_t size, size_t params
   fill(at, size);
   store32(at, some_client());
   store32(at + 4, some_handle());
-  store32(at + 8, number == RM_HEAP   ? below(20) == 0 ? below(32) : 2 + below(2)
-                  : below(32) == 0    ? some_handle()
-                                      : plain_handle());
+  store32(at + 8, number == RM_HEAP ? below(20) == 0 ? below(32) : 2 + below(2)
+                  : below(32) == 0 ? some_handle()
+                                    : plain_handle());
   switch (number) {
     case RM_ALLOC: {
       uint32_t class_number = CLASSES[below(18)];

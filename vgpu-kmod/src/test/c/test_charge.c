@@ -64,8 +64,8 @@ void test_limits(void) {
   for (int i = 0; i < 64; i++) CHECK(take(&one, fd, client, 9, (uint64_t)1 << i) != RM_OK);
   CHECK(take(&one, fd, client, 9, UINT64_MAX) == RM_NO_MEMORY && used(1) == MIB);
   tenants[1]->most_objects = tenants[1]->objects;
-  CHECK(do_alloc(&one, fd, (struct alloc){.client = client, .parent = DEVICE, .class_number = 0x50a0},
-                 NULL) == RM_INSUFFICIENT_RESOURCES);
+  CHECK(do_alloc(&one, fd, (struct alloc){.client = client, .parent = DEVICE, .class_number = 0x50a0}, NULL) ==
+        RM_INSUFFICIENT_RESOURCES);
   end();
 }
 
@@ -102,10 +102,10 @@ void test_tied_files(void) {
   begin(10 * MIB);
   int card = bed_open(&one, 0), late = bed_open(&one, 1);
   CHECK(do_register(&one, card, late) == 0);
-  CHECK(do_register(&one, card, fd) != 0);      /* a second tie */
-  uint32_t second = new_client(&one, card);     /* belongs to the file that it is tied to */
+  CHECK(do_register(&one, card, fd) != 0);  /* a second tie */
+  uint32_t second = new_client(&one, card); /* belongs to the file that it is tied to */
   CHECK(take(&one, late, second, 7, MIB) == RM_OK && used(1) == MIB);
-  bed_close(&one, late);                        /* kept open by the tie */
+  bed_close(&one, late); /* kept open by the tie */
   CHECK(used(1) == MIB && rm.held[1] == MIB);
   bed_close(&one, card);
   CHECK(used(1) == 0 && rm.held[1] == 0);
@@ -131,7 +131,11 @@ void test_params_size_is_not_believed(void) {
   static const uint32_t SIZES[] = {0, 64, 72, 120, 128, 4096, UINT32_MAX};
   begin(100 * MIB);
   for (uint32_t i = 0; i < 7; i++) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 70 + i, .class_number = 0x40, .bytes = MIB,
+    struct alloc what = {.client = client,
+                         .parent = DEVICE,
+                         .handle = 70 + i,
+                         .class_number = 0x40,
+                         .bytes = MIB,
                          .params_size = SIZES[i]};
     CHECK(do_alloc(&one, fd, what, NULL) == RM_OK && used(1) == (i + 1) * MIB);
   }
@@ -150,8 +154,8 @@ void test_freeing_what_is_not_there(void) {
 
 void test_other_bits_of_the_word(void) {
   begin(10 * MIB);
-  struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4 * MIB,
-                       .direction = 'X' << 8};
+  struct alloc what = {
+      .client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4 * MIB, .direction = 'X' << 8};
   CHECK(do_alloc(&one, fd, what, NULL) == RM_OK && used(1) == 4 * MIB);
   what.handle = 8;
   what.direction = 2u << 30 | 0xff00;
@@ -198,8 +202,8 @@ void test_files_never_seen(void) {
  * manager's own, such as 42 and 43. None is an allocation: managed memory is neither charged nor refused, and memory
  * that is mapped for the GPU (33) is not charged a second time. */
 void test_managed_memory(void) {
-  static const uint32_t NUMBERS[] = {0x30000001, 0x30000002, 23, 24, 25, 27, 31, 33, 34, 37, 39, 41,
-                                     42,         43,         51, 52, 66, 68, 72, 73, 74, 75};
+  static const uint32_t NUMBERS[] = {0x30000001, 0x30000002, 23, 24, 25, 27, 31, 33, 34, 37, 39,
+                                     41,         42,         43, 51, 52, 66, 68, 72, 73, 74, 75};
   begin(10 * MIB);
   CHECK(take(&one, fd, client, 7, 10 * MIB) == RM_OK && used(1) == 10 * MIB);
   for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++) {

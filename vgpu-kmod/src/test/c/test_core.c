@@ -24,8 +24,8 @@ void end(void) {
 }
 
 struct alloc a_group(uint32_t root, uint32_t handle) {
-  return (struct alloc){.client = root, .parent = DEVICE, .handle = handle, .class_number = RM_CLASS_GROUP,
-                        .rights = 1};
+  return (
+      struct alloc){.client = root, .parent = DEVICE, .handle = handle, .class_number = RM_CLASS_GROUP, .rights = 1};
 }
 
 static const struct {

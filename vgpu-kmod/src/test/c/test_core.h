@@ -18,7 +18,7 @@ uint64_t used(int tenant);
 void begin(uint64_t limit);
 void end(void);
 struct alloc a_group(uint32_t root, uint32_t handle); /* a channel group */
-void keep_and(void (*then)(void)); /* a call within a call, whose arguments it keeps */
+void keep_and(void (*then)(void));                    /* a call within a call, whose arguments it keeps */
 
 /* test_turns.c */
 uint32_t schedule(struct bed_process *process, int file, uint32_t root, uint32_t group, unsigned char on);
@@ -38,7 +38,6 @@ void test_unknown_subdevice(void);
 
 /* test_turns_random.c */
 void test_random_turns(void);
-
 
 /* test_charge.c */
 void test_charged(void);

@@ -4,8 +4,8 @@
 void test_answer_cannot_be_written(void) {
   begin(10 * MIB);
   CHECK(take(&one, fd, client, 7, 4 * MIB) == RM_OK);
-  struct alloc what = {.client = client, .parent = DEVICE, .handle = 8, .class_number = 0x40, .bytes = 4 * MIB,
-                       .call = 64};
+  struct alloc what = {
+      .client = client, .parent = DEVICE, .handle = 8, .class_number = 0x40, .bytes = 4 * MIB, .call = 64};
   CHECK(do_alloc(&one, fd, what, NULL) == UINT32_MAX); /* EFAULT, although it is done */
   CHECK(rm.held[1] == 8 * MIB && used(1) == 8 * MIB);
   what.handle = 7; /* the driver rejects this one; the existing object must not be considered gone */
@@ -40,8 +40,8 @@ void test_number_taken_over_unseen(void) {
   memcpy(arena + 64, freed, sizeof freed);
   CHECK(bed_ioctl(&one, fd, vgpu__rm_word(RM_FREE, RM_FREE_SIZE), bed_at(64)) == VGPU_RM_FAULT && rm.held[1] == 0);
   int theirs = bed_open(&other, 1);
-  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64},
-                 NULL) == UINT32_MAX);
+  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64}, NULL) ==
+        UINT32_MAX);
   CHECK(do_alloc(&other, theirs,
                  (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80},
                  NULL) == RM_OK);
@@ -65,8 +65,8 @@ void test_number_claimed_unseen(void) {
   uint32_t mine = new_client(&one, fd);
   CHECK(take(&one, fd, client, 7, MIB) == RM_OK);
   int theirs = bed_open(&other, 1);
-  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64},
-                 NULL) == UINT32_MAX);
+  CHECK(do_alloc(&other, theirs, (struct alloc){.handle = client, .class_number = 0x41, .call = 64}, NULL) ==
+        UINT32_MAX);
   CHECK(do_dup(&one, fd, mine, DEVICE, 9, client, 7) == RM_OK && used(1) == MIB);
   other.number = one.number;
   uint32_t second = new_client(&other, theirs);
@@ -78,8 +78,8 @@ void test_number_claimed_unseen(void) {
 void test_arguments_over_one_another(void) {
   begin(10 * MIB);
   for (size_t params = CALL - 96; params <= CALL + 8; params += 8) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4096,
-                         .params = params};
+    struct alloc what = {
+        .client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4096, .params = params};
     uint32_t status = do_alloc(&one, fd, what, NULL);
     int over = params + 64 < CALL + 32 && CALL < params + 72;
     CHECK(status == (over ? RM_INSUFFICIENT_PERMISSIONS : RM_OK));
@@ -239,8 +239,8 @@ void test_old_forms_of_memory(void) {
   CHECK(used(1) == 0 && rm.held[1] == 0);
   static const uint32_t DENIED_CLASSES[] = {0x82, 0xc2, 0xf8};
   for (int i = 0; i < 3; i++) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = DENIED_CLASSES[i],
-                         .bytes = 4096};
+    struct alloc what = {
+        .client = client, .parent = DEVICE, .handle = 7, .class_number = DENIED_CLASSES[i], .bytes = 4096};
     CHECK(do_alloc(&one, fd, what, NULL) == RM_INSUFFICIENT_PERMISSIONS);
   }
   end();
@@ -287,7 +287,7 @@ void test_passed_file(void) {
   uint32_t own = new_client(&other, 5);
   CHECK(take(&other, 5, own, 8, 10 * MIB) == RM_OK && used(2) == 10 * MIB && used(1) == 4 * MIB);
   CHECK(take(&other, 5, own, 9, 1) == RM_NO_MEMORY);
-  CHECK(take(&one, fd, own, 9, 1) == RM_INVALID_CLIENT); /* and the other way round */
+  CHECK(take(&one, fd, own, 9, 1) == RM_INVALID_CLIENT);                       /* and the other way round */
   CHECK(take(&nobody, 5, client, 8, 6 * MIB) == RM_OK && used(1) == 10 * MIB); /* without a tenant: the client's pays */
   CHECK(take(&nobody, 5, client, 9, 1) == RM_NO_MEMORY);
   bed_close(&one, fd);
@@ -312,7 +312,7 @@ void test_many_clients(void) {
   struct vgpu_rm_book full;
   begin(10 * MIB);
   CHECK(vgpu__book_begin(&full, &book.heap, 65536, 54321) == 0);
-  for (uint32_t i = 1; i <= MANY; i++) enter(&full, tenants[1], i, 1); /* of one file */
+  for (uint32_t i = 1; i <= MANY; i++) enter(&full, tenants[1], i, 1);            /* of one file */
   for (uint32_t i = 1; i <= MANY; i++) enter(&full, tenants[2], MANY + i, 1 + i); /* of a file each */
   CHECK(tenants[1]->objects == MANY + 3 && tenants[2]->objects == MANY);
   vgpu__file_closed(&full, 1);

@@ -85,9 +85,7 @@ static void meanwhile_duplicate_what_was_made(void) {
   source = get32(CALL + 8);
   keep_and(duplicate);
 }
-static void duplicate_the_duplicate(void) {
-  CHECK(do_dup(&one, fd, second, DEVICE, 10, second, 9) == RM_OK);
-}
+static void duplicate_the_duplicate(void) { CHECK(do_dup(&one, fd, second, DEVICE, 10, second, 9) == RM_OK); }
 static void meanwhile_duplicate_the_duplicate(void) { keep_and(duplicate_the_duplicate); }
 static void replace_seven(void) {
   CHECK(do_free(&one, fd, client, 7) == RM_OK && take(&one, fd, client, 7, 8 * MIB) == RM_OK);

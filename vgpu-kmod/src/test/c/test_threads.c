@@ -37,7 +37,9 @@ static void *live(void *argument) {
     uint32_t which = below(&state, 2), handle = 100 + below(&state, 12);
     switch (below(&state, 10)) {
       case 0: do_dup(&process, fd, clients[1 - which], DEVICE, handle, clients[which], 100 + below(&state, 12)); break;
-      case 1: case 2: case 3: do_free(&process, fd, clients[which], handle); break;
+      case 1:
+      case 2:
+      case 3: do_free(&process, fd, clients[which], handle); break;
       case 4:
         if (below(&state, 50) != 0) break;
         bed_exit(&process); /* as if it were killed */

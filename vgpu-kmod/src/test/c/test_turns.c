@@ -141,7 +141,7 @@ void test_refused_stops(void) {
   CHECK(tenants[1]->stops == 3 && tenants[1]->unstopped == 2 && tenants[1]->resisting == 2);
   CHECK(!vgpu__is_stopped(&book, tenants[1]) && vgpu__owes_groups(tenants[1]));
   uint64_t calls = rm.calls;
-  CHECK(carry_turns_out() == 0 && rm.calls == calls); /* not again in the same round */
+  CHECK(carry_turns_out() == 0 && rm.calls == calls);                    /* not again in the same round */
   CHECK(schedule(&one, fd, client, 7, 0) == RM_OK && rm.calls == calls); /* recorded */
   rm.refuses = 1;
   hold(1);

@@ -70,7 +70,8 @@ static void some_call(void) {
     case 1:
       for (uint32_t i = 0; i < CHANNELS; i++) make_channel(group, i);
       break;
-    case 2: case 3: make_channel(group, channel); break;
+    case 2:
+    case 3: make_channel(group, channel); break;
     case 4:
       if (one_of->there) CHECK(do_free(&one, fd, client, handle_of(group, channel)) == RM_OK);
       one_of->there = 0;
@@ -80,14 +81,16 @@ static void some_call(void) {
       CHECK(do_free(&one, fd, client, root) == RM_OK);
       at->there = 0;
       break;
-    case 6: case 7: {
+    case 6:
+    case 7: {
       int on = below(3) != 0;
       CHECK(schedule(&one, fd, client, root, (unsigned char)on) == RM_OK);
       at->off = !on;
       for (uint32_t i = 0; i < CHANNELS && on; i++) at->channels[i].sure = !at->channels[i].disabled;
       break;
     }
-    case 8: case 9: {
+    case 8:
+    case 9: {
       int disable = below(2) != 0;
       if (!one_of->there) break;
       uint32_t status = disable_channels(&one, fd, client, handle_of(group, channel), 1, disable);

@@ -105,8 +105,8 @@ int ioctl(int fd, unsigned long word, ...) {
   va_end(more);
   struct file *file = file_of(fd);
   if (file == NULL) return (int)syscall(SYS_ioctl, fd, word, argument);
-  struct model_caller caller = {.read = copy_in, .write = copy_out, .file_of = model_of, .has_gpu = has_gpu,
-                                .process = 1};
+  struct model_caller caller = {
+      .read = copy_in, .write = copy_out, .file_of = model_of, .has_gpu = has_gpu, .process = 1};
   struct model_file *tied = file->model.tied;
   long result = model_ioctl(&rm, &file->model, &caller, (uint32_t)word, argument);
   if (file->model.tied != tied) ((struct file *)(void *)file->model.tied)->ties++;

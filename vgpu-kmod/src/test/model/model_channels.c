@@ -25,7 +25,7 @@ static void get_ready(const struct model_rm *rm, struct model_object *group, int
  * whether on enables channels that were disabled, so here it does.
  */
 uint32_t model_schedule(struct model_rm *rm, const struct model_caller *caller, const struct nvos54 *call,
-                         struct model_object *group) {
+                        struct model_object *group) {
   unsigned char enable;
   int could = may_run(group);
   if (group->class_number != 0xa06c || call->params_size != 2) return BAD_PARAMS;
@@ -48,7 +48,7 @@ uint32_t model_schedule(struct model_rm *rm, const struct model_caller *caller, 
  * disables leaves the engine at once.
  */
 uint32_t model_disable(struct model_rm *rm, const struct model_caller *caller, const struct nvos54 *call,
-                        const struct model_object *subdevice) {
+                       const struct model_object *subdevice) {
   uint32_t count, handles[2];
   unsigned char off;
   if (subdevice->class_number != 0x2080 || call->params_size != 536) return BAD_PARAMS;
@@ -106,8 +106,8 @@ static struct model_object *next_group(const struct model_rm *rm) {
       if (!may_run(at)) continue;
       if (is_before(rm, at, first[at->level])) first[at->level] = at;
       /* It has had no slice since the last one of a lower level. */
-      if (at->started < since[at->level] && (due == NULL || at->level > due->level ||
-                                             (at->level == due->level && is_before(rm, at, due))))
+      if (at->started < since[at->level] &&
+          (due == NULL || at->level > due->level || (at->level == due->level && is_before(rm, at, due))))
         due = at;
     }
   }

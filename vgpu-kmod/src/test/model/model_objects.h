@@ -20,7 +20,11 @@ enum {
 };
 enum { NO_ACCESS = -14, INVALID = -22, NO_KERNEL_MEMORY = -12 };
 
-struct nvos54 { uint32_t client, object, command, flags; uint64_t params; uint32_t params_size, status; };
+struct nvos54 {
+  uint32_t client, object, command, flags;
+  uint64_t params;
+  uint32_t params_size, status;
+};
 
 struct block;
 

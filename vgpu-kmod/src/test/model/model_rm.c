@@ -3,22 +3,37 @@
 
 #define MIB (1024u * 1024u)
 
-struct nvos00 { uint32_t root, parent, old, status; };
-struct nvos05 { uint32_t root, parent, made, class_number, status; };
-struct nvos21 { uint32_t root, parent, made, class_number; uint64_t params; uint32_t params_size, status; };
+struct nvos00 {
+  uint32_t root, parent, old, status;
+};
+struct nvos05 {
+  uint32_t root, parent, made, class_number, status;
+};
+struct nvos21 {
+  uint32_t root, parent, made, class_number;
+  uint64_t params;
+  uint32_t params_size, status;
+};
 struct nvos64 {
   uint32_t root, parent, made, class_number;
   uint64_t params, rights;
   uint32_t params_size, flags, status, pad;
 };
-struct nvos55 { uint32_t client, parent, object, source, source_object, flags, status; };
+struct nvos55 {
+  uint32_t client, parent, object, source, source_object, flags, status;
+};
 struct nvos32 {
-  uint32_t root, parent, function, vaspace; int16_t heap, pad; uint32_t status;
+  uint32_t root, parent, function, vaspace;
+  int16_t heap, pad;
+  uint32_t status;
   uint64_t total, free;
   uint32_t owner, memory, type, flags, attr, more[7];
   uint64_t size, rest[11];
 };
-struct xfer { uint32_t command, size; uint64_t pointer; };
+struct xfer {
+  uint32_t command, size;
+  uint64_t pointer;
+};
 struct memory_params {
   uint32_t owner, type, flags, width, height;
   int32_t pitch;
@@ -142,8 +157,15 @@ static int is_memory(uint32_t class_number) {
 
 static int fits_below(uint32_t class_number, const struct model_object *parent) {
   switch (class_number) {
-    case 0x80: case 0x90ce: case 0x79: return parent->parent == NULL;
-    case 0x2080: case 0x40: case 0x3f: case 0x3e: case 0xa06c: case 0x50a0: return parent->class_number == 0x80;
+    case 0x80:
+    case 0x90ce:
+    case 0x79: return parent->parent == NULL;
+    case 0x2080:
+    case 0x40:
+    case 0x3f:
+    case 0x3e:
+    case 0xa06c:
+    case 0x50a0: return parent->class_number == 0x80;
     default: return model_is_channel(class_number) && (parent->class_number == 0xa06c || parent->class_number == 0x80);
   }
 }
@@ -178,8 +200,8 @@ static uint32_t take_by_params(struct model_rm *rm, struct model_object *client,
   return status;
 }
 
-static uint32_t allocate(struct model_rm *rm, struct model_file *file, const struct model_caller *caller,
-                         uint32_t root, uint32_t above, uint32_t *handle, uint32_t class_number, uint64_t params) {
+static uint32_t allocate(struct model_rm *rm, struct model_file *file, const struct model_caller *caller, uint32_t root,
+                         uint32_t above, uint32_t *handle, uint32_t class_number, uint64_t params) {
   struct model_object *client, *parent, *made;
   struct block *block = NULL;
   uint32_t status;
@@ -223,8 +245,8 @@ static uint32_t free_object(struct model_rm *rm, struct model_file *file, uint32
 
 static uint32_t duplicate(struct model_rm *rm, struct model_file *file, const struct model_caller *caller,
                           struct nvos55 *call) {
-  struct model_object *client = own_client(rm, file, call->client), *theirs = model_client(rm, call->source),
-                      *parent, *source, *made;
+  struct model_object *client = own_client(rm, file, call->client), *theirs = model_client(rm, call->source), *parent,
+                      *source, *made;
   if (client == NULL || theirs == NULL) return BAD_CLIENT;
   if (theirs->process != caller->process) return NOT_PERMITTED;
   parent = model_find(client, call->parent);
@@ -253,8 +275,12 @@ static uint32_t fb_info(const struct model_rm *rm, const struct model_caller *ca
   for (; count-- > 0; at += 8) {
     if (caller->read(caller->self, entry, at, 8) != 0) return BAD_ARGUMENT;
     switch (entry[0]) {
-      case 0x07: case 0x08: case 0x09: case 0x20: entry[1] = (uint32_t)(rm->total >> 10); break;
-      case 0x12: case 0x16: entry[1] = (uint32_t)((rm->total - rm->taken) >> 10); break;
+      case 0x07:
+      case 0x08:
+      case 0x09:
+      case 0x20: entry[1] = (uint32_t)(rm->total >> 10); break;
+      case 0x12:
+      case 0x16: entry[1] = (uint32_t)((rm->total - rm->taken) >> 10); break;
       default: entry[1] = 256 << 10; break; /* for example the size of BAR1 */
     }
     if (caller->write(caller->self, at, entry, 8) != 0) return BAD_ARGUMENT;
@@ -355,9 +381,10 @@ static long carry_out(struct model_rm *rm, struct model_file *file, const struct
   switch (number) {
     case 0x29: body->free.status = free_object(rm, file, body->free.root, body->free.old); return 0;
     case 0x28:
-      body->object.status = is_memory(body->object.class_number) ? (uint32_t)BAD_ARGUMENT
-                            : allocate(rm, file, caller, body->object.root, body->object.parent, &body->object.made,
-                                       body->object.class_number, 0);
+      body->object.status = is_memory(body->object.class_number)
+                                ? (uint32_t)BAD_ARGUMENT
+                                : allocate(rm, file, caller, body->object.root, body->object.parent, &body->object.made,
+                                           body->object.class_number, 0);
       return 0;
     case 0x2a: body->control.status = control(rm, file, caller, &body->control); return 0;
     case 0x2b:

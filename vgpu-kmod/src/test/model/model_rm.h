@@ -23,15 +23,15 @@ struct model_object;
 struct model_rm {
   void *(*make)(size_t size); /* zeroed */
   void (*drop)(void *memory);
-  uint64_t total;            /* bytes of video memory */
-  uint32_t fb_info_size;     /* of FB_GET_INFO_V2's parameters: 436, 444, 460, 1028 */
+  uint64_t total;        /* bytes of video memory */
+  uint32_t fb_info_size; /* of FB_GET_INFO_V2's parameters: 436, 444, 460, 1028 */
   struct model_object *clients;
   uint32_t next_client, next_handle;
   uint64_t taken;            /* of video memory */
   uint64_t held[MODEL_TAGS]; /* by the tag of the client's creator */
   uint64_t most[MODEL_TAGS]; /* the maximum so far */
   uint64_t objects;
-  uint64_t calls;            /* received */
+  uint64_t calls;             /* received */
   uint32_t refuses;           /* the number of FIFO_DISABLE_CHANNELS calls to refuse from now on */
   uint32_t refuses_schedules; /* of GPFIFO_SCHEDULE */
   uint32_t refuses_slices;    /* of SET_TIMESLICE */
@@ -61,7 +61,7 @@ struct model_caller {
   /* Whether the process has a file of the GPU open: for a new device's identity check. */
   int (*has_gpu)(void *self);
   void *self;
-  uint32_t tag;     /* below MODEL_TAGS */
+  uint32_t tag; /* below MODEL_TAGS */
   uint32_t process;
 };
 

@@ -90,8 +90,8 @@ static void without_a_card(void) {
   uint32_t client = 0;
   CHECK(do_alloc(&plainly, fd, (struct alloc){.class_number = 0x41}, &client) == RM_OK);
   CHECK(do_alloc(&plainly, fd,
-                 (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80}, NULL) ==
-        RM_INSUFFICIENT_PERMISSIONS);
+                 (struct alloc){.client = client, .parent = client, .handle = DEVICE, .class_number = 0x80},
+                 NULL) == RM_INSUFFICIENT_PERMISSIONS);
   close(fd);
 }
 
@@ -270,8 +270,7 @@ static void *storm_thread(void *self) {
     uint32_t handle = base + (uint32_t)rand_r(&seed) % 12, group = base + 100 + handle % 3;
     if (rand_r(&seed) % 20 == 0) new_group(&plainly, fd, client, group);
     if (rand_r(&seed) % 20 == 0) schedule(fd, client, group, rand_r(&seed) % 4 != 0);
-    if (rand_r(&seed) % 40 == 0)
-      disable_channels(&plainly, fd, client, CHANNEL_OF + group, 1, rand_r(&seed) % 2 == 0);
+    if (rand_r(&seed) % 40 == 0) disable_channels(&plainly, fd, client, CHANNEL_OF + group, 1, rand_r(&seed) % 2 == 0);
     if (rand_r(&seed) % 60 == 0) do_free(&plainly, fd, client, CHANNEL_OF + group);
     if (rand_r(&seed) % 80 == 0) do_free(&plainly, fd, client, group);
     if (rand_r(&seed) % 3 == 0) do_free(&plainly, fd, client, handle);

@@ -43,12 +43,12 @@ MODULE_PARM_DESC(refuses, "So many calls of FIFO_DISABLE_CHANNELS are refused fr
 
 struct opened {
 	struct model_file model;
-	struct file *tied;	/* referenced, as in the real driver */
+	struct file *tied; /* referenced, as in the real driver */
 };
 
 static DEFINE_MUTEX(lock);
 static struct model_rm rm;
-static u64 cgroups[MODEL_TAGS];	/* by tag */
+static u64 cgroups[MODEL_TAGS]; /* by tag */
 static ktime_t ran;		/* the engine has run until then */
 static struct file_operations nvidia_fops;
 
@@ -200,9 +200,10 @@ static int truth_show(struct seq_file *to, void *unused)
 	run_engine();
 	seq_printf(to, "objects %llu\ntaken %llu\ncalls %llu\nown %d\n", rm.objects, rm.taken, rm.calls,
 		   nvidia_fops.unlocked_ioctl == nvidia_ioctl && nvidia_fops.compat_ioctl == nvidia_ioctl &&
-		   nvidia_fops.release == nvidia_release);
+			   nvidia_fops.release == nvidia_release);
 	for (tag = 0; tag < MODEL_TAGS && cgroups[tag]; tag++)
-		seq_printf(to, "cgroup %llu %llu\nmost of %llu %llu\nrunning of %llu %u\noff of %llu %u\nran of %llu %llu\n"
+		seq_printf(to,
+			   "cgroup %llu %llu\nmost of %llu %llu\nrunning of %llu %u\noff of %llu %u\nran of %llu %llu\n"
 			   "waited of %llu %llu\n",
 			   cgroups[tag], rm.held[tag], cgroups[tag], rm.most[tag], cgroups[tag],
 			   model_running(&rm, tag), cgroups[tag], model_asked_off(&rm, tag), cgroups[tag],

@@ -4,11 +4,20 @@
 
 #include "hostile.h"
 
-static const uint64_t POINTERS[] = {0, 1, 0x7ffffffff000, 0x800000000000, 0x8000000000000000, 0xffff888000000000,
-                                    0xffffffff81000000, 0xffffffffff600000, UINT64_MAX - 63, UINT64_MAX};
-static const struct { uint32_t number, size; } FORMS[] = {
-    {RM_ALLOC, 32}, {RM_ALLOC, 48}, {RM_FREE, 16}, {RM_CONTROL, 32}, {RM_DUP, 28},
-    {RM_HEAP, 184}, {RM_ALLOC_MEMORY, 56}, {RM_ALLOC_OBJECT, 20}, {RM_REGISTER_FD, 4}};
+static const uint64_t POINTERS[] = {0,
+                                    1,
+                                    0x7ffffffff000,
+                                    0x800000000000,
+                                    0x8000000000000000,
+                                    0xffff888000000000,
+                                    0xffffffff81000000,
+                                    0xffffffffff600000,
+                                    UINT64_MAX - 63,
+                                    UINT64_MAX};
+static const struct {
+  uint32_t number, size;
+} FORMS[] = {{RM_ALLOC, 32}, {RM_ALLOC, 48},        {RM_FREE, 16},         {RM_CONTROL, 32},   {RM_DUP, 28},
+             {RM_HEAP, 184}, {RM_ALLOC_MEMORY, 56}, {RM_ALLOC_OBJECT, 20}, {RM_REGISTER_FD, 4}};
 enum { POINTER_COUNT = sizeof POINTERS / sizeof *POINTERS, FORM_COUNT = sizeof FORMS / sizeof *FORMS };
 
 void pointers_of_the_kernel(void) {
@@ -44,8 +53,8 @@ void pointers_of_the_kernel(void) {
 }
 
 void sizes_and_handles(void) {
-  static const uint64_t SIZES[] = {(uint64_t)1 << 63, ((uint64_t)1 << 63) - 1, UINT64_MAX, UINT64_MAX - 1,
-                                   (uint64_t)1 << 40, 64 * MIB + 1};
+  static const uint64_t SIZES[] = {(uint64_t)1 << 63, ((uint64_t)1 << 63) - 1, UINT64_MAX,
+                                   UINT64_MAX - 1,    (uint64_t)1 << 40,       64 * MIB + 1};
   static const uint32_t HANDLES[] = {0, 1, UINT32_MAX, 0x80000000, DEVICE, SUBDEVICE};
   begin_as("one");
   for (int i = 0; i < 6; i++) {
@@ -68,8 +77,8 @@ void sizes_and_handles(void) {
 void buffers_over_one_another(void) {
   begin_as("one");
   for (size_t params = CALL - 96; params <= CALL + 8; params += 4) {
-    struct alloc what = {.client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4096,
-                         .params = params};
+    struct alloc what = {
+        .client = client, .parent = DEVICE, .handle = 7, .class_number = 0x40, .bytes = 4096, .params = params};
     int over = params + 64 < CALL + 32 && CALL < params + 72;
     CHECK(do_alloc(&plainly, control, what, NULL) == (over ? (uint32_t)RM_INSUFFICIENT_PERMISSIONS : (uint32_t)RM_OK));
     CHECK(used_by("one") >= truth("taken "));

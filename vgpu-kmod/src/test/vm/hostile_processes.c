@@ -66,7 +66,7 @@ static void receiver(int from) {
   CHECK(take_mib(7, 33) == RM_NO_MEMORY && take_mib(7, 30) == RM_OK && used_by("two") == 30 * MIB &&
         used_by("one") == 40 * MIB);
   CHECK(write(from, "", 1) == 1 && read(from, &theirs, 1) == 0); /* the sender has ended */
-  CHECK(used_by("one") == 40 * MIB); /* the file is open in this process */
+  CHECK(used_by("one") == 40 * MIB);                             /* the file is open in this process */
   mine = open_device("/dev/nvidiactl");
   CHECK(memory(&plainly, mine, client, 9, MIB, 128, 0) == RM_INVALID_CLIENT);
   close(mine);

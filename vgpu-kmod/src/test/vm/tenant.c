@@ -8,8 +8,10 @@ const char *directory;
 
 static long int80(long number, long one, long two, long three) {
   long result;
-  __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(one), "c"(two), "d"(three) : "memory", "r8", "r9",
-                   "r10", "r11");
+  __asm__ volatile("int $0x80"
+                   : "=a"(result)
+                   : "a"(number), "b"(one), "c"(two), "d"(three)
+                   : "memory", "r8", "r9", "r10", "r11");
   return (int)result;
 }
 

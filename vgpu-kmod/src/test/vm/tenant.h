@@ -39,12 +39,12 @@ void bed_fail(const char *what); /* ends the program */
 #include "../c/calls.h"
 
 extern int failures;
-#define CHECK(fine)                                     \
-  do {                                                  \
-    if (!(fine)) {                                      \
-      failures++;                                       \
+#define CHECK(fine)                                          \
+  do {                                                       \
+    if (!(fine)) {                                           \
+      failures++;                                            \
       printf("FAIL %s:%d: %s\n", __FILE__, __LINE__, #fine); \
-    }                                                   \
+    }                                                        \
   } while (0)
 
 /* The seed of random tests: VGPU_TEST_SEED, or a new number; it is printed. */
@@ -96,8 +96,13 @@ static inline int open_device(const char *path) {
 
 static inline uint32_t memory(struct bed_process *process, int fd, uint32_t client, uint32_t handle, uint64_t bytes,
                               uint32_t params_size, uint32_t direction) {
-  struct alloc what = {.client = client, .parent = DEVICE, .handle = handle, .class_number = 0x40, .bytes = bytes,
-                       .params_size = params_size, .direction = direction};
+  struct alloc what = {.client = client,
+                       .parent = DEVICE,
+                       .handle = handle,
+                       .class_number = 0x40,
+                       .bytes = bytes,
+                       .params_size = params_size,
+                       .direction = direction};
   return do_alloc(process, fd, what, NULL);
 }
 

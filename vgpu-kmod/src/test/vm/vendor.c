@@ -18,8 +18,12 @@ static uint32_t new_root(int fd) {
 
 static struct alloc some(uint32_t client, uint32_t handle, uint64_t bytes) {
   memset(arena + PARAMS, 0, 128);
-  return (struct alloc){.client = client, .parent = client, .handle = handle, .class_number = DEVICELESS,
-                        .bytes = bytes, .params_size = 128};
+  return (struct alloc){.client = client,
+                        .parent = client,
+                        .handle = handle,
+                        .class_number = DEVICELESS,
+                        .bytes = bytes,
+                        .params_size = 128};
 }
 
 static uint32_t take_some(struct bed_process *process, int fd, uint32_t client, uint32_t handle, uint64_t bytes) {

@@ -24,12 +24,9 @@ typedef void *jni_object;
 
 enum { JNI_GET_DIRECT_BUFFER_ADDRESS = 230 };
 
-#define JNI(type, name) \
-  __attribute__((visibility("default"))) type Java_dev_vgpu_nvml_binding_NativeCalls_##name
+#define JNI(type, name) __attribute__((visibility("default"))) type Java_dev_vgpu_nvml_binding_NativeCalls_##name
 
-static void *pointer(int64_t address) {
-  return (void *)(uintptr_t)address;
-}
+static void *pointer(int64_t address) { return (void *)(uintptr_t)address; }
 
 /* The memory of a direct buffer; it stays where it is while the call has the buffer as an argument. */
 static void *memory(jni_env env, jni_object buffer) {
@@ -54,7 +51,8 @@ static void copy(char *into, int32_t size, const char *text) {
 JNI(int64_t, address)(jni_env env, jni_object type, jni_object buffer);
 JNI(int64_t, open)(jni_env env, jni_object type, jni_object path, jni_object reason, int32_t size);
 JNI(int64_t, symbol)(jni_env env, jni_object type, int64_t library, jni_object name);
-JNI(int64_t, call)(jni_env env, jni_object type, int64_t function, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f);
+JNI(int64_t, call)
+(jni_env env, jni_object type, int64_t function, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f);
 JNI(void, text)(jni_env env, jni_object type, int64_t from, jni_object into, int32_t size);
 
 JNI(int64_t, address)(jni_env env, jni_object type, jni_object buffer) {
@@ -85,7 +83,8 @@ JNI(int64_t, symbol)(jni_env env, jni_object type, int64_t library, jni_object n
 }
 
 /* Whole numbers and pointers travel alike, and a function does not look at arguments that it does not have. */
-JNI(int64_t, call)(jni_env env, jni_object type, int64_t function, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f) {
+JNI(int64_t, call)
+(jni_env env, jni_object type, int64_t function, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f) {
   int64_t (*callee)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
   void *address = pointer(function);
   (void)env;

@@ -6,16 +6,16 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FUNCTION(name) \
-    __attribute__((visibility("default"))) int64_t name(int64_t a, int64_t b, int64_t c, int64_t d, \
-                                                        int64_t e, int64_t f); \
-    int64_t name(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f) { \
-        int64_t (*call)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t) = NULL; \
-        void *library = dlopen(REAL, RTLD_NOW | RTLD_LOCAL); \
-        void *found = library == NULL ? NULL : dlsym(library, #name); \
-        memcpy(&call, &found, sizeof call); \
-        return call == NULL ? 999 : call(a, b, c, d, e, f); \
-    }
+#define FUNCTION(name)                                                                                       \
+  __attribute__((visibility("default"))) int64_t name(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, \
+                                                      int64_t f);                                            \
+  int64_t name(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f) {                           \
+    int64_t (*call)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t) = NULL;                            \
+    void *library = dlopen(REAL, RTLD_NOW | RTLD_LOCAL);                                                     \
+    void *found = library == NULL ? NULL : dlsym(library, #name);                                            \
+    memcpy(&call, &found, sizeof call);                                                                      \
+    return call == NULL ? 999 : call(a, b, c, d, e, f);                                                      \
+  }
 
 FUNCTION(nvmlInit_v2)
 FUNCTION(nvmlShutdown)

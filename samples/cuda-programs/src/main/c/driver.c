@@ -41,8 +41,8 @@ static void *find(const struct source *source, const char *name, const char *sym
 static void bind_all(struct driver *driver, const struct source *source) {
   void *found;
   /* A copy, because ISO C has no cast between pointers to functions and to objects. */
-#define BIND(name, suffix, per_thread, parameters)                                                                     \
-  found = find(source, #name, #name #suffix, #name #suffix #per_thread);                                               \
+#define BIND(name, suffix, per_thread, parameters)                       \
+  found = find(source, #name, #name #suffix, #name #suffix #per_thread); \
   memcpy(&driver->name, &found, sizeof(found));
   DRIVER_FUNCTIONS(BIND)
 #undef BIND
@@ -89,10 +89,10 @@ static const char *known_error_name(CUresult error) {
   static const struct {
     CUresult error;
     const char *name;
-  } known[] = {{2, "CUDA_ERROR_OUT_OF_MEMORY"},       {3, "CUDA_ERROR_NOT_INITIALIZED"},
-               {100, "CUDA_ERROR_NO_DEVICE"},         {101, "CUDA_ERROR_INVALID_DEVICE"},
-               {800, "CUDA_ERROR_NOT_PERMITTED"},     {801, "CUDA_ERROR_NOT_SUPPORTED"},
-               {802, "CUDA_ERROR_SYSTEM_NOT_READY"},  {999, "CUDA_ERROR_UNKNOWN"}};
+  } known[] = {{2, "CUDA_ERROR_OUT_OF_MEMORY"},      {3, "CUDA_ERROR_NOT_INITIALIZED"},
+               {100, "CUDA_ERROR_NO_DEVICE"},        {101, "CUDA_ERROR_INVALID_DEVICE"},
+               {800, "CUDA_ERROR_NOT_PERMITTED"},    {801, "CUDA_ERROR_NOT_SUPPORTED"},
+               {802, "CUDA_ERROR_SYSTEM_NOT_READY"}, {999, "CUDA_ERROR_UNKNOWN"}};
   for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
     if (known[i].error == error) {
       return known[i].name;

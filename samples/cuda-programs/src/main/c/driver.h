@@ -84,21 +84,23 @@ typedef struct {
   FUNCTION(cuModuleLoadData, , , (CUmodule * module, const void *image))                                               \
   FUNCTION(cuModuleUnload, , , (CUmodule module))                                                                      \
   FUNCTION(cuModuleGetFunction, , , (CUfunction * function, CUmodule module, const char *name))                        \
-  FUNCTION(cuMemGetInfo, _v2, , (size_t * free_bytes, size_t *total_bytes))                                            \
+  FUNCTION(cuMemGetInfo, _v2, , (size_t * free_bytes, size_t * total_bytes))                                           \
   FUNCTION(cuMemAlloc, _v2, , (CUdeviceptr * pointer, size_t bytes))                                                   \
   FUNCTION(cuMemFree, _v2, , (CUdeviceptr pointer))                                                                    \
   FUNCTION(cuMemAllocManaged, , , (CUdeviceptr * pointer, size_t bytes, unsigned int flags))                           \
   FUNCTION(cuMemAllocAsync, , _ptsz, (CUdeviceptr * pointer, size_t bytes, CUstream stream))                           \
   FUNCTION(cuMemFreeAsync, , _ptsz, (CUdeviceptr pointer, CUstream stream))                                            \
   FUNCTION(cuMemGetAllocationGranularity, , , (size_t * bytes, const CUmemAllocationProp *properties, int option))     \
-  FUNCTION(cuMemCreate, , , (CUmemGenericAllocationHandle * handle, size_t bytes,                                      \
-                             const CUmemAllocationProp *properties, unsigned long long flags))                         \
+  FUNCTION(cuMemCreate, , ,                                                                                            \
+           (CUmemGenericAllocationHandle * handle, size_t bytes, const CUmemAllocationProp *properties,                \
+            unsigned long long flags))                                                                                 \
   FUNCTION(cuMemRelease, , , (CUmemGenericAllocationHandle handle))                                                    \
-  FUNCTION(cuMemAddressReserve, , , (CUdeviceptr * pointer, size_t bytes, size_t alignment, CUdeviceptr wanted,        \
-                                     unsigned long long flags))                                                        \
+  FUNCTION(cuMemAddressReserve, , ,                                                                                    \
+           (CUdeviceptr * pointer, size_t bytes, size_t alignment, CUdeviceptr wanted, unsigned long long flags))      \
   FUNCTION(cuMemAddressFree, , , (CUdeviceptr pointer, size_t bytes))                                                  \
-  FUNCTION(cuMemMap, , , (CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,       \
-                          unsigned long long flags))                                                                   \
+  FUNCTION(cuMemMap, , ,                                                                                               \
+           (CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,                     \
+            unsigned long long flags))                                                                                 \
   FUNCTION(cuMemUnmap, , , (CUdeviceptr pointer, size_t bytes))                                                        \
   FUNCTION(cuMemSetAccess, , , (CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc *access, size_t count))       \
   FUNCTION(cuMemcpyHtoD, _v2, _ptds, (CUdeviceptr to, const void *from, size_t bytes))                                 \
@@ -107,7 +109,7 @@ typedef struct {
   FUNCTION(cuStreamDestroy, _v2, , (CUstream stream))                                                                  \
   FUNCTION(cuStreamSynchronize, , _ptsz, (CUstream stream))                                                            \
   FUNCTION(cuStreamBeginCapture, _v2, _ptsz, (CUstream stream, int mode))                                              \
-  FUNCTION(cuStreamEndCapture, , _ptsz, (CUstream stream, CUgraph *graph))                                             \
+  FUNCTION(cuStreamEndCapture, , _ptsz, (CUstream stream, CUgraph * graph))                                            \
   FUNCTION(cuGraphInstantiateWithFlags, , , (CUgraphExec * exec, CUgraph graph, unsigned long long flags))             \
   FUNCTION(cuGraphLaunch, , _ptsz, (CUgraphExec exec, CUstream stream))                                                \
   FUNCTION(cuLaunchKernel, , _ptsz,                                                                                    \
@@ -118,7 +120,8 @@ typedef struct {
            (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra))                       \
   FUNCTION(cuLaunchCooperativeKernel, , _ptsz,                                                                         \
            (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,  \
-            unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream, void **parameters))
+            unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream,                    \
+            void **parameters))
 
 /* What the driver has; a function that it lacks is null. */
 struct driver {
@@ -171,13 +174,13 @@ void device_close(struct device *device);
 int device_failed(const struct device *device, const char *call, CUresult error);
 
 /* Calls a driver function of device D; says by name what went wrong. Gives 0, or 1. A missing function is an error. */
-#define CALL(d, name, ...)                                                                                             \
-  ((d)->driver.name == NULL ? device_failed((d), #name " (not in this driver)", CUDA_ERROR_NOT_SUPPORTED)              \
+#define CALL(d, name, ...)                                                                                \
+  ((d)->driver.name == NULL ? device_failed((d), #name " (not in this driver)", CUDA_ERROR_NOT_SUPPORTED) \
                             : call_result((d), #name, (d)->driver.name(__VA_ARGS__)))
 
 /* The same for functions without arguments. */
-#define CALL_NONE(d, name)                                                                                             \
-  ((d)->driver.name == NULL ? device_failed((d), #name " (not in this driver)", CUDA_ERROR_NOT_SUPPORTED)              \
+#define CALL_NONE(d, name)                                                                                \
+  ((d)->driver.name == NULL ? device_failed((d), #name " (not in this driver)", CUDA_ERROR_NOT_SUPPORTED) \
                             : call_result((d), #name, (d)->driver.name()))
 
 static inline int call_result(const struct device *device, const char *call, CUresult error) {

@@ -86,25 +86,19 @@ static CUresult allocate(struct piece *piece) {
     case MODE_ASYNC:
       error = driver->cuMemAllocAsync(&piece->pointer, piece->bytes, NULL);
       return error == CUDA_SUCCESS ? driver->cuStreamSynchronize(NULL) : error;
-    case MODE_VMM:
-      return allocate_vmm(piece);
-    case MODE_MANAGED:
-      return driver->cuMemAllocManaged(&piece->pointer, piece->bytes, CU_MEM_ATTACH_GLOBAL);
-    default:
-      return driver->cuMemAlloc(&piece->pointer, piece->bytes);
+    case MODE_VMM: return allocate_vmm(piece);
+    case MODE_MANAGED: return driver->cuMemAllocManaged(&piece->pointer, piece->bytes, CU_MEM_ATTACH_GLOBAL);
+    default: return driver->cuMemAlloc(&piece->pointer, piece->bytes);
   }
 }
 
 static int release(const struct piece *piece) {
   switch (mode) {
-    case MODE_ASYNC:
-      return CALL(&device, cuMemFreeAsync, piece->pointer, NULL);
+    case MODE_ASYNC: return CALL(&device, cuMemFreeAsync, piece->pointer, NULL);
     case MODE_VMM:
       return CALL(&device, cuMemUnmap, piece->pointer, piece->bytes) +
-             CALL(&device, cuMemAddressFree, piece->pointer, piece->bytes) +
-             CALL(&device, cuMemRelease, piece->handle);
-    default:
-      return CALL(&device, cuMemFree, piece->pointer);
+             CALL(&device, cuMemAddressFree, piece->pointer, piece->bytes) + CALL(&device, cuMemRelease, piece->handle);
+    default: return CALL(&device, cuMemFree, piece->pointer);
   }
 }
 
@@ -198,8 +192,7 @@ static void print(CUresult refusal, const size_t before[2], const size_t after[2
            reason, refusal, before[0], before[1], after[0], after[1]);
   } else {
     printf("%s: %llu bytes (%.1f MiB) in %zu allocations by %s, then %s\n", device.name, (unsigned long long)held,
-           (double)held / (1 << 20), piece_count, modes[mode],
-           refusal == CUDA_SUCCESS ? "stopped unrefused" : reason);
+           (double)held / (1 << 20), piece_count, modes[mode], refusal == CUDA_SUCCESS ? "stopped unrefused" : reason);
     printf("cuMemGetInfo: %zu of %zu bytes free before, %zu of %zu after\n", before[0], before[1], after[0], after[1]);
   }
   /* Whoever waits for it is told before it holds. */

@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 enum option_kind {
-  OPTION_FLAG,   /* bool: given or not */
-  OPTION_COUNT,  /* uint64_t: a whole number */
-  OPTION_SIZE,   /* uint64_t: bytes, such as 512MiB */
+  OPTION_FLAG,    /* bool: given or not */
+  OPTION_COUNT,   /* uint64_t: a whole number */
+  OPTION_SIZE,    /* uint64_t: bytes, such as 512MiB */
   OPTION_DECIMAL, /* double: such as 2.5 */
-  OPTION_CHOICE  /* int: the place in a list of words */
+  OPTION_CHOICE   /* int: the place in a list of words */
 };
 
 /* An option: --NAME and, but for a flag, a value. */

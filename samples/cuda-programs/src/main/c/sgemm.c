@@ -136,8 +136,8 @@ static int sgemm(void) {
 }
 
 int main(int argc, char **argv) {
-  program_begin(argc, argv, "Multiplies matrices on the GPU and checks the result; exit code 1 if it is wrong.", options,
-                sizeof(options) / sizeof(options[0]));
+  program_begin(argc, argv, "Multiplies matrices on the GPU and checks the result; exit code 1 if it is wrong.",
+                options, sizeof(options) / sizeof(options[0]));
   a = calloc((size_t)(rows * inner), sizeof(float));
   b = calloc((size_t)(inner * columns), sizeof(float));
   c = calloc((size_t)(rows * columns), sizeof(float));

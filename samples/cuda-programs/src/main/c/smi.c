@@ -51,8 +51,8 @@ static const char *process_name(unsigned pid, char *name, unsigned size) {
 
 static void print_json(const struct gpu *gpu, bool first) {
   char name[256];
-  printf("%s{\"index\":%u,\"name\":\"%s\",\"uuid\":\"%s\",\"total\":%llu,\"used\":%llu,\"free\":%llu,", first ? "" : ",",
-         gpu->index, gpu->name, gpu->uuid, gpu->memory.total, gpu->memory.used, gpu->memory.free);
+  printf("%s{\"index\":%u,\"name\":\"%s\",\"uuid\":\"%s\",\"total\":%llu,\"used\":%llu,\"free\":%llu,",
+         first ? "" : ",", gpu->index, gpu->name, gpu->uuid, gpu->memory.total, gpu->memory.used, gpu->memory.free);
   printf("\"total_v2\":%llu,\"used_v2\":%llu,\"free_v2\":%llu,\"utilization\":%u,\"processes\":[", gpu->memory_v2.total,
          gpu->memory_v2.used, gpu->memory_v2.free, gpu->rates.gpu);
   for (unsigned i = 0; i < gpu->process_count; i++) {
@@ -88,7 +88,9 @@ static void print_processes(const struct gpu *gpu) {
   }
 }
 
-static void rule(void) { puts("+-------------------------------------------------------------------------------------+"); }
+static void rule(void) {
+  puts("+-------------------------------------------------------------------------------------+");
+}
 
 static void print_table(const struct gpu *gpus, unsigned count) {
   char driver[TEXT];

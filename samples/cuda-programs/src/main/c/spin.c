@@ -68,8 +68,7 @@ static int launch(CUstream stream) {
   unsigned int threads = (unsigned int)block;
   CUlaunchConfig config = {blocks, 1, 1, threads, 1, 1, 0, stream, NULL, 0};
   switch (kind) {
-    case LAUNCH_EX:
-      return CALL(device, cuLaunchKernelEx, &config, run.kernel, parameters, NULL);
+    case LAUNCH_EX: return CALL(device, cuLaunchKernelEx, &config, run.kernel, parameters, NULL);
     case LAUNCH_COOPERATIVE:
       return CALL(device, cuLaunchCooperativeKernel, run.kernel, blocks, 1, 1, threads, 1, 1, 0, stream, parameters);
     case LAUNCH_GRAPH:
@@ -78,8 +77,7 @@ static int launch(CUstream stream) {
       }
       /* While the graph is recorded. */
       __attribute__((fallthrough));
-    default:
-      return CALL(device, cuLaunchKernel, run.kernel, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, NULL);
+    default: return CALL(device, cuLaunchKernel, run.kernel, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, NULL);
   }
 }
 

@@ -7,18 +7,26 @@ static uint64_t vgpu__format_bits(int format) {
     case 0x01: /* 8-bit integers, unsigned and signed */
     case 0x08:
     case 0xc0: /* normalised 8-bit integers */
-    case 0xc1: case 0xc2: case 0xc3: case 0xc4: case 0xc5:
-      return 8;
+    case 0xc1:
+    case 0xc2:
+    case 0xc3:
+    case 0xc4:
+    case 0xc5: return 8;
     case 0x02: /* 16-bit integers */
     case 0x09:
     case 0x10: /* half */
-    case 0xc6: case 0xc7: case 0xc8: case 0xc9: case 0xca: case 0xcb:
-      return 16;
-    case 0x91: case 0x92: case 0x9d: case 0x9e: /* block-compressed, 4 bits per texel */
-    case 0x93:
-      return 8;
-    default:
-      return 32;
+    case 0xc6:
+    case 0xc7:
+    case 0xc8:
+    case 0xc9:
+    case 0xca:
+    case 0xcb: return 16;
+    case 0x91:
+    case 0x92:
+    case 0x9d:
+    case 0x9e: /* block-compressed, 4 bits per texel */
+    case 0x93: return 8;
+    default: return 32;
   }
 }
 
@@ -42,7 +50,8 @@ static uint64_t vgpu__mipmap_bytes(struct abi_array3d shape, unsigned levels) {
     uint64_t bytes = vgpu__array_bytes(&shape);
     /* Each level is an array of its own and starts at a whole unit. */
     uint64_t end = SHM_MEMORY_UNIT - 1;
-    if (__builtin_add_overflow(bytes, end, &bytes) || __builtin_add_overflow(sum, bytes & ~end, &sum)) return UINT64_MAX;
+    if (__builtin_add_overflow(bytes, end, &bytes) || __builtin_add_overflow(sum, bytes & ~end, &sum))
+      return UINT64_MAX;
     if (shape.width > 1) shape.width /= 2;
     if (shape.height > 1) shape.height /= 2;
     if (shape.depth > 1 && !layered) shape.depth /= 2;
@@ -59,7 +68,7 @@ static abi_result vgpu__keep(struct vgpu_tenant *tenant, int gpu, abi_result res
 #define MAKE_ARRAY(bytes_expression, call)                                          \
   CHANGING();                                                                       \
   struct vgpu_tenant *tenant = vgpu_tenant_current();                               \
-  if (handle == NULL || shape == NULL || !vgpu__is_charged(tenant)) return call; \
+  if (handle == NULL || shape == NULL || !vgpu__is_charged(tenant)) return call;    \
   uint64_t bytes = bytes_expression;                                                \
   int gpu = vgpu__gpu_here(tenant);                                                 \
   if (vgpu__reserve_or_trim(tenant, gpu, bytes) != 0) return vgpu__refusal(tenant); \
@@ -90,14 +99,14 @@ abi_result cuMipmappedArrayCreate(CUmipmappedArray *handle, const struct abi_arr
   MAKE_ARRAY(vgpu__mipmap_bytes(*shape, levels), REAL(cuMipmappedArrayCreate)(handle, shape, levels));
 }
 
-#define FREE_ARRAY(call)                                                              \
-  CHANGING();                                                                         \
-  struct vgpu_record record;                                                          \
-  uint64_t key = (uint64_t)(uintptr_t)array;                                          \
-  int known = vgpu__table_take(KIND_ARRAY, key, &record);                             \
-  abi_result result = call;                                                           \
-  if (!known) return result;                                                          \
-  if (result == ABI_SUCCESS) vgpu__give_back(record.tenant, record.gpu, record.bytes); \
+#define FREE_ARRAY(call)                                                                          \
+  CHANGING();                                                                                     \
+  struct vgpu_record record;                                                                      \
+  uint64_t key = (uint64_t)(uintptr_t)array;                                                      \
+  int known = vgpu__table_take(KIND_ARRAY, key, &record);                                         \
+  abi_result result = call;                                                                       \
+  if (!known) return result;                                                                      \
+  if (result == ABI_SUCCESS) vgpu__give_back(record.tenant, record.gpu, record.bytes);            \
   else vgpu__table_put(record.tenant, record.gpu, KIND_ARRAY, key, record.bytes, record.context); \
   return result
 

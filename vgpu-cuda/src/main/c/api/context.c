@@ -2,7 +2,8 @@
 #include "../lane/lane.h"
 
 /* After the call that made it. */
-static abi_result vgpu__made(struct vgpu_tenant *tenant, int gpu, abi_result result, CUcontext *context, CUcontext before) {
+static abi_result vgpu__made(struct vgpu_tenant *tenant, int gpu, abi_result result, CUcontext *context,
+                             CUcontext before) {
   uint64_t bytes = tenant->context_bytes;
   int fits = 1;
   if (result == ABI_SUCCESS && context != NULL && LOAD(vgpu__attached)) {
@@ -24,14 +25,14 @@ static abi_result vgpu__made(struct vgpu_tenant *tenant, int gpu, abi_result res
   return vgpu__switched(result);
 }
 
-#define MAKE_CONTEXT(call)                                                   \
-  CHANGING();                                                                \
-  struct vgpu_tenant *tenant = vgpu_tenant_current();                        \
-  CUcontext before = context == NULL ? NULL : *context;                      \
-  int gpu = vgpu__gpu_of(tenant, device);                                    \
+#define MAKE_CONTEXT(call)                                                       \
+  CHANGING();                                                                    \
+  struct vgpu_tenant *tenant = vgpu_tenant_current();                            \
+  CUcontext before = context == NULL ? NULL : *context;                          \
+  int gpu = vgpu__gpu_of(tenant, device);                                        \
   if (vgpu__context_charge_wait(tenant, gpu) != 0) return vgpu__refusal(tenant); \
-  vgpu__lock(&vgpu__made_lock);                                              \
-  vgpu__load_begins();                                                       \
+  vgpu__lock(&vgpu__made_lock);                                                  \
+  vgpu__load_begins();                                                           \
   return vgpu__made(tenant, gpu, call, context, before)
 
 abi_result cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {
@@ -50,11 +51,13 @@ abi_result cuCtxCreate_v4(CUcontext *context, void *params, unsigned flags, CUde
   MAKE_CONTEXT(REAL(cuCtxCreate_v4)(context, params, flags, device));
 }
 
-#define MAKE_GL_CONTEXT(name) \
-  abi_result name(CUcontext *context, unsigned flags, CUdevice device) { MAKE_CONTEXT(REAL(name)(context, flags, device)); }
-#define MAKE_VDPAU_CONTEXT(name)                                                                                   \
-  abi_result name(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find) {               \
-    MAKE_CONTEXT(REAL(name)(context, flags, device, vdpau, find));                                                 \
+#define MAKE_GL_CONTEXT(name)                                            \
+  abi_result name(CUcontext *context, unsigned flags, CUdevice device) { \
+    MAKE_CONTEXT(REAL(name)(context, flags, device));                    \
+  }
+#define MAKE_VDPAU_CONTEXT(name)                                                                     \
+  abi_result name(CUcontext *context, unsigned flags, CUdevice device, uint32_t vdpau, void *find) { \
+    MAKE_CONTEXT(REAL(name)(context, flags, device, vdpau, find));                                   \
   }
 MAKE_GL_CONTEXT(cuGLCtxCreate)
 MAKE_GL_CONTEXT(cuGLCtxCreate_v2)

@@ -6,8 +6,8 @@
 
 #include "../lane/lane.h"
 
-static abi_result vgpu__settle(struct vgpu_tenant *tenant, int gpu, abi_result result, enum vgpu_kind kind, uint64_t key, uint64_t bytes,
-                               unsigned context) {
+static abi_result vgpu__settle(struct vgpu_tenant *tenant, int gpu, abi_result result, enum vgpu_kind kind,
+                               uint64_t key, uint64_t bytes, unsigned context) {
   if (!vgpu__is_charged(tenant)) return result;
   /* If the table is full, the allocation stays charged until the process ends: never too little. */
   if (result != ABI_SUCCESS) vgpu__give_back(tenant, gpu, bytes);
@@ -16,15 +16,15 @@ static abi_result vgpu__settle(struct vgpu_tenant *tenant, int gpu, abi_result r
 }
 
 /* Calls with invalid arguments go to the driver, which refuses them. */
-#define CHARGED(asked, pointer, kind, key, context, call)                \
-  CHANGING();                                                            \
-  struct vgpu_tenant *tenant = vgpu_tenant_current();                    \
-  uint64_t charged = (pointer) == NULL ? 0 : (asked);                    \
-  int gpu = vgpu__gpu_here(tenant);                                      \
+#define CHARGED(asked, pointer, kind, key, context, call)                                                       \
+  CHANGING();                                                                                                   \
+  struct vgpu_tenant *tenant = vgpu_tenant_current();                                                           \
+  uint64_t charged = (pointer) == NULL ? 0 : (asked);                                                           \
+  int gpu = vgpu__gpu_here(tenant);                                                                             \
   if (charged != 0 && UNLIKELY(vgpu__reserve_or_trim(tenant, gpu, charged) != 0)) return vgpu__refusal(tenant); \
-  if (charged == 0) return (call);                                       \
-  abi_result result;                                                     \
-  IN_ROOM(result, call);                                                 \
+  if (charged == 0) return (call);                                                                              \
+  abi_result result;                                                                                            \
+  IN_ROOM(result, call);                                                                                        \
   return vgpu__settle(tenant, gpu, result, kind, result == ABI_SUCCESS ? (uint64_t)(key) : 0, charged, context)
 
 abi_result cuMemAlloc(uint32_t *pointer, unsigned bytes) {
@@ -34,7 +34,8 @@ abi_result cuMemAlloc(uint32_t *pointer, unsigned bytes) {
 abi_result cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
   abi_result moved;
   if (UNLIKELY(vgpu__wants_movable(vgpu_tenant_current())) &&
-      vgpu__movable_allocate(vgpu_tenant_current(), pointer, bytes, &moved)) return moved;
+      vgpu__movable_allocate(vgpu_tenant_current(), pointer, bytes, &moved))
+    return moved;
   CHARGED(bytes, pointer, KIND_POINTER, *pointer, vgpu__context_number(), REAL(cuMemAlloc_v2)(pointer, bytes));
 }
 
@@ -57,14 +58,16 @@ abi_result cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags)
   STORE(vgpu__measure_less, 1);
   if (LIKELY(!vgpu__managed_oversubscribes()) || pointer == NULL || !vgpu__is_charged(oversubscriber) ||
       vgpu__refusal(oversubscriber) == ABI_NOT_PERMITTED) {
-    CHARGED(bytes, pointer, KIND_POINTER, *pointer, vgpu__context_number(), REAL(cuMemAllocManaged)(pointer, bytes, flags));
+    CHARGED(bytes, pointer, KIND_POINTER, *pointer, vgpu__context_number(),
+            REAL(cuMemAllocManaged)(pointer, bytes, flags));
   }
   CHANGING();
   int gpu = vgpu__gpu_here(oversubscriber);
   uint64_t part = vgpu__reserve_part(oversubscriber, gpu, bytes);
   abi_result result = REAL(cuMemAllocManaged)(pointer, bytes, flags);
   if (part == 0) return result;
-  return vgpu__settle(oversubscriber, gpu, result, KIND_POINTER, result == ABI_SUCCESS ? *pointer : 0, part, vgpu__context_number());
+  return vgpu__settle(oversubscriber, gpu, result, KIND_POINTER, result == ABI_SUCCESS ? *pointer : 0, part,
+                      vgpu__context_number());
 }
 
 /*
@@ -107,7 +110,8 @@ abi_result cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width,
     }
     if (real > reserved) reserved = real;
   }
-  return vgpu__settle(tenant, gpu, result, KIND_POINTER, result == ABI_SUCCESS ? *pointer : 0, reserved, vgpu__context_number());
+  return vgpu__settle(tenant, gpu, result, KIND_POINTER, result == ABI_SUCCESS ? *pointer : 0, reserved,
+                      vgpu__context_number());
 }
 
 abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, unsigned height, unsigned element) {
@@ -116,30 +120,30 @@ abi_result cuMemAllocPitch(uint32_t *pointer, unsigned *pitch, unsigned width, u
 }
 
 /* Takes the record first: as soon as the driver has freed the address, another thread may get it. */
-#define FREED(kinds_first, kinds_second, key, freed_in_order, call)                                                 \
-  CHANGING();                                                                                              \
-  enum vgpu_kind kind = kinds_first;                                                                       \
-  struct vgpu_record record;                                                                               \
-  int known = 0;                                                                                           \
-  if (LIKELY(LOAD(vgpu__attached))) {                                                                      \
-    known = vgpu__table_take(kind, (uint64_t)(key), &record);                                              \
-    if (!known && (kinds_second) != KIND_NONE) {                                                           \
-      kind = kinds_second;                                                                                 \
-      known = vgpu__table_take(kind, (uint64_t)(key), &record);                                            \
-    }                                                                                                      \
-  }                                                                                                        \
-  if (!known && UNLIKELY(LOAD(vgpu__graph_memory_seen))) ADD(vgpu__graph_frees, 1);                        \
-  abi_result result = (call);                                                                              \
-  if (known) {                                                                                             \
-    if (UNLIKELY(result != ABI_SUCCESS)) {                                                                 \
-      vgpu__table_put(record.tenant, record.gpu, kind, (uint64_t)(key), record.bytes, record.context);     \
-    } else if (freed_in_order) {                                                                           \
-    } else {                                                                                               \
-      if (kind == KIND_POOL) vgpu__pool_freed(&record, 1, NULL);                                           \
-      else vgpu__give_back(record.tenant, record.gpu, record.bytes); /* to its payer */                     \
-      vgpu__pools_settle();                         /* the driver may have waited for all work */          \
-    }                                                                                                      \
-  }                                                                                                        \
+#define FREED(kinds_first, kinds_second, key, freed_in_order, call)                                                \
+  CHANGING();                                                                                                      \
+  enum vgpu_kind kind = kinds_first;                                                                               \
+  struct vgpu_record record;                                                                                       \
+  int known = 0;                                                                                                   \
+  if (LIKELY(LOAD(vgpu__attached))) {                                                                              \
+    known = vgpu__table_take(kind, (uint64_t)(key), &record);                                                      \
+    if (!known && (kinds_second) != KIND_NONE) {                                                                   \
+      kind = kinds_second;                                                                                         \
+      known = vgpu__table_take(kind, (uint64_t)(key), &record);                                                    \
+    }                                                                                                              \
+  }                                                                                                                \
+  if (!known && UNLIKELY(LOAD(vgpu__graph_memory_seen))) ADD(vgpu__graph_frees, 1);                                \
+  abi_result result = (call);                                                                                      \
+  if (known) {                                                                                                     \
+    if (UNLIKELY(result != ABI_SUCCESS)) {                                                                         \
+      vgpu__table_put(record.tenant, record.gpu, kind, (uint64_t)(key), record.bytes, record.context);             \
+    } else if (freed_in_order) {                                                                                   \
+    } else {                                                                                                       \
+      if (kind == KIND_POOL) vgpu__pool_freed(&record, 1, NULL);                                                   \
+      else vgpu__give_back(record.tenant, record.gpu, record.bytes); /* to its payer */                            \
+      vgpu__pools_settle();                                          /* the driver may have waited for all work */ \
+    }                                                                                                              \
+  }                                                                                                                \
   return result
 
 abi_result cuMemFree(uint32_t pointer) { FREED(KIND_POINTER, KIND_POOL, pointer, 0, REAL(cuMemFree)(pointer)); }
@@ -153,13 +157,15 @@ abi_result cuMemFree_v2(CUdeviceptr pointer) {
 abi_result cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   abi_result moved;
   if (UNLIKELY(LOAD(vgpu__movables) != 0) && vgpu__movable_free(pointer, stream, &moved)) return moved;
-  FREED(KIND_POOL, KIND_POINTER, pointer, (vgpu__freed(kind, &record, stream, 0), 1), REAL(cuMemFreeAsync)(pointer, stream));
+  FREED(KIND_POOL, KIND_POINTER, pointer, (vgpu__freed(kind, &record, stream, 0), 1),
+        REAL(cuMemFreeAsync)(pointer, stream));
 }
 
 abi_result cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
   abi_result moved;
   if (UNLIKELY(LOAD(vgpu__movables) != 0) && vgpu__movable_free(pointer, stream, &moved)) return moved;
-  FREED(KIND_POOL, KIND_POINTER, pointer, (vgpu__freed(kind, &record, stream, 1), 1), REAL(cuMemFreeAsync_ptsz)(pointer, stream));
+  FREED(KIND_POOL, KIND_POINTER, pointer, (vgpu__freed(kind, &record, stream, 1), 1),
+        REAL(cuMemFreeAsync_ptsz)(pointer, stream));
 }
 
 /* ---- where a pool's memory is ---- */
@@ -296,7 +302,8 @@ abi_result cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
   struct vgpu_tenant *tenant = vgpu_tenant_current();
   uint64_t quota;
   abi_result result = REAL(cuDeviceTotalMem)(bytes, device);
-  if (result == ABI_SUCCESS && bytes != NULL && vgpu__limited(tenant, &quota) && *bytes > quota) *bytes = vgpu__narrow(quota);
+  if (result == ABI_SUCCESS && bytes != NULL && vgpu__limited(tenant, &quota) && *bytes > quota)
+    *bytes = vgpu__narrow(quota);
   return result;
 }
 
@@ -351,6 +358,4 @@ abi_result cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags) {
   return vgpu__pinned(REAL(cuMemHostRegister_v2)(pointer, bytes, flags), &at, bytes);
 }
 
-abi_result cuMemHostUnregister(void *pointer) {
-  return vgpu__unpin(pointer, REAL(cuMemHostUnregister));
-}
+abi_result cuMemHostUnregister(void *pointer) { return vgpu__unpin(pointer, REAL(cuMemHostUnregister)); }

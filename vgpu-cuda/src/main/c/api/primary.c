@@ -64,7 +64,8 @@ abi_result cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   if (result == ABI_SUCCESS) {
     if (context != NULL) STORE_RELEASE(primary->handle, *context);
     primary->retained++;
-    if (fresh) fits = vgpu__primary_charge(primary, tenant, gpu) == 0 && (context == NULL || vgpu__context_of(*context) != NULL);
+    if (fresh)
+      fits = vgpu__primary_charge(primary, tenant, gpu) == 0 && (context == NULL || vgpu__context_of(*context) != NULL);
     if (!fits && vgpu__primary_drop(primary, REAL(cuDevicePrimaryCtxRelease_v2), device) == ABI_SUCCESS) {
       if (context != NULL) *context = before;
       result = ABI_OUT_OF_MEMORY;
@@ -123,7 +124,8 @@ abi_result cuDevicePrimaryCtxReset_v2(CUdevice device) { return vgpu__reset(REAL
 static CUcontext vgpu__green_view(void *green, const struct vgpu_primary *primary) {
   CUcontext view = NULL;
   if (REAL(cuCtxFromGreenCtx)(&view, green) != ABI_SUCCESS || view == NULL) return NULL;
-  struct vgpu_context *context = vgpu__context_of(view), *whole = primary->handle == NULL ? NULL : vgpu__context_of(primary->handle);
+  struct vgpu_context *context = vgpu__context_of(view),
+                      *whole = primary->handle == NULL ? NULL : vgpu__context_of(primary->handle);
   if (context != NULL && whole != NULL) STORE(context->alias, (uint32_t)(whole - vgpu__contexts) + 1);
   return view;
 }

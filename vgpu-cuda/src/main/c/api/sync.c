@@ -3,13 +3,13 @@
 
 static CUstream vgpu__own(CUstream stream) { return stream == NULL ? ABI_STREAM_PER_THREAD : stream; }
 
-#define WAIT_FOR_STREAM(name, which)   \
-  abi_result name(CUstream stream) {   \
-    uint64_t since = vgpu__wait_stream(which); \
-    abi_result result = REAL(name)(stream); \
+#define WAIT_FOR_STREAM(name, which)                               \
+  abi_result name(CUstream stream) {                               \
+    uint64_t since = vgpu__wait_stream(which);                     \
+    abi_result result = REAL(name)(stream);                        \
     vgpu__waited_stream(which, result == ABI_SUCCESS ? since : 0); \
-    vgpu__pools_settle();              \
-    return result;                     \
+    vgpu__pools_settle();                                          \
+    return result;                                                 \
   }
 
 WAIT_FOR_STREAM(cuStreamSynchronize, stream)
@@ -88,14 +88,15 @@ abi_result cuStreamBeginCapture_v2_ptsz(CUstream stream, int mode) {
   BEGIN_CAPTURE(vgpu__own(stream), REAL(cuStreamBeginCapture_v2_ptsz)(stream, mode));
 }
 
-abi_result cuStreamBeginCaptureToGraph(CUstream stream, void *graph, const void *nodes, const void *edges, size_t node_count,
-                                       int mode) {
+abi_result cuStreamBeginCaptureToGraph(CUstream stream, void *graph, const void *nodes, const void *edges,
+                                       size_t node_count, int mode) {
   BEGIN_CAPTURE(stream, REAL(cuStreamBeginCaptureToGraph)(stream, graph, nodes, edges, node_count, mode));
 }
 
 abi_result cuStreamBeginCaptureToGraph_ptsz(CUstream stream, void *graph, const void *nodes, const void *edges,
                                             size_t node_count, int mode) {
-  BEGIN_CAPTURE(vgpu__own(stream), REAL(cuStreamBeginCaptureToGraph_ptsz)(stream, graph, nodes, edges, node_count, mode));
+  BEGIN_CAPTURE(vgpu__own(stream),
+                REAL(cuStreamBeginCaptureToGraph_ptsz)(stream, graph, nodes, edges, node_count, mode));
 }
 
 abi_result cuStreamBeginCaptureToCig(CUstream stream, void *params) {

@@ -8,20 +8,20 @@
  * `stream` is the caller's. Forms whose default stream is the per-thread one name that explicitly. If another thread
  * closed the batch during the call, the work lies behind the batch's end: vgpu__slipped.
  */
-#define ENTER(stream_given, thread)                                                          \
+#define ENTER(stream_given, thread)                                                                   \
   CUstream lane_stream = (thread) && (stream_given) == NULL ? ABI_STREAM_PER_THREAD : (stream_given); \
-  struct vgpu_entry *entry = vgpu__entry_of(lane_stream);                                    \
-  int counted = 1, fast = vgpu__enter_fast(entry, lane_stream);                              \
-  if (UNLIKELY(!fast)) {                                                                     \
-    abi_result refused = vgpu__enter_slow(entry, lane_stream, &counted);                     \
-    if (refused != ABI_SUCCESS) return refused;                                              \
+  struct vgpu_entry *entry = vgpu__entry_of(lane_stream);                                             \
+  int counted = 1, fast = vgpu__enter_fast(entry, lane_stream);                                       \
+  if (UNLIKELY(!fast)) {                                                                              \
+    abi_result refused = vgpu__enter_slow(entry, lane_stream, &counted);                              \
+    if (refused != ABI_SUCCESS) return refused;                                                       \
   }
 
-#define LEAVE()                                                                    \
-  if (LIKELY(fast)) {                                                              \
+#define LEAVE()                                                                          \
+  if (LIKELY(fast)) {                                                                    \
     if (UNLIKELY(vgpu__lane_ticket(entry->lane) != entry->ticket)) vgpu__slipped(entry); \
-  } else if (counted) {                                                            \
-    vgpu__leave_slow(entry, lane_stream);                                          \
+  } else if (counted) {                                                                  \
+    vgpu__leave_slow(entry, lane_stream);                                                \
   }
 
 #define WORK(stream_given, thread, call) \
@@ -39,52 +39,54 @@ static __attribute__((noinline)) abi_result vgpu__after_slip(struct vgpu_entry *
  * A kernel launch. In the common case only the entry is live across the driver's call, since each live value costs a
  * save and a restore. `slow` takes the same arguments as the launch, so that the compiler can jump to it.
  */
-#define LAUNCH(stream_given, thread, call, slow)                                                      \
-  CUstream lane_stream = (thread) && (stream_given) == NULL ? ABI_STREAM_PER_THREAD : (stream_given); \
-  struct vgpu_entry *entry = vgpu__entry_of(lane_stream);                                             \
+#define LAUNCH(stream_given, thread, call, slow)                                                          \
+  CUstream lane_stream = (thread) && (stream_given) == NULL ? ABI_STREAM_PER_THREAD : (stream_given);     \
+  struct vgpu_entry *entry = vgpu__entry_of(lane_stream);                                                 \
   if (UNLIKELY(vgpu__is_fresh(function)) || UNLIKELY(!vgpu__enter_fast(entry, lane_stream))) return slow; \
-  abi_result result = call;                                                                           \
+  abi_result result = call;                                                                               \
   return LIKELY(vgpu__lane_ticket(entry->lane) == entry->ticket) ? result : vgpu__after_slip(entry, result)
 
-#define LAUNCH_KERNEL(name, thread)                                                                                        \
-  static __attribute__((noinline)) abi_result name##_slowly(CUfunction function, unsigned gx, unsigned gy, unsigned gz,    \
-                                                            unsigned bx, unsigned by, unsigned bz, unsigned shared_bytes,  \
-                                                            CUstream stream, void **params, void **extra) {                \
-    vgpu__fresh_launch(function, (thread) && stream == NULL ? ABI_STREAM_PER_THREAD : stream);                             \
-    WORK(stream, thread, REAL(name)(function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params, extra));               \
-  }                                                                                                                        \
-  abi_result name(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,       \
-                  unsigned shared_bytes, CUstream stream, void **params, void **extra) {                                   \
-    LAUNCH(stream, thread, REAL(name)(function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params, extra),              \
-           name##_slowly(function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params, extra));                          \
+#define LAUNCH_KERNEL(name, thread)                                                                                  \
+  static __attribute__((noinline))                                                                                   \
+  abi_result name##_slowly(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,     \
+                           unsigned bz, unsigned shared_bytes, CUstream stream, void **params, void **extra) {       \
+    vgpu__fresh_launch(function, (thread) && stream == NULL ? ABI_STREAM_PER_THREAD : stream);                       \
+    WORK(stream, thread, REAL(name)(function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params, extra));         \
+  }                                                                                                                  \
+  abi_result name(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
+                  unsigned shared_bytes, CUstream stream, void **params, void **extra) {                             \
+    LAUNCH(stream, thread, REAL(name)(function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params, extra),        \
+           name##_slowly(function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params, extra));                    \
   }
 
 LAUNCH_KERNEL(cuLaunchKernel, 0)
 LAUNCH_KERNEL(cuLaunchKernel_ptsz, 1)
 
-#define LAUNCH_CONFIGURED(name, thread)                                                                                    \
-  static __attribute__((noinline)) abi_result name##_slowly(const struct abi_launch_config *config, CUfunction function,   \
-                                                            void **params, void **extra) {                                 \
-    CUstream stream = config == NULL ? NULL : config->stream;                                                              \
-    vgpu__fresh_launch(function, (thread) && stream == NULL ? ABI_STREAM_PER_THREAD : stream);                             \
-    WORK(stream, thread, REAL(name)(config, function, params, extra));                                                     \
-  }                                                                                                                        \
-  abi_result name(const struct abi_launch_config *config, CUfunction function, void **params, void **extra) {              \
-    CUstream stream = config == NULL ? NULL : config->stream;                                                              \
-    LAUNCH(stream, thread, REAL(name)(config, function, params, extra), name##_slowly(config, function, params, extra));   \
+#define LAUNCH_CONFIGURED(name, thread)                                                                                \
+  static __attribute__((noinline))                                                                                     \
+  abi_result name##_slowly(const struct abi_launch_config *config, CUfunction function, void **params, void **extra) { \
+    CUstream stream = config == NULL ? NULL : config->stream;                                                          \
+    vgpu__fresh_launch(function, (thread) && stream == NULL ? ABI_STREAM_PER_THREAD : stream);                         \
+    WORK(stream, thread, REAL(name)(config, function, params, extra));                                                 \
+  }                                                                                                                    \
+  abi_result name(const struct abi_launch_config *config, CUfunction function, void **params, void **extra) {          \
+    CUstream stream = config == NULL ? NULL : config->stream;                                                          \
+    LAUNCH(stream, thread, REAL(name)(config, function, params, extra),                                                \
+           name##_slowly(config, function, params, extra));                                                            \
   }
 
 LAUNCH_CONFIGURED(cuLaunchKernelEx, 0)
 LAUNCH_CONFIGURED(cuLaunchKernelEx_ptsz, 1)
 
-abi_result cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                                     unsigned bz, unsigned shared_bytes, CUstream stream, void **params) {
+abi_result cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                                     unsigned by, unsigned bz, unsigned shared_bytes, CUstream stream, void **params) {
   vgpu__fresh_launch(function, stream);
   WORK(stream, 0, REAL(cuLaunchCooperativeKernel)(function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params));
 }
 
-abi_result cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                                          unsigned bz, unsigned shared_bytes, CUstream stream, void **params) {
+abi_result cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                                          unsigned by, unsigned bz, unsigned shared_bytes, CUstream stream,
+                                          void **params) {
   vgpu__fresh_launch(function, stream == NULL ? ABI_STREAM_PER_THREAD : stream);
   WORK(stream, 1, REAL(cuLaunchCooperativeKernel_ptsz)(function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params));
 }
@@ -106,40 +108,43 @@ abi_result cuLaunchGridAsync(CUfunction function, int width, int height, CUstrea
 }
 
 /* Work that is a batch of its own. */
-#define PIECE(piece, stream_given, call)                                                       \
-  CUstream piece_stream = stream_given;                                                        \
-  struct vgpu_entry piece_entry = {.stream = NULL};                                            \
-  int piece_counted;                                                                           \
+#define PIECE(piece, stream_given, call)                                                        \
+  CUstream piece_stream = stream_given;                                                         \
+  struct vgpu_entry piece_entry = {.stream = NULL};                                             \
+  int piece_counted;                                                                            \
   abi_result refused = vgpu__piece_enter(&piece_entry, &(piece), piece_stream, &piece_counted); \
-  if (refused != ABI_SUCCESS) return refused;                                                  \
-  abi_result result = call;                                                                    \
+  if (refused != ABI_SUCCESS) return refused;                                                   \
+  abi_result result = call;                                                                     \
   if (piece_counted) vgpu__piece_leave(&piece_entry, &(piece), piece_stream);
 
 /*
  * A graph belongs to the tenant in whose scope it was instantiated, whatever stream it is launched into. A short graph
  * shares a batch with other launches; a longer one is a batch of its own.
  */
-#define LAUNCH_GRAPH(graph, stream, thread, launch)                                            \
-  CUstream named = (thread) && (stream) == NULL ? ABI_STREAM_PER_THREAD : (stream);            \
+#define LAUNCH_GRAPH(graph, stream, thread, launch)                                             \
+  CUstream named = (thread) && (stream) == NULL ? ABI_STREAM_PER_THREAD : (stream);             \
   struct vgpu_tenant *owner = UNLIKELY(vgpu__are_several()) ? vgpu__graph_tenant(graph) : NULL; \
-  if (UNLIKELY(owner != NULL) && vgpu__is_foreign(owner, named)) {                             \
-    return vgpu__launch_as(owner, graph, stream, named, launch);                               \
-  }                                                                                            \
-  struct vgpu_piece piece;                                                                     \
-  if (!vgpu__graph_piece(graph, &piece)) {                                                     \
-    WORK(stream, thread, launch(graph, stream));                                               \
-  }                                                                                            \
-  PIECE(piece, named, launch(graph, stream))                                                   \
+  if (UNLIKELY(owner != NULL) && vgpu__is_foreign(owner, named)) {                              \
+    return vgpu__launch_as(owner, graph, stream, named, launch);                                \
+  }                                                                                             \
+  struct vgpu_piece piece;                                                                      \
+  if (!vgpu__graph_piece(graph, &piece)) {                                                      \
+    WORK(stream, thread, launch(graph, stream));                                                \
+  }                                                                                             \
+  PIECE(piece, named, launch(graph, stream))                                                    \
   return result
 
-static abi_result vgpu__graph_launch(CUgraphExec graph, CUstream stream) { LAUNCH_GRAPH(graph, stream, 0, REAL(cuGraphLaunch)); }
+static abi_result vgpu__graph_launch(CUgraphExec graph, CUstream stream) {
+  LAUNCH_GRAPH(graph, stream, 0, REAL(cuGraphLaunch));
+}
 
 static abi_result vgpu__graph_launch_ptsz(CUgraphExec graph, CUstream stream) {
   LAUNCH_GRAPH(graph, stream, 1, REAL(cuGraphLaunch_ptsz));
 }
 
 /* A graph that may allocate: its memory is charged around the launch. named: the stream of a launch; none of an upload. */
-static __attribute__((noinline)) abi_result vgpu__launch_charged(CUgraphExec graph, CUstream stream, const CUstream *named,
+static __attribute__((noinline)) abi_result vgpu__launch_charged(CUgraphExec graph, CUstream stream,
+                                                                 const CUstream *named,
                                                                  abi_result (*launch)(CUgraphExec, CUstream)) {
   CHANGING();
   struct vgpu_graph_charge charge;
@@ -158,7 +163,8 @@ abi_result cuGraphLaunch(CUgraphExec graph, CUstream stream) {
 
 abi_result cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) {
   CUstream named = stream == NULL ? ABI_STREAM_PER_THREAD : stream;
-  if (UNLIKELY(LOAD(vgpu__graph_memory_seen))) return vgpu__launch_charged(graph, stream, &named, vgpu__graph_launch_ptsz);
+  if (UNLIKELY(LOAD(vgpu__graph_memory_seen)))
+    return vgpu__launch_charged(graph, stream, &named, vgpu__graph_launch_ptsz);
   return vgpu__graph_launch_ptsz(graph, stream);
 }
 
@@ -214,21 +220,34 @@ static inline __attribute__((always_inline)) int vgpu__ends_on_host(const char *
  * the tenant that has the GPU. Memsets, and copies within a device, run on its processors. If the name does not tell,
  * the memory types do; else it counts as GPU time.
  */
-enum where { WHERE_PROCESSORS, WHERE_ENGINE, WHERE_POINTERS, WHERE_SHAPE_2D, WHERE_SHAPE_3D, WHERE_LISTS, WHERE_OPERANDS, WHERE_OPERAND };
+enum where {
+  WHERE_PROCESSORS,
+  WHERE_ENGINE,
+  WHERE_POINTERS,
+  WHERE_SHAPE_2D,
+  WHERE_SHAPE_3D,
+  WHERE_LISTS,
+  WHERE_OPERANDS,
+  WHERE_OPERAND
+};
 enum { MEMORY_TYPE = 2 /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */, TYPE_HOST = 1, TYPE_DEVICE = 2 };
 
 static inline __attribute__((always_inline)) enum where vgpu__where(const char *name) {
-  if (__builtin_strstr(name, "HtoD") != NULL || __builtin_strstr(name, "DtoH") != NULL || __builtin_strstr(name, "HtoA") != NULL ||
-      __builtin_strstr(name, "AtoH") != NULL || __builtin_strstr(name, "Prefetch") != NULL || __builtin_strstr(name, "Peer") != NULL) {
+  if (__builtin_strstr(name, "HtoD") != NULL || __builtin_strstr(name, "DtoH") != NULL ||
+      __builtin_strstr(name, "HtoA") != NULL || __builtin_strstr(name, "AtoH") != NULL ||
+      __builtin_strstr(name, "Prefetch") != NULL || __builtin_strstr(name, "Peer") != NULL) {
     return WHERE_ENGINE;
   }
   if (__builtin_strncmp(name, "cuMemcpyBatchAsync", 18) == 0) return WHERE_LISTS;
   if (__builtin_strncmp(name, "cuMemcpy3DBatchAsync", 20) == 0) return WHERE_OPERANDS;
   if (__builtin_strncmp(name, "cuMemcpy3DWithAttributesAsync", 29) == 0) return WHERE_OPERAND;
-  if (__builtin_strncmp(name, "cuMemcpy2D", 10) == 0) return __builtin_strstr(name, "_v2") == NULL ? WHERE_PROCESSORS : WHERE_SHAPE_2D;
-  if (__builtin_strncmp(name, "cuMemcpy3D", 10) == 0) return __builtin_strstr(name, "_v2") == NULL ? WHERE_PROCESSORS : WHERE_SHAPE_3D;
+  if (__builtin_strncmp(name, "cuMemcpy2D", 10) == 0)
+    return __builtin_strstr(name, "_v2") == NULL ? WHERE_PROCESSORS : WHERE_SHAPE_2D;
+  if (__builtin_strncmp(name, "cuMemcpy3D", 10) == 0)
+    return __builtin_strstr(name, "_v2") == NULL ? WHERE_PROCESSORS : WHERE_SHAPE_3D;
   if (__builtin_strcmp(name, "cuMemcpy") == 0 || __builtin_strcmp(name, "cuMemcpy_ptds") == 0 ||
-      __builtin_strncmp(name, "cuMemcpyAsync", 13) == 0 || __builtin_strncmp(name, "cuMemcpyWithAttributesAsync", 27) == 0) {
+      __builtin_strncmp(name, "cuMemcpyAsync", 13) == 0 ||
+      __builtin_strncmp(name, "cuMemcpyWithAttributesAsync", 27) == 0) {
     return WHERE_POINTERS;
   }
   return WHERE_PROCESSORS;
@@ -294,7 +313,8 @@ static enum vgpu_piece_kind vgpu__kind(int where, ...) {
     return vgpu__is_on_device(first) && vgpu__is_on_device(second) ? PIECE_WORK : PIECE_COPY;
   }
   if (where == WHERE_LISTS) {
-    uint64_t second = va_arg(arguments, uint64_t), sizes = va_arg(arguments, uint64_t), count = va_arg(arguments, uint64_t);
+    uint64_t second = va_arg(arguments, uint64_t), sizes = va_arg(arguments, uint64_t),
+             count = va_arg(arguments, uint64_t);
     (void)sizes;
     va_end(arguments);
     return vgpu__kind_of_lists(first, second, count);
@@ -337,32 +357,32 @@ static uint64_t vgpu__small_ns(int ignored, ...) {
 }
 
 #define ARGUMENTS(...) __VA_ARGS__
-#define ESTIMATE(piece, name, args, last)                                           \
-  piece.cost_ns = vgpu__tells_bytes(name) ? vgpu__small_ns(0, ARGUMENTS args) : 0;  \
+#define ESTIMATE(piece, name, args, last)                                          \
+  piece.cost_ns = vgpu__tells_bytes(name) ? vgpu__small_ns(0, ARGUMENTS args) : 0; \
   piece.size = piece.cost_ns == 0 ? PIECE_LARGE : (last) ? PIECE_SMALL_LAST : PIECE_SMALL
-#define KIND(name, args)                                            \
-  (vgpu__where(name) == WHERE_ENGINE       ? PIECE_COPY             \
-   : vgpu__where(name) == WHERE_PROCESSORS ? PIECE_WORK             \
+#define KIND(name, args)                                \
+  (vgpu__where(name) == WHERE_ENGINE       ? PIECE_COPY \
+   : vgpu__where(name) == WHERE_PROCESSORS ? PIECE_WORK \
                                            : vgpu__kind((int)vgpu__where(name), ARGUMENTS args))
 
 #define PASS(name, class, since)
 #define HANDLED(name, class, symbol, since, thread, params)
-#define SYNC_WORK(name, symbol, since, thread, params, args)            \
-  abi_result name params {                                              \
-    struct vgpu_piece piece = {.kind = KIND(#name, args), .waits = 1};  \
-    if (piece.kind == PIECE_COPY) {                                     \
-      ESTIMATE(piece, #name, args, 1);                                  \
-      CUstream which = (thread) ? ABI_STREAM_PER_THREAD : NULL;         \
+#define SYNC_WORK(name, symbol, since, thread, params, args)                     \
+  abi_result name params {                                                       \
+    struct vgpu_piece piece = {.kind = KIND(#name, args), .waits = 1};           \
+    if (piece.kind == PIECE_COPY) {                                              \
+      ESTIMATE(piece, #name, args, 1);                                           \
+      CUstream which = (thread) ? ABI_STREAM_PER_THREAD : NULL;                  \
       uint64_t waits = vgpu__ends_on_host(#name) ? vgpu__wait_stream(which) : 0; \
-      PIECE(piece, which, REAL(name) args)                              \
-      vgpu__waited_stream(which, result == ABI_SUCCESS ? waits : 0);    \
-      return result;                                                    \
-    }                                                                   \
-    ENTER((CUstream)NULL, thread)                                       \
-    abi_result result = REAL(name) args;                                \
-    LEAVE()                                                             \
-    if (vgpu__ends_on_host(#name)) vgpu__settle_stream(lane_stream);      \
-    return result;                                                      \
+      PIECE(piece, which, REAL(name) args)                                       \
+      vgpu__waited_stream(which, result == ABI_SUCCESS ? waits : 0);             \
+      return result;                                                             \
+    }                                                                            \
+    ENTER((CUstream)NULL, thread)                                                \
+    abi_result result = REAL(name) args;                                         \
+    LEAVE()                                                                      \
+    if (vgpu__ends_on_host(#name)) vgpu__settle_stream(lane_stream);             \
+    return result;                                                               \
   }
 #define ASYNC_WORK(name, symbol, since, thread, params, args)                                    \
   abi_result name params {                                                                       \

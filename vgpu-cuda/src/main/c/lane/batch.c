@@ -12,7 +12,7 @@ static const uint64_t SLEW_NS = 20u * NS_PER_US;
 /* the most that is charged beyond the work itself if batches share an event */
 static const uint64_t BOUNDARY_NS = 20u * NS_PER_US;
 static const uint64_t LONG_CALL_NS = 20u * NS_PER_US; /* then it matters when the GPU reached the batch's start */
-static const uint64_t LATE_NS = 20u * NS_PER_US; /* a batch seen over this much late may have begun late */
+static const uint64_t LATE_NS = 20u * NS_PER_US;      /* a batch seen over this much late may have begun late */
 static const uint64_t OLD_NS = 20u * NS_PER_MS;
 enum { MOST_LAUNCHES = 256, FIRST_CORRECTIONS = 16 };
 
@@ -234,8 +234,8 @@ static int vgpu__base_is_old(const struct vgpu_context *context, uint64_t now) {
  * and it began no earlier than it was opened. Such readings fix the base. The base moves along the GPU's own clock, and
  * is only nudged.
  */
-static uint64_t vgpu__end_ns(struct vgpu_context *context, const struct vgpu_batch *batch, uint64_t guess, uint64_t took, uint64_t now,
-                             int *keep) {
+static uint64_t vgpu__end_ns(struct vgpu_context *context, const struct vgpu_batch *batch, uint64_t guess,
+                             uint64_t took, uint64_t now, int *keep) {
   int negative;
   *keep = 0;
   if (context->base == NULL || vgpu__base_is_old(context, now)) {
@@ -292,7 +292,8 @@ static void vgpu__charge_batch(struct vgpu_lane *lane, const struct vgpu_batch *
  * the expected time if that is longer.
  */
 static uint64_t vgpu__without_pause(const struct vgpu_batch *batch, uint64_t took) {
-  uint64_t least = batch->cost_ns < took ? batch->cost_ns : took, sure = took > batch->paused_ns ? took - batch->paused_ns : 0;
+  uint64_t least = batch->cost_ns < took ? batch->cost_ns : took,
+           sure = took > batch->paused_ns ? took - batch->paused_ns : 0;
   return sure > least ? sure : least;
 }
 
@@ -316,7 +317,8 @@ static uint64_t vgpu__call_ns(const struct vgpu_batch *batch) {
  * microseconds. If the call was long, the thread may have lost its processor after the launch: at least the usual time
  * of these launches is charged, and only that if the call has not returned.
  */
-static uint64_t vgpu__without_call(const struct vgpu_lane *lane, const struct vgpu_batch *batch, uint64_t took, uint64_t end) {
+static uint64_t vgpu__without_call(const struct vgpu_lane *lane, const struct vgpu_batch *batch, uint64_t took,
+                                   uint64_t end) {
   uint64_t each_ns = !batch->alone ? lane->each_ns : batch->guessed ? 0 : batch->cost_ns;
   uint64_t least = each_ns * (batch->launches == 0 ? 1 : batch->launches), sure = 0;
   if (batch->called_ns != 0) {
@@ -333,7 +335,8 @@ static uint64_t vgpu__without_call(const struct vgpu_lane *lane, const struct vg
   return sure > least ? sure : least < took ? least : took;
 }
 
-static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch, uint64_t took, uint64_t now, uint32_t done) {
+static void vgpu__account(struct vgpu_lane *lane, const struct vgpu_batch *batch, uint64_t took, uint64_t now,
+                          uint32_t done) {
   int keep = 0;
   uint64_t wall = now - batch->opened_ns;
   if (took > wall) took = wall;
@@ -422,7 +425,8 @@ unsigned vgpu__batch_harvest(struct vgpu_lane *lane) {
     struct vgpu_batch *batch = &lane->ring[lane->head];
     uint64_t asked_ns = vgpu__now_ns(), took = 0;
     abi_result status;
-    if (batch->silent) status = batch->end == NULL ? vgpu__round_query(lane, batch, asked_ns) : REAL(cuEventQuery)(batch->end);
+    if (batch->silent)
+      status = batch->end == NULL ? vgpu__round_query(lane, batch, asked_ns) : REAL(cuEventQuery)(batch->end);
     else status = batch->end == NULL ? vgpu__query_unended(batch) : vgpu__over(batch, asked_ns, &took);
     if (status == ABI_NOT_READY) {
       lane->closed_ns = asked_ns;
@@ -468,7 +472,8 @@ int vgpu__batch_runs(struct vgpu_lane *lane) {
   uint64_t opened_ns = left > 0 ? lane->ring[lane->head].opened_ns : lane->opened_ns;
   if (first == NULL && !silent) return 0;
   int entered = vgpu__context_enter(lane->context);
-  int begun = silent ? vgpu__query_stream(lane, opened_ns) == ABI_NOT_READY : REAL(cuEventQuery)(first) != ABI_NOT_READY;
+  int begun = silent ? vgpu__query_stream(lane, opened_ns) == ABI_NOT_READY
+                     : REAL(cuEventQuery)(first) != ABI_NOT_READY;
   vgpu__context_leave(entered);
   return begun;
 }

@@ -35,7 +35,8 @@ void vgpu__busy_enter(struct vgpu_tenant *tenant) {
   STORE(tenant->gate.short_idles, short_idle ? LOAD(tenant->gate.short_idles) + 1 : 0);
   /* the seat was never told that we were idle */
   if (__atomic_exchange_n(&tenant->gate.idle_pending, 0, __ATOMIC_SEQ_CST)) return;
-  if (__atomic_exchange_n(&tenant->gate.told_idle, 0, __ATOMIC_SEQ_CST)) vgpu__seat_send(tenant, (uint32_t)SHM_MESSAGE_WANT);
+  if (__atomic_exchange_n(&tenant->gate.told_idle, 0, __ATOMIC_SEQ_CST))
+    vgpu__seat_send(tenant, (uint32_t)SHM_MESSAGE_WANT);
 }
 
 void vgpu__busy_leave(struct vgpu_tenant *tenant, uint32_t count) {
@@ -61,7 +62,8 @@ int vgpu__gate_tend(struct vgpu_tenant *tenant, uint64_t now) {
   if (__atomic_exchange_n(&tenant->gate.idle_pending, 0, __ATOMIC_SEQ_CST)) {
     vgpu__seat_send(tenant, (uint32_t)SHM_MESSAGE_IDLE);
     /* Work may have begun meanwhile without a WANT. Then the last message must be a WANT. */
-    if (__atomic_load_n(&tenant->slot->busy, __ATOMIC_SEQ_CST) != 0) vgpu__seat_send(tenant, (uint32_t)SHM_MESSAGE_WANT);
+    if (__atomic_load_n(&tenant->slot->busy, __ATOMIC_SEQ_CST) != 0)
+      vgpu__seat_send(tenant, (uint32_t)SHM_MESSAGE_WANT);
   }
   return 0;
 }

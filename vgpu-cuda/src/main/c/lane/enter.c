@@ -102,8 +102,8 @@ static int vgpu__must_close(const struct vgpu_lane *lane, const struct vgpu_piec
  * One attempt, lane locked. A forced attempt ignores the bound: it has waited long enough. Copies pass a shut gate,
  * except those of offline tenants: the gate is about GPU time, which copies do not take.
  */
-static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, const struct vgpu_piece *piece, int forced,
-                            uint64_t *room_ns) {
+static enum step vgpu__step(struct vgpu_lane *lane, struct vgpu_entry *entry, const struct vgpu_piece *piece,
+                            int forced, uint64_t *room_ns) {
   struct vgpu_tenant *tenant = lane->tenant;
   uint32_t word = __atomic_load_n(&tenant->grant->word, __ATOMIC_SEQ_CST);
   int passes = vgpu__word_open(word) || LOAD_ACQUIRE(tenant->autonomous);

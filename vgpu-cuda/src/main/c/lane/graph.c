@@ -16,7 +16,7 @@ static const uint64_t SHORT_NS = 50u * NS_PER_US;
 struct graph {
   CUgraphExec exec; /* NULL: free entry */
   uint32_t generation;
-  int due; /* to be measured at its next launch */
+  int due;    /* to be measured at its next launch */
   int varies; /* it has a conditional node */
   uint64_t each_ns;
 };
@@ -25,7 +25,7 @@ static struct graph graphs[GRAPHS];
 static struct vgpu_lock graphs_lock;
 static uint32_t generations;
 static uint32_t conditions; /* the program made a condition: graphs may vary */
-static uint32_t epoch = 1; /* changes when a graph is destroyed */
+static uint32_t epoch = 1;  /* changes when a graph is destroyed */
 static uint64_t typical_ns; /* time of graphs at their first measurement: follows the longer ones */
 
 /* The short graph that this thread launched last; it need not be looked up for `left` more launches. */
@@ -66,7 +66,8 @@ int vgpu__graph_piece(CUgraphExec exec, struct vgpu_piece *piece) {
       recent.epoch = LOAD(epoch);
       recent.left = MEASURE_EVERY;
     }
-    *piece = (struct vgpu_piece){.kind = PIECE_WORK, .graph = exec, .generation = graph->generation, .cost_ns = graph->each_ns};
+    *piece = (struct vgpu_piece){
+        .kind = PIECE_WORK, .graph = exec, .generation = graph->generation, .cost_ns = graph->each_ns};
     if (graph->each_ns == 0) {
       piece->cost_ns = typical_ns;
       piece->guessed = 1;
@@ -107,7 +108,8 @@ void vgpu__graphs_forget(void) {
 }
 
 /* Graphs are searched for conditional nodes only once there is a condition, which each such node needs. */
-abi_result cuGraphConditionalHandleCreate(uint64_t *handle, void *graph, CUcontext context, unsigned initial, unsigned flags) {
+abi_result cuGraphConditionalHandleCreate(uint64_t *handle, void *graph, CUcontext context, unsigned initial,
+                                          unsigned flags) {
   STORE(conditions, 1);
   return REAL(cuGraphConditionalHandleCreate)(handle, graph, context, initial, flags);
 }

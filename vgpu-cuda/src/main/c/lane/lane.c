@@ -144,7 +144,8 @@ struct vgpu_lane *vgpu__lane_for(CUstream stream, int make) {
   vgpu__lock(&lanes_lock);
   struct vgpu_lane *lane = buckets[bucket];
   while (lane != NULL && !vgpu__lane_matches(lane, tenant, stream, context, owner)) lane = lane->next;
-  if (lane == NULL && make && !vgpu__is_capturing(stream)) lane = vgpu__lane_make(tenant, stream, context, owner, bucket);
+  if (lane == NULL && make && !vgpu__is_capturing(stream))
+    lane = vgpu__lane_make(tenant, stream, context, owner, bucket);
   vgpu__unlock(&lanes_lock);
   return lane;
 }
@@ -241,7 +242,8 @@ void vgpu__capture_stream(CUstream stream) {
   struct vgpu_lane *lane = vgpu__lane_for(stream, 0);
   if (lane != NULL) vgpu__end_lane(lane, vgpu__batch_close);
   for (unsigned i = 0; context != NULL && (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || lane->context != context || !vgpu__is_legacy(LOAD(lane->stream))) continue;
+    if (LOAD_ACQUIRE(lane->state) != LANE_LIVE || lane->context != context || !vgpu__is_legacy(LOAD(lane->stream)))
+      continue;
     vgpu__close_lane(lane, vgpu__batch_close_later);
   }
 }
@@ -351,7 +353,8 @@ void vgpu__lanes_stalled(const struct vgpu_tenant *tenant, uint64_t since) {
   struct vgpu_lane *lane;
   for (int marks = 0; marks < 2; marks++) {
     for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-      if (LOAD_ACQUIRE(lane->state) == LANE_FREE || LOAD(lane->tenant) != tenant || !vgpu__try_lock(&lane->lock)) continue;
+      if (LOAD_ACQUIRE(lane->state) == LANE_FREE || LOAD(lane->tenant) != tenant || !vgpu__try_lock(&lane->lock))
+        continue;
       int runs = !marks && lane->state != LANE_FREE && vgpu__batch_runs(lane);
       if (marks && lane->count > 0 && (int64_t)(lane->ring[lane->head].opened_ns - since) < 0) vgpu__stall(lane);
       vgpu__unlock(&lane->lock);

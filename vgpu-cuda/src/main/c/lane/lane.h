@@ -14,11 +14,11 @@ void vgpu__busy_leave(struct vgpu_tenant *tenant, uint32_t count);
 int vgpu__gate_tend(struct vgpu_tenant *tenant, uint64_t now); /* by the monitor; 1: call again soon */
 
 /* ---- peers.c: turns among the processes of a lease ---- */
-void vgpu__peers_join(struct vgpu_tenant *tenant);  /* after taking a slot that another process may have had */
-void vgpu__peers_begin(struct vgpu_tenant *tenant); /* before work begins, or waits to begin */
+void vgpu__peers_join(struct vgpu_tenant *tenant);       /* after taking a slot that another process may have had */
+void vgpu__peers_begin(struct vgpu_tenant *tenant);      /* before work begins, or waits to begin */
 int vgpu__peers_alone(const struct vgpu_tenant *tenant); /* no other process of the lease has work */
 int vgpu__peers_may_start(struct vgpu_tenant *tenant, uint64_t each_ns); /* each_ns: expected GPU time */
-void vgpu__peers_wait(struct vgpu_tenant *tenant); /* waits briefly; then ask again */
+void vgpu__peers_wait(struct vgpu_tenant *tenant);                       /* waits briefly; then ask again */
 void vgpu__peers_charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns);
 void vgpu__peers_tend(struct vgpu_tenant *tenant, uint64_t now);
 
@@ -30,10 +30,10 @@ struct vgpu_entry {
   CUstream stream;
   struct vgpu_lane *lane;
   uint64_t ticket;
-  uint32_t left;    /* launches that this thread may still add without a look at the lane */
-  uint32_t granted; /* the initial value of `left` */
-  uint32_t word;    /* the grant word under which it was opened */
-  uint64_t heed;    /* bits of the express lane that end the batch */
+  uint32_t left;           /* launches that this thread may still add without a look at the lane */
+  uint32_t granted;        /* the initial value of `left` */
+  uint32_t word;           /* the grant word under which it was opened */
+  uint64_t heed;           /* bits of the express lane that end the batch */
   const uint32_t *gate;    /* the grant word of the lane's tenant */
   const uint64_t *express; /* and the busy bits of its express lane */
 };
@@ -53,10 +53,8 @@ static inline uint64_t vgpu__lane_ticket(const struct vgpu_lane *lane) {
 
 /* True if this work simply joins the open batch: in the common case this is the whole cost of a launch. */
 static inline int vgpu__enter_fast(struct vgpu_entry *entry, CUstream stream) {
-  if (LIKELY(entry->stream == stream && entry->left > 1 &&
-             vgpu__lane_ticket(entry->lane) == entry->ticket &&
-             LOAD_ACQUIRE(*entry->gate) == entry->word &&
-             (LOAD(*entry->express) & entry->heed) == 0)) {
+  if (LIKELY(entry->stream == stream && entry->left > 1 && vgpu__lane_ticket(entry->lane) == entry->ticket &&
+             LOAD_ACQUIRE(*entry->gate) == entry->word && (LOAD(*entry->express) & entry->heed) == 0)) {
     entry->left--;
     return 1;
   }
@@ -75,7 +73,7 @@ struct vgpu_piece {
   uint64_t cost_ns;    /* expected time; 0: unknown */
   int guessed;         /* cost_ns is a guess: the graph was not measured yet, or varies */
   int varies;          /* the next launch may take any time: it counts as half the bound at least */
-  int waits; /* the call may return long after its work was queued */
+  int waits;           /* the call may return long after its work was queued */
   /* of a copy: small ones are not measured; SMALL_LAST ends on the host, which may pause afterwards */
   enum { PIECE_LARGE, PIECE_SMALL, PIECE_SMALL_LAST } size;
 };
@@ -91,8 +89,10 @@ static inline unsigned vgpu__fresh_index(const void *function) {
   uintptr_t bits = (uintptr_t)function;
   return (unsigned)((bits >> 4 ^ bits >> 16) % VGPU_FRESH);
 }
-static inline int vgpu__is_fresh(const void *function) { return LOAD(vgpu__fresh[vgpu__fresh_index(function)]) == function; }
-void vgpu__fresh_found(const void *function);                      /* looked up */
+static inline int vgpu__is_fresh(const void *function) {
+  return LOAD(vgpu__fresh[vgpu__fresh_index(function)]) == function;
+}
+void vgpu__fresh_found(const void *function);                   /* looked up */
 void vgpu__fresh_launch(const void *function, CUstream stream); /* a function's first launch begins a batch */
 void vgpu__fresh_loaded(const void *function);
 void vgpu__fresh_forget(void); /* handles may be reused */
@@ -119,8 +119,8 @@ void vgpu__close_stream(CUstream stream); /* closes the open batch, in a call th
 /* The same in a call that makes the stream wait, signal, or call the host. starts: it may use memory. */
 void vgpu__order_stream(CUstream stream, int starts);
 void vgpu__capture_stream(CUstream stream); /* the same before the stream is captured */
-void vgpu__settle_stream(CUstream stream); /* closes the open batch after a call that waited for it, and harvests */
-void vgpu__close_thread(void);            /* closes those of the lanes that this thread used last */
+void vgpu__settle_stream(CUstream stream);  /* closes the open batch after a call that waited for it, and harvests */
+void vgpu__close_thread(void);              /* closes those of the lanes that this thread used last */
 /* Before a wait: close the open batches too, and return when the wait begins. */
 uint64_t vgpu__wait_stream(CUstream stream);
 uint64_t vgpu__wait_context(CUcontext context);
@@ -131,7 +131,7 @@ void vgpu__waited_context(CUcontext context, uint64_t since);
 void vgpu__harvest_thread(void);
 void vgpu__harvest_all(void);
 void vgpu__stream_differs(CUstream stream); /* the next work in it differs from the work before */
-void vgpu__drop_stream(CUstream stream);       /* before it is destroyed */
+void vgpu__drop_stream(CUstream stream);    /* before it is destroyed */
 void vgpu__drop_context(CUcontext context);
 void vgpu__drop_tenant(const struct vgpu_tenant *tenant); /* its lanes of default streams; closes the others */
 
@@ -168,7 +168,7 @@ void vgpu__stream_gone(CUstream stream);
 abi_result vgpu__graph_made(abi_result result, const CUgraphExec *graph);
 /* cuGraphInstantiateWithParams, whose memory for an upload is not charged */
 abi_result vgpu__graph_instantiate(CUgraphExec *graph, void *of, struct abi_instantiate *params, int thread);
-void vgpu__graph_gone(CUgraphExec graph);                                   /* before it is destroyed */
+void vgpu__graph_gone(CUgraphExec graph); /* before it is destroyed */
 /* Whether a graph's owner differs from the tenant whose work enters the stream. */
 int vgpu__is_foreign(const struct vgpu_tenant *owner, CUstream named);
 /* Launches the graph through its owner's gate, in a batch of its own. */
@@ -187,15 +187,15 @@ struct vgpu_batch {
   /* when its start was recorded, and when its first launch had returned; called_ns 0: not seen */
   uint64_t recorded_ns, called_ns;
   uint64_t paused_ns; /* how long the process stood still while it was open */
-  uint32_t launches; /* 0: unknown */
-  uint32_t kind;     /* enum vgpu_piece_kind */
-  int alone;         /* it is one piece */
-  int guessed;       /* cost_ns is a guess: its progress is unknown */
-  int lent;          /* its end event is also the next batch's start, and belongs to that batch */
-  int only;          /* when it was opened, no other lane of the tenant had work */
-  int idle;          /* nor had this lane */
-  int waited;        /* its stream had nothing else, and its thread has waited for it */
-  int silent;        /* a silent round: rounds.c */
+  uint32_t launches;  /* 0: unknown */
+  uint32_t kind;      /* enum vgpu_piece_kind */
+  int alone;          /* it is one piece */
+  int guessed;        /* cost_ns is a guess: its progress is unknown */
+  int lent;           /* its end event is also the next batch's start, and belongs to that batch */
+  int only;           /* when it was opened, no other lane of the tenant had work */
+  int idle;           /* nor had this lane */
+  int waited;         /* its stream had nothing else, and its thread has waited for it */
+  int silent;         /* a silent round: rounds.c */
   uint64_t closed_ns;
   uint64_t beside_ns;    /* of a silent round, as is the next: as in vgpu_rounds */
   uint64_t paused_at_ns; /* vgpu__paused_ns when it was opened */
@@ -229,24 +229,24 @@ struct vgpu_lane {
   uint32_t stalled;
   uint32_t unmeasured; /* launches to pass unmeasured because an event could not be recorded */
   uint64_t unsure_ns;  /* idle.c */
-  uint64_t each_ns; /* measured GPU time of one launch; 0: not measured yet */
+  uint64_t each_ns;    /* measured GPU time of one launch; 0: not measured yet */
   uint64_t opened_ns;
   uint64_t ended_ns; /* when the last harvested batch ended */
   CUevent start;
   uint64_t recorded_ns, called_ns; /* of the open batch, as in vgpu_batch; so are these two: */
   int only, idle;
-  int silent;         /* the open batch has no start event */
-  uint32_t starved;   /* a bit for each of the last batches of many launches: the GPU had run out of work before */
+  int silent;       /* the open batch has no start event */
+  uint32_t starved; /* a bit for each of the last batches of many launches: the GPU had run out of work before */
   struct vgpu_rounds rounds;
-  int joins;          /* the last batch was full: the next work in the stream follows directly */
-  uint64_t closed_ns; /* a time at which the end of the last batch was surely not reached yet */
-  uint64_t cost_ns; /* expected time of the open batch */
+  int joins;           /* the last batch was full: the next work in the stream follows directly */
+  uint64_t closed_ns;  /* a time at which the end of the last batch was surely not reached yet */
+  uint64_t cost_ns;    /* expected time of the open batch */
   uint64_t planned_ns; /* when the last batch of many launches was opened */
   uint32_t planned;    /* and its planned number of launches */
   /* the host's time per launch in the last batch; 0: it was closed because the host was silent */
   uint64_t gap_ns;
-  uint64_t paused_ns;  /* vgpu__paused_ns when the open batch was opened */
-  int alone;           /* the open batch is this one piece */
+  uint64_t paused_ns; /* vgpu__paused_ns when the open batch was opened */
+  int alone;          /* the open batch is this one piece */
   struct vgpu_piece piece;
   struct vgpu_batch ring[VGPU_RING];
   unsigned head, count;
@@ -268,7 +268,7 @@ void vgpu__lanes_stalled(const struct vgpu_tenant *tenant, uint64_t since);
 static inline int vgpu__is_special(CUstream stream) { return (uintptr_t)stream <= (uintptr_t)ABI_STREAM_PER_THREAD; }
 
 /* enter.c */
-uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant); /* the bound on open and in-flight work */
+uint64_t vgpu__bound_ns(const struct vgpu_tenant *tenant);        /* the bound on open and in-flight work */
 uint64_t vgpu__inflight_scaled(const struct vgpu_tenant *tenant); /* expected time in flight; overlaps count once */
 
 /* batch.c; lane's lock held, except where noted */
@@ -283,12 +283,12 @@ void vgpu__batch_end_late(struct vgpu_lane *lane, struct vgpu_batch *batch); /* 
 void vgpu__batch_drop(struct vgpu_lane *lane);
 /* From now to the expected end of its oldest batch, or since then; 0: unknown */
 uint64_t vgpu__batch_rest(const struct vgpu_lane *lane, uint64_t now);
-void vgpu__batch_called(struct vgpu_lane *lane); /* a launch into the open batch has returned; without the lock */
-int vgpu__batch_runs(struct vgpu_lane *lane); /* whether some of its work has begun on the GPU and not ended */
+void vgpu__batch_called(struct vgpu_lane *lane);      /* a launch into the open batch has returned; without the lock */
+int vgpu__batch_runs(struct vgpu_lane *lane);         /* whether some of its work has begun on the GPU and not ended */
 unsigned vgpu__batch_harvest(struct vgpu_lane *lane); /* returns the number of batches left */
 
 /* idle.c; lane's lock held */
-int vgpu__lane_needs_ends(const struct vgpu_lane *lane); /* each launch needs an end event */
+int vgpu__lane_needs_ends(const struct vgpu_lane *lane);      /* each launch needs an end event */
 void vgpu__lane_unsure(struct vgpu_lane *lane, uint64_t now); /* something enters its stream without an end event */
 void vgpu__lane_ended(struct vgpu_lane *lane, const struct vgpu_batch *batch); /* a batch of it is over */
 void vgpu__lane_waited(struct vgpu_lane *lane, uint64_t since); /* a wait that began at `since` has returned */
@@ -300,10 +300,11 @@ static inline int vgpu__lane_is_settled(const struct vgpu_lane *lane) {
 /* starved.c; lane's lock held */
 void vgpu__starved_ask(struct vgpu_lane *lane); /* before a batch of many launches */
 /* A batch took so long, and so much was charged for it. */
-void vgpu__starved_charged(const struct vgpu_lane *lane, const struct vgpu_batch *batch, uint64_t took, uint64_t charged);
+void vgpu__starved_charged(const struct vgpu_lane *lane, const struct vgpu_batch *batch, uint64_t took,
+                           uint64_t charged);
 
 /* legacy.c */
-int vgpu__is_blocking(CUstream stream); /* as the calling thread names it */
+int vgpu__is_blocking(CUstream stream);                 /* as the calling thread names it */
 void vgpu__blocking_used(struct vgpu_context *context); /* work enters a blocking stream */
 /* The stream, if it is blocking, is used without a lane. Its context, or NULL. */
 struct vgpu_context *vgpu__blocking_ordered(CUstream stream);

@@ -39,7 +39,8 @@ struct vgpu_context *vgpu__blocking_ordered(CUstream stream) {
 static int vgpu__blocking_works(const struct vgpu_context *context) {
   const struct vgpu_lane *lane;
   for (unsigned i = 0; (lane = vgpu__lane_at(i)) != NULL; i++) {
-    if (LOAD_ACQUIRE(lane->state) == LANE_LIVE && lane->context == context && LOAD(lane->blocking) && (vgpu__lane_ticket(lane) & 1) != 0) {
+    if (LOAD_ACQUIRE(lane->state) == LANE_LIVE && lane->context == context && LOAD(lane->blocking) &&
+        (vgpu__lane_ticket(lane) & 1) != 0) {
       return 1;
     }
   }

@@ -69,7 +69,8 @@ static int vgpu__is_live(struct vgpu_tenant *tenant, uint32_t index, uint64_t no
   return 0;
 }
 
-static void vgpu__look_at(struct vgpu_tenant *tenant, uint32_t index, uint32_t holder, uint64_t now, struct others *others) {
+static void vgpu__look_at(struct vgpu_tenant *tenant, uint32_t index, uint32_t holder, uint64_t now,
+                          struct others *others) {
   const struct shm_slot *slot = &tenant->slots[index];
   if (!vgpu__is_live(tenant, index, now)) return;
   uint64_t pace = LOAD_ACQUIRE(slot->pace_ns);
@@ -138,7 +139,8 @@ static uint64_t vgpu__own_pace(struct vgpu_tenant *tenant, const struct others *
 
 void vgpu__peers_join(struct vgpu_tenant *tenant) {
   tenant->peers = (struct vgpu_peers){.paused_ns = vgpu__paused_ns(vgpu__now_ns())};
-  __atomic_fetch_and(&tenant->ledger->active[tenant->slot_number / WORD_BITS], ~vgpu__bit(tenant->slot_number), __ATOMIC_SEQ_CST);
+  __atomic_fetch_and(&tenant->ledger->active[tenant->slot_number / WORD_BITS], ~vgpu__bit(tenant->slot_number),
+                     __ATOMIC_SEQ_CST);
 }
 
 void vgpu__peers_begin(struct vgpu_tenant *tenant) {
@@ -159,7 +161,8 @@ void vgpu__peers_begin(struct vgpu_tenant *tenant) {
  * Whether work may start while the holder is idle: it may be between two kernels, or away for longer. The longer our
  * kernels take, the longer we watch before we start one.
  */
-static int vgpu__may_borrow(struct vgpu_tenant *tenant, const struct others *others, uint32_t turn, uint64_t each_ns, uint64_t now) {
+static int vgpu__may_borrow(struct vgpu_tenant *tenant, const struct others *others, uint32_t turn, uint64_t each_ns,
+                            uint64_t now) {
   struct vgpu_peers *peers = &tenant->peers;
   if (!others->idle || others->drain) {
     STORE(peers->seen_ns, 0);

@@ -11,8 +11,8 @@
  */
 #include "lane.h"
 
-static const uint64_t SLACK_NS = 5u * NS_PER_US;   /* allowed difference of the host's time between rounds alike */
-static const uint64_t GRACE_NS = 100u * NS_PER_US; /* a silent round that is later than this is queried */
+static const uint64_t SLACK_NS = 5u * NS_PER_US;        /* allowed difference of the host's time between rounds alike */
+static const uint64_t GRACE_NS = 100u * NS_PER_US;      /* a silent round that is later than this is queried */
 static const uint64_t MOST_MORE_NS = 1500u * NS_PER_US; /* by then the monitor has queried it */
 static const uint64_t LONGEST_NS = 500u * NS_PER_US;
 /* number of measured rounds in a row; then LEAST_SILENT and up to MORE_SILENT more rounds, at random, are silent */

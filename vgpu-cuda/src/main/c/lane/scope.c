@@ -19,7 +19,8 @@ static abi_result vgpu__stream_made(abi_result result, const CUstream *stream) {
   if (result != ABI_SUCCESS || stream == NULL || !vgpu__are_several()) return result;
   /* A stream that was destroyed with its context may have left a record. */
   vgpu__stream_gone(*stream);
-  if (tenant->index != 0) vgpu__table_put(tenant, 0, KIND_STREAM, (uint64_t)(uintptr_t)*stream, 0, vgpu__context_number());
+  if (tenant->index != 0)
+    vgpu__table_put(tenant, 0, KIND_STREAM, (uint64_t)(uintptr_t)*stream, 0, vgpu__context_number());
   return result;
 }
 
@@ -78,13 +79,13 @@ void vgpu__graph_gone(CUgraphExec graph) {
   __atomic_fetch_add(&graphs_epoch, 1, __ATOMIC_RELEASE);
 }
 
-#define INSTANTIATE(call, flags)     \
-  REFUSED_AFTER_THE_END;      \
-  abi_result result = call;   \
-  if (result == ABI_SUCCESS && graph != NULL) {   \
-    vgpu__graph_memory_made(of, *graph, flags);   \
-    vgpu__graph_instantiated(of, *graph);         \
-  }                                               \
+#define INSTANTIATE(call, flags)                \
+  REFUSED_AFTER_THE_END;                        \
+  abi_result result = call;                     \
+  if (result == ABI_SUCCESS && graph != NULL) { \
+    vgpu__graph_memory_made(of, *graph, flags); \
+    vgpu__graph_instantiated(of, *graph);       \
+  }                                             \
   return vgpu__graph_made(result, graph)
 
 abi_result cuGraphInstantiate(CUgraphExec *graph, void *of, void **error_node, char *log, size_t log_size) {

@@ -23,7 +23,8 @@ void vgpu__starved_ask(struct vgpu_lane *lane) {
   lane->starved = (lane->starved << 1 | starved) & ((1u << REMEMBERED) - 1);
 }
 
-void vgpu__starved_charged(const struct vgpu_lane *lane, const struct vgpu_batch *batch, uint64_t took, uint64_t charged) {
+void vgpu__starved_charged(const struct vgpu_lane *lane, const struct vgpu_batch *batch, uint64_t took,
+                           uint64_t charged) {
   if (lane->starved == 0 || batch->alone || batch->launches < 2 || took / batch->launches > MOST_EACH_NS) return;
   ADD(lane->tenant->slot->launch_bound_ns, charged);
 }

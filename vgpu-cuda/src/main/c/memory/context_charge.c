@@ -125,7 +125,8 @@ int64_t vgpu__context_adjust(const struct vgpu_spot *spot, int64_t bytes) {
   for (int i = 0; i < VGPU_DEVICES && changed != bytes; i++) {
     struct vgpu_primary *primary = &vgpu__primaries[i];
     if (!vgpu__primary_is_there(primary, spot) || !vgpu__try_lock(&primary->lock)) continue;
-    if (vgpu__primary_is_there(primary, spot)) changed += vgpu__adjust(primary->charged, primary->gpu, &primary->bytes, bytes - changed);
+    if (vgpu__primary_is_there(primary, spot))
+      changed += vgpu__adjust(primary->charged, primary->gpu, &primary->bytes, bytes - changed);
     vgpu__unlock(&primary->lock);
   }
   if (changed == bytes || !vgpu__try_lock(&vgpu__made_lock)) return changed;
@@ -158,7 +159,8 @@ int vgpu__context_add(struct vgpu_excess *excess) {
     struct vgpu_record record;
     if (!vgpu__find_there(i, spot, &key, &record) || !vgpu__table_take(KIND_CONTEXT, key, &record)) continue;
     added = vgpu__excess_charge(excess, record.tenant, record.gpu);
-    vgpu__table_put(record.tenant, record.gpu, KIND_CONTEXT, key, record.bytes + (added > 0 ? (uint64_t)excess->bytes : 0), 0);
+    vgpu__table_put(record.tenant, record.gpu, KIND_CONTEXT, key,
+                    record.bytes + (added > 0 ? (uint64_t)excess->bytes : 0), 0);
   }
   vgpu__unlock(&vgpu__made_lock);
   return added;

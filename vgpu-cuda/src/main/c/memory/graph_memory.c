@@ -11,7 +11,16 @@
 
 #include "memory.h"
 
-enum { DEVICES = 64, DEPTH = 8, NODE_GRAPH = 4, NODE_ALLOC = 10, NODE_FREE = 11, NODE_CONDITIONAL = 13, ATTRIBUTE_USED = 0, ATTRIBUTE_RESERVED = 2 };
+enum {
+  DEVICES = 64,
+  DEPTH = 8,
+  NODE_GRAPH = 4,
+  NODE_ALLOC = 10,
+  NODE_FREE = 11,
+  NODE_CONDITIONAL = 13,
+  ATTRIBUTE_USED = 0,
+  ATTRIBUTE_RESERVED = 2
+};
 enum { SEVERAL = DEVICES + 1, FIRST_PLACE = 1536, FREES = 256, OWNS = 256 };
 
 static const uint64_t STEP = (uint64_t)32 << 20;
@@ -234,7 +243,8 @@ abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge 
   for (int again = 0;; again++) {
     vgpu__lock(&account->lock);
     uint64_t frees = LOAD(vgpu__graph_frees);
-    uint64_t coming = vgpu__coming(account, device, record.bytes, !several && vgpu__own_is_kept(exec) ? record.bytes : 0);
+    uint64_t coming = vgpu__coming(account, device, record.bytes,
+                                   !several && vgpu__own_is_kept(exec) ? record.bytes : 0);
     uint64_t missing = coming > account->sum ? coming - account->sum : 0;
     if (missing == 0 || vgpu__reserve(record.tenant, vgpu__gpu_of(record.tenant, device), missing) == 0) {
       account->charged[record.tenant->index] += missing;
@@ -296,7 +306,8 @@ void vgpu__graph_memory_forget(void) {
 
 /* ---- nodes that allocate ---- */
 
-abi_result cuGraphAddMemAllocNode(void **node, void *graph, void *const *needs, size_t count, struct abi_mem_alloc_node *params) {
+abi_result cuGraphAddMemAllocNode(void **node, void *graph, void *const *needs, size_t count,
+                                  struct abi_mem_alloc_node *params) {
   STORE(vgpu__graph_memory_seen, 1);
   return REAL(cuGraphAddMemAllocNode)(node, graph, needs, count, params);
 }
@@ -306,12 +317,14 @@ abi_result cuGraphAddNode(void **node, void *graph, void *const *needs, size_t c
   return REAL(cuGraphAddNode)(node, graph, needs, count, params);
 }
 
-abi_result cuGraphAddNode_v2(void **node, void *graph, void *const *needs, const void *edges, size_t count, void *params) {
+abi_result cuGraphAddNode_v2(void **node, void *graph, void *const *needs, const void *edges, size_t count,
+                             void *params) {
   if (params != NULL && *(const int *)params == NODE_ALLOC) STORE(vgpu__graph_memory_seen, 1);
   return REAL(cuGraphAddNode_v2)(node, graph, needs, edges, count, params);
 }
 
-abi_result cuGraphAddNode_v3(void **node, void *graph, void *const *needs, const void *edges, size_t count, void *params) {
+abi_result cuGraphAddNode_v3(void **node, void *graph, void *const *needs, const void *edges, size_t count,
+                             void *params) {
   if (params != NULL && *(const int *)params == NODE_ALLOC) STORE(vgpu__graph_memory_seen, 1);
   return REAL(cuGraphAddNode_v3)(node, graph, needs, edges, count, params);
 }

@@ -17,7 +17,7 @@ struct later {
   struct vgpu_tenant *tenant;
   int gpu; /* the account */
   uint64_t bytes;
-  unsigned pool; /* the pool that may be empty then; 0: none */
+  unsigned pool;   /* the pool that may be empty then; 0: none */
   uint64_t number; /* of the younger of a stream's two entries it is higher */
 };
 
@@ -37,7 +37,8 @@ static struct later *vgpu__later_entry(const struct later *wanted) {
     struct later *entry = &frees[i];
     if (entry->event == NULL) {
       if (vacant == NULL) vacant = entry;
-    } else if (entry->stream == wanted->stream && entry->context == wanted->context && entry->tenant == wanted->tenant &&
+    } else if (entry->stream == wanted->stream && entry->context == wanted->context &&
+               entry->tenant == wanted->tenant &&
                /* each thread has its own stream of that name */
                entry->pool == wanted->pool && entry->gpu == wanted->gpu && wanted->stream != ABI_STREAM_PER_THREAD) {
       if (young == NULL || entry->number > young->number) young = entry;
@@ -82,7 +83,8 @@ int vgpu__later(CUstream stream, CUcontext handle, struct vgpu_tenant *tenant, i
   int done = -1;
   struct vgpu_context *context = handle == NULL ? NULL : vgpu__context_of(handle);
   if (context == NULL || vgpu__is_capturing(stream)) return -1;
-  struct later wanted = {.context = context, .stream = stream, .tenant = tenant, .gpu = gpu, .bytes = bytes, .pool = pool};
+  struct later wanted = {
+      .context = context, .stream = stream, .tenant = tenant, .gpu = gpu, .bytes = bytes, .pool = pool};
   int entered = vgpu__context_enter(context);
   vgpu__lock(&later_lock);
   struct later *entry = vgpu__later_entry(&wanted);

@@ -91,8 +91,8 @@ static int vgpu__change(struct vgpu_tenant *tenant, int gpu, int64_t delta) {
     int64_t units = (int64_t)(seen >> SHM_MEMORY_UNITS_SHIFT) + delta;
     if (units < 0) units = 0; /* only after a hostile write; the word cannot be negative */
     if (delta > 0 && (uint64_t)units > LOAD_ACQUIRE(tenant->grant->memory_limit) / SHM_MEMORY_UNIT) break;
-    uint64_t next = (uint64_t)units << SHM_MEMORY_UNITS_SHIFT |
-                    (uint64_t)tenant->slot_number << SHM_MEMORY_SLOT_SHIFT | seq;
+    uint64_t next = (uint64_t)units << SHM_MEMORY_UNITS_SHIFT | (uint64_t)tenant->slot_number << SHM_MEMORY_SLOT_SHIFT |
+                    seq;
     if (__atomic_compare_exchange_n(word, &seen, next, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
       uint64_t held = (own >> SHM_MEMORY_SLOT_SHIFT) + (uint64_t)delta;
       STORE_RELEASE(*ours, held << SHM_MEMORY_SLOT_SHIFT | seq);

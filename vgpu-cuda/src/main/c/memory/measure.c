@@ -28,8 +28,10 @@
 #include "memory.h"
 
 enum { READINGS = 12, ALIKE = 4, UNSEEN = 3, QUICK = 4, OWN_SEQ_BITS = 20, MARGIN_PART = 4 };
-static const uint64_t SOON_NS = 20u * NS_PER_MS, AGAIN_NS = 5u * NS_PER_MS, LATER_NS = 1000u * NS_PER_MS, LEAVE_NS = 10u * NS_PER_MS;
-static const uint64_t SELDOM_NS = 60u * 1000u * (uint64_t)NS_PER_MS, OPEN_NS = 100u * NS_PER_MS, OWED_NS = 5u * NS_PER_MS;
+static const uint64_t SOON_NS = 20u * NS_PER_MS, AGAIN_NS = 5u * NS_PER_MS, LATER_NS = 1000u * NS_PER_MS,
+                      LEAVE_NS = 10u * NS_PER_MS;
+static const uint64_t SELDOM_NS = 60u * 1000u * (uint64_t)NS_PER_MS, OPEN_NS = 100u * NS_PER_MS,
+                      OWED_NS = 5u * NS_PER_MS;
 static const uint64_t QUICKLY_NS = 50u * NS_PER_US, PERHAPS_NS = 100u * NS_PER_MS;
 static const uint64_t SUSPENDED_NS = 100u * NS_PER_MS;
 static const uint64_t MARGIN = 512u << 20;
@@ -448,5 +450,6 @@ void vgpu__measure_forget(void) {
 void vgpu__measure_leave(void) {
   uint64_t deadline = vgpu__now_ns() + LEAVE_NS;
   __atomic_store_n(&measure.stop, 1, __ATOMIC_SEQ_CST);
-  while (__atomic_load_n(&measure.inside, __ATOMIC_SEQ_CST) && vgpu__now_ns() < deadline) vgpu__sleep_ns(20u * NS_PER_US);
+  while (__atomic_load_n(&measure.inside, __ATOMIC_SEQ_CST) && vgpu__now_ns() < deadline)
+    vgpu__sleep_ns(20u * NS_PER_US);
 }

@@ -81,7 +81,7 @@ void vgpu__pool_located(CUmemoryPool handle, int type, const struct abi_location
 void vgpu__pool_freed(const struct vgpu_record *record, int waited, CUstream stream);
 /* after a free in stream order, of any kind */
 void vgpu__freed(enum vgpu_kind kind, const struct vgpu_record *record, CUstream stream, int thread);
-void vgpu__pool_reached(unsigned number); /* called by later.c: a stream has reached a free */
+void vgpu__pool_reached(unsigned number);                           /* called by later.c: a stream has reached a free */
 void vgpu__pools_forget_stream(CUstream stream, CUcontext context); /* before they end; context: all its streams */
 /* After a wait: gives back the charge of memory that pools have given back. Costs two loads if nothing was freed. */
 void vgpu__pools_settle(void);
@@ -101,7 +101,7 @@ CUdevice vgpu__stream_device(const struct vgpu_tenant *tenant, CUstream stream);
 /* 0; -1: no event could be recorded. pool: the number of a pool that may be empty then; 0: none. */
 int vgpu__later(CUstream stream, CUcontext context, struct vgpu_tenant *tenant, int gpu, uint64_t bytes, unsigned pool);
 void vgpu__later_forget_stream(CUstream stream); /* before it is destroyed; its frees are still due */
-int vgpu__later_settle(void); /* 1: some charge was given back */
+int vgpu__later_settle(void);                    /* 1: some charge was given back */
 int vgpu__later_any(unsigned pool);
 uint64_t vgpu__later_tenants(void);
 void vgpu__later_drop(const struct vgpu_context *context); /* it is being destroyed, with all that was freed in it */
@@ -114,16 +114,16 @@ struct vgpu_graph_charge {
   uint64_t bytes;
   CUgraphExec exec;
   uint64_t frees; /* vgpu__graph_frees before the launch */
-  int several; /* its allocation nodes are on several devices */
+  int several;    /* its allocation nodes are on several devices */
 };
 extern uint32_t vgpu__graph_memory_seen VGPU_INTERNAL; /* an allocation node was made in this process */
-extern uint64_t vgpu__graph_frees VGPU_INTERNAL; /* counts what may have freed memory of graphs */
-int vgpu__graph_has_condition(void *graph); /* or may have: a conditional node, also in child graphs */
+extern uint64_t vgpu__graph_frees VGPU_INTERNAL;       /* counts what may have freed memory of graphs */
+int vgpu__graph_has_condition(void *graph);            /* or may have: a conditional node, also in child graphs */
 void vgpu__graph_memory_made(void *graph, CUgraphExec exec, uint64_t flags);
 void vgpu__graph_memory_gone(CUgraphExec exec);
 abi_result vgpu__graph_memory_before(CUgraphExec exec, struct vgpu_graph_charge *charge);
 void vgpu__graph_memory_after(const struct vgpu_graph_charge *charge, int ran); /* ran: its memory is allocated now */
-int vgpu__graph_memory_trim(void); /* 1: some charge was given back */
+int vgpu__graph_memory_trim(void);                                              /* 1: some charge was given back */
 void vgpu__graph_memory_reset(CUdevice device);
 uint64_t vgpu__graph_memory_tenants(void);
 void vgpu__graph_memory_forget(void);
@@ -148,7 +148,7 @@ int vgpu__context_charge_wait(struct vgpu_tenant *tenant, int gpu);
 int vgpu__primary_charge_wait(struct vgpu_primary *primary, struct vgpu_tenant *tenant, int gpu, int *fresh);
 int vgpu__suspended_any(void); /* whether a lease of this process is suspended, or about to be */
 
-int vgpu__contexts_any(const struct vgpu_spot *spot);             /* whether any is charged there */
+int vgpu__contexts_any(const struct vgpu_spot *spot);            /* whether any is charged there */
 uint64_t vgpu__contexts_bytes(const struct vgpu_tenant *tenant); /* the charge of contexts of a tenant */
 /* the tenant that pays for the first one there, and its account; NULL: none */
 struct vgpu_tenant *vgpu__contexts_payer(const struct vgpu_spot *spot, int *gpu);
@@ -195,7 +195,7 @@ int vgpu__measure_made(void);
  */
 int vgpu__measure_context(struct vgpu_tenant *tenant, int gpu, uint64_t *bytes);
 int vgpu__measure_is_short(const struct vgpu_tenant *tenant, int gpu, uint64_t more); /* with so many bytes more */
-void vgpu__measure_settle(void); /* charges pending changes now */
+void vgpu__measure_settle(void);                                                      /* charges pending changes now */
 void vgpu__measure_forget(void);
 void vgpu__measure_leave(void); /* at the end of the program: no call into NVML after this */
 

@@ -16,7 +16,7 @@
 
 struct movable {
   CUdeviceptr address;
-  uint64_t bytes; /* whole granules; also the charge */
+  uint64_t bytes;  /* whole granules; also the charge */
   uint64_t handle; /* 0: the data is in host memory */
   void *host;
   CUcontext context;
@@ -70,7 +70,8 @@ static int can_move(int device) {
     bind(&calls.reserve, "cuMemAddressReserve");
     bind(&calls.address_free, "cuMemAddressFree");
     bind(&calls.set_access, "cuMemSetAccess");
-    int bound = calls.granularity != NULL && calls.reserve != NULL && calls.address_free != NULL && calls.set_access != NULL;
+    int bound = calls.granularity != NULL && calls.reserve != NULL && calls.address_free != NULL &&
+                calls.set_access != NULL;
     granule = bound && calls.granularity(&bytes, &properties, 0) == ABI_SUCCESS && bytes > 1 ? bytes : 1;
     if (granule == 1) vgpu__log("the driver has no virtual memory management: memory cannot be moved");
   }
@@ -103,7 +104,8 @@ static abi_result back(struct movable *item) {
   struct properties properties = properties_of(item->device);
   struct access access = {ON_DEVICE, item->device, READ_WRITE};
   uint64_t handle = 0;
-  abi_result result = REAL(cuMemCreate)(&handle, item->bytes, (const struct abi_mem_prop *)(const void *)&properties, 0);
+  abi_result result = REAL(cuMemCreate)(&handle, item->bytes, (const struct abi_mem_prop *)(const void *)&properties,
+                                        0);
   if (result != ABI_SUCCESS) return result;
   result = REAL(cuMemMap)(item->address, item->bytes, 0, handle, 0);
   if (result == ABI_SUCCESS) {

@@ -22,8 +22,8 @@ struct pool {
   uint32_t state; /* enum state */
   CUmemoryPool handle;
   CUdevice device;
-  int made;    /* by the program, which may destroy it */
-  int managed; /* its memory moves between the host and the GPU, and is charged in full like cuMemAllocManaged */
+  int made;      /* by the program, which may destroy it */
+  int managed;   /* its memory moves between the host and the GPU, and is charged in full like cuMemAllocManaged */
   uint64_t used; /* bytes of its pointers in the table */
   uint64_t slack[VGPU_TENANTS], slack_sum;
   /* The streams of recent frees. What they have not reached when the pool is destroyed is still pending. */
@@ -117,7 +117,8 @@ static uint64_t vgpu__pool_settle(struct pool *pool, struct vgpu_tenant *grower)
 static int vgpu__pool_may_shrink(const struct pool *pool) {
   uint64_t charged = pool->used + pool->slack_sum, threshold = 0;
   if (charged <= vgpu__steps(pool->used)) return 0;
-  return REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_THRESHOLD, &threshold) != ABI_SUCCESS || charged > threshold;
+  return REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_THRESHOLD, &threshold) != ABI_SUCCESS ||
+         charged > threshold;
 }
 
 /*
@@ -142,9 +143,7 @@ void vgpu__pools_settle(void) {
   if (!more) __atomic_compare_exchange_n(&settled, &seen, before, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-int vgpu__pools_are_settled(void) {
-  return LOAD_ACQUIRE(freed) == LOAD_ACQUIRE(settled) && vgpu__later_tenants() == 0;
-}
+int vgpu__pools_are_settled(void) { return LOAD_ACQUIRE(freed) == LOAD_ACQUIRE(settled) && vgpu__later_tenants() == 0; }
 
 /* When the quota has no room: pools give back memory that they do not need, as the driver itself does on a full GPU. */
 int vgpu__pools_trim(void) {
@@ -164,7 +163,8 @@ int vgpu__pools_trim(void) {
 }
 
 int vgpu__trim(void) {
-  if (LOAD_ACQUIRE(pools_used) == 0 && LOAD_ACQUIRE(freed) == LOAD_ACQUIRE(settled) && !LOAD(vgpu__graph_memory_seen)) return 0;
+  if (LOAD_ACQUIRE(pools_used) == 0 && LOAD_ACQUIRE(freed) == LOAD_ACQUIRE(settled) && !LOAD(vgpu__graph_memory_seen))
+    return 0;
   return vgpu__pools_trim() | vgpu__graph_memory_trim();
 }
 
@@ -243,7 +243,8 @@ static abi_result vgpu__pool_take(struct pool *pool, struct vgpu_tenant *tenant,
     pool->used += whole;
     pool->slack[tenant->index] -= whole;
     pool->slack_sum -= whole;
-    vgpu__table_put(tenant, vgpu__gpu_of(tenant, pool->device), KIND_POOL, *r->pointer, r->bytes, FIRST_TAG + (unsigned)(pool - pools));
+    vgpu__table_put(tenant, vgpu__gpu_of(tenant, pool->device), KIND_POOL, *r->pointer, r->bytes,
+                    FIRST_TAG + (unsigned)(pool - pools));
   }
   if (vgpu__pool_settle(pool, tenant) == 0 || result != ABI_SUCCESS) return result;
   /* It grew by more than the steps reserved, and the quota has no room: undo it, as if the driver had had none. */
@@ -279,7 +280,8 @@ static abi_result vgpu__pool_allocate(const struct request *r) {
   if (pool->managed) STORE(vgpu__measure_less, 1);
   if (LOAD_ACQUIRE(pool->state) == ON_HOST) return vgpu__pool_call(r);
   vgpu__lock(&pool->lock);
-  if (pool->device == NO_DEVICE) pool->device = pool->managed ? vgpu__stream_device(tenant, stream) : vgpu__pool_device(handle);
+  if (pool->device == NO_DEVICE)
+    pool->device = pool->managed ? vgpu__stream_device(tenant, stream) : vgpu__pool_device(handle);
   abi_result result = vgpu__pool_take(pool, tenant, r);
   vgpu__unlock(&pool->lock);
   return result;
@@ -318,7 +320,8 @@ static void vgpu__pool_freer(struct pool *pool, CUstream stream) {
   for (unsigned i = 0; i < pool->freers_used; i++) {
     if (pool->freers[i].stream == stream) return;
   }
-  if (at == FREERS) vgpu__later(pool->freers[at = 0].stream, pool->freers[0].context, vgpu_tenant_current(), 0, 0, number);
+  if (at == FREERS)
+    vgpu__later(pool->freers[at = 0].stream, pool->freers[0].context, vgpu_tenant_current(), 0, 0, number);
   else pool->freers_used++;
   pool->freers[at].stream = stream;
   pool->freers[at].context = vgpu__stream_context(stream);
@@ -367,7 +370,8 @@ void vgpu__pool_freed(const struct vgpu_record *record, int waited, CUstream str
   pool->slack_sum += whole;
   if (pool->state != DESTROYED && waited) vgpu__pool_settle(pool, NULL);
   if (!waited && pool->state == LIVE) vgpu__pool_freer(pool, stream);
-  if (!waited && pool->state == DESTROYED) vgpu__later(stream, vgpu__stream_context(stream), record->tenant, 0, 0, record->context);
+  if (!waited && pool->state == DESTROYED)
+    vgpu__later(stream, vgpu__stream_context(stream), record->tenant, 0, 0, record->context);
   vgpu__pool_left(pool);
   __atomic_fetch_add(&freed, 1, __ATOMIC_RELEASE);
   vgpu__unlock(&pool->lock);
@@ -395,7 +399,8 @@ void vgpu__pool_located(CUmemoryPool handle, int type, const struct abi_location
   int managed = type == ABI_ALLOCATION_MANAGED, on_host = abi_is_on_host(location);
   /* Then the GPU is that of the first allocation. */
   int nowhere = managed && (on_host || location->type == ABI_LOCATION_NONE);
-  struct pool *pool = vgpu__pool_of(handle, nowhere ? NO_DEVICE : abi_device_of(location), on_host && !managed ? ON_HOST : LIVE);
+  struct pool *pool = vgpu__pool_of(handle, nowhere ? NO_DEVICE : abi_device_of(location),
+                                    on_host && !managed ? ON_HOST : LIVE);
   if (pool != NULL && managed) pool->managed = 1;
   if (pool != NULL && made) pool->made = 1;
 }
@@ -417,8 +422,8 @@ abi_result cuMemPoolDestroy(CUmemoryPool handle) {
   uint32_t before = pool->state;
   while (pool->freers_used > 0) {
     pool->freers_used--;
-    vgpu__later(pool->freers[pool->freers_used].stream, pool->freers[pool->freers_used].context, vgpu_tenant_current(), 0, 0,
-                FIRST_TAG + (unsigned)(pool - pools));
+    vgpu__later(pool->freers[pool->freers_used].stream, pool->freers[pool->freers_used].context, vgpu_tenant_current(),
+                0, 0, FIRST_TAG + (unsigned)(pool - pools));
   }
   STORE_RELEASE(pool->state, (uint32_t)DESTROYED);
   abi_result result = REAL(cuMemPoolDestroy)(handle);

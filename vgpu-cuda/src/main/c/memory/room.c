@@ -12,7 +12,8 @@ int vgpu__await_room(const struct vgpu_tenant *tenant) {
   if (!vgpu__is_charged(tenant)) return 0;
   uint64_t now = vgpu__now_ns(), since = LOAD(begun);
   if ((since == 0 || now - since >= ROOM_EVERY_NS) &&
-      __atomic_compare_exchange_n(&begun, &since, now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) since = now;
+      __atomic_compare_exchange_n(&begun, &since, now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    since = now;
   if (now - since >= ROOM_WITHIN_NS) return 0;
   vgpu__sleep_ns(ROOM_LOOK_NS);
   return 1;

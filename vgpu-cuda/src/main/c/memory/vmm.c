@@ -118,14 +118,16 @@ void vgpu__vmm_releasing(uint64_t handle, struct vgpu_release *release) {
 void vgpu__vmm_released(const struct vgpu_release *release, int done) {
   if (!release->known) return;
   if (done) {
-    if (release->gone) vgpu__give_back(vgpu__tenants[release->payer / VGPU_GPUS], (int)(release->payer % VGPU_GPUS), release->bytes);
+    if (release->gone)
+      vgpu__give_back(vgpu__tenants[release->payer / VGPU_GPUS], (int)(release->payer % VGPU_GPUS), release->bytes);
     return;
   }
   vgpu__lock(&vmm_lock);
   struct record *found = release->gone ? NULL : lookup(release->handle, HANDLE);
   if (found != NULL) found->references++;
   if (release->gone) {
-    put((struct record){.key = release->handle, .bytes = release->bytes, .kind = HANDLE, .references = 1, .payer = release->payer});
+    put((struct record){
+        .key = release->handle, .bytes = release->bytes, .kind = HANDLE, .references = 1, .payer = release->payer});
   }
   vgpu__unlock(&vmm_lock);
 }

@@ -53,8 +53,7 @@ static const char *const USUAL_PLACES[] = {
 
 int vgpu__same_file(const char *a, const char *b) {
   struct stat x, y;
-  return vgpu__stat(a, &x) == 0 && vgpu__stat(b, &y) == 0 && x.st_dev == y.st_dev &&
-         x.st_ino == y.st_ino;
+  return vgpu__stat(a, &x) == 0 && vgpu__stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 int vgpu__driver_is(const char *path) {
@@ -69,8 +68,7 @@ int vgpu__driver_is(const char *path) {
 /* Opens `path` if it is a driver and not this library. The exported marker also identifies a copy of this library. */
 static void *vgpu__open_driver(const char *path) {
   Dl_info self;
-  if (dladdr((void *)(uintptr_t)&vgpu_hook_version, &self) != 0 &&
-      vgpu__same_file(path, self.dli_fname)) {
+  if (dladdr((void *)(uintptr_t)&vgpu_hook_version, &self) != 0 && vgpu__same_file(path, self.dli_fname)) {
     vgpu__log("%s is this hook itself", path);
     return NULL;
   }
@@ -93,7 +91,8 @@ static void *vgpu__open_driver(const char *path) {
  */
 static void *vgpu__open_compatible(void) {
   char path[PATH_MAX];
-  if (vgpu__search("libcuda.so.1", vgpu__dlopen(NULL, RTLD_NOW), path) != 0 || strstr(path, "/compat/") == NULL) return NULL;
+  if (vgpu__search("libcuda.so.1", vgpu__dlopen(NULL, RTLD_NOW), path) != 0 || strstr(path, "/compat/") == NULL)
+    return NULL;
   return vgpu__open_driver(path);
 }
 
@@ -122,8 +121,8 @@ static void *vgpu__find_driver(void) {
 static void vgpu__bind_all(void) {
   void *found;
 /* ISO C has no cast from an object pointer to a function pointer, and dlsym returns an object pointer. */
-#define OWN(name, params)          \
-  found = dlsym(handle, #name);    \
+#define OWN(name, params)       \
+  found = dlsym(handle, #name); \
   if (found != NULL) memcpy(&vgpu_driver.name, &found, sizeof found);
 #define HANDLED(name, class, symbol, since, thread, params) OWN(name, params)
 #include "vgpu_hooks.def"
@@ -147,15 +146,11 @@ int vgpu__driver_load(void) {
   return loaded ? 0 : -1;
 }
 
-void vgpu__driver_forget(void) {
-  load_lock.word = 0;
-}
+void vgpu__driver_forget(void) { load_lock.word = 0; }
 
 void *vgpu__driver_handle(void) { return __atomic_load_n(&loaded, __ATOMIC_ACQUIRE) ? handle : NULL; }
 
-void *vgpu__driver_symbol(const char *name) {
-  return vgpu__driver_load() == 0 ? dlsym(handle, name) : NULL;
-}
+void *vgpu__driver_symbol(const char *name) { return vgpu__driver_load() == 0 ? dlsym(handle, name) : NULL; }
 
 /* The target of a trampoline's slot if the driver lacks the function, or if there is no driver. */
 static abi_result vgpu__not_supported(void) { return vgpu__missing(); }

@@ -7,31 +7,31 @@
 #define VGPU_EXPORT __attribute__((visibility("default")))
 
 /* Passed-through functions that the hook also calls itself. */
-#define VGPU_OWN_CALLS(OWN)                                                     \
-  OWN(cuEventCreate, (CUevent * event, unsigned flags))                         \
-  OWN(cuEventRecord, (CUevent event, CUstream stream))                          \
-  OWN(cuEventDestroy_v2, (CUevent event))                                       \
-  OWN(cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end))    \
-  OWN(cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr pointer)) \
-  OWN(cuCtxGetCurrent, (CUcontext * context))                                   \
-  OWN(cuCtxGetDevice, (CUdevice * device))                                      \
-  OWN(cuCtxGetLimit, (size_t *value, int limit))                                \
-  OWN(cuCtxFromGreenCtx, (CUcontext * context, void *green))                    \
-  OWN(cuDeviceGet, (CUdevice * device, int ordinal))                            \
-  OWN(cuDeviceGetCount, (int *count))                                           \
+#define VGPU_OWN_CALLS(OWN)                                                        \
+  OWN(cuEventCreate, (CUevent * event, unsigned flags))                            \
+  OWN(cuEventRecord, (CUevent event, CUstream stream))                             \
+  OWN(cuEventDestroy_v2, (CUevent event))                                          \
+  OWN(cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end))       \
+  OWN(cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr pointer))    \
+  OWN(cuCtxGetCurrent, (CUcontext * context))                                      \
+  OWN(cuCtxGetDevice, (CUdevice * device))                                         \
+  OWN(cuCtxGetLimit, (size_t * value, int limit))                                  \
+  OWN(cuCtxFromGreenCtx, (CUcontext * context, void *green))                       \
+  OWN(cuDeviceGet, (CUdevice * device, int ordinal))                               \
+  OWN(cuDeviceGetCount, (int *count))                                              \
   OWN(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active)) \
-  OWN(cuDeviceGetUuid_v2, (unsigned char *uuid, CUdevice device))               \
-  OWN(cuStreamIsCapturing, (CUstream stream, int *status))                      \
-  OWN(cuStreamGetCtx, (CUstream stream, CUcontext *context))                    \
-  OWN(cuStreamGetFlags, (CUstream stream, unsigned *flags))                     \
-  OWN(cuThreadExchangeStreamCaptureMode, (int *mode))                           \
-  OWN(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device))               \
-  OWN(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device))        \
-  OWN(cuMemPoolGetAttribute, (CUmemoryPool pool, int attribute, void *value))   \
+  OWN(cuDeviceGetUuid_v2, (unsigned char *uuid, CUdevice device))                  \
+  OWN(cuStreamIsCapturing, (CUstream stream, int *status))                         \
+  OWN(cuStreamGetCtx, (CUstream stream, CUcontext * context))                      \
+  OWN(cuStreamGetFlags, (CUstream stream, unsigned *flags))                        \
+  OWN(cuThreadExchangeStreamCaptureMode, (int *mode))                              \
+  OWN(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device))                  \
+  OWN(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device))           \
+  OWN(cuMemPoolGetAttribute, (CUmemoryPool pool, int attribute, void *value))      \
   OWN(cuDeviceGetGraphMemAttribute, (CUdevice device, int attribute, void *value)) \
-  OWN(cuGraphGetNodes, (void *graph, void **nodes, size_t *count))              \
-  OWN(cuGraphNodeGetType, (void *node, int *type))                              \
-  OWN(cuGraphChildGraphNodeGetGraph, (void *node, void **graph))                \
+  OWN(cuGraphGetNodes, (void *graph, void **nodes, size_t *count))                 \
+  OWN(cuGraphNodeGetType, (void *node, int *type))                                 \
+  OWN(cuGraphChildGraphNodeGetGraph, (void *node, void **graph))                   \
   OWN(cuGraphMemAllocNodeGetParams, (void *node, struct abi_mem_alloc_node *params))
 
 #define PASS(name, class, since)

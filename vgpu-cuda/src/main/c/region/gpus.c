@@ -82,7 +82,8 @@ static int vgpu__was_before(const struct vgpu_spot *spot, unsigned index) {
   for (unsigned i = 0; i < index; i++) {
     const struct vgpu_tenant *tenant = vgpu__tenants[i / VGPU_GPUS];
     int gpu = (int)(i % VGPU_GPUS);
-    if (LOAD_ACQUIRE(tenant->mode) == VGPU_ATTACHED && gpu < vgpu__gpus(tenant) && vgpu__spot_has(spot, tenant, gpu)) return 1;
+    if (LOAD_ACQUIRE(tenant->mode) == VGPU_ATTACHED && gpu < vgpu__gpus(tenant) && vgpu__spot_has(spot, tenant, gpu))
+      return 1;
   }
   return 0;
 }

@@ -22,7 +22,7 @@ static struct {
   nvmlReturn_t (*at)(unsigned index, nvmlDevice_t *device);
   nvmlReturn_t (*named)(const char *uuid, nvmlDevice_t *device); /* NULL: it cannot be asked about one GPU */
   nvmlReturn_t (*processes)(nvmlDevice_t device, unsigned *count, void *infos);
-  size_t size; /* of one entry of infos */
+  size_t size;           /* of one entry of infos */
   struct vgpu_lock lock; /* guards infos in vgpu__held_on */
 } nvml;
 
@@ -42,8 +42,8 @@ static int vgpu__numbers_are_ours(void *library) {
   nvmlReturn_t (*version)(char *into, unsigned size) = NULL;
   char text[NVML_UUID_SIZE] = "";
   if (vgpu__pid_namespace() == FIRST_NAMESPACE) return 1;
-  return vgpu__bind_one(library, &version, "nvmlSystemGetDriverVersion") == 0 && version(text, sizeof text) == NVML_SUCCESS &&
-         strtoul(text, NULL, 10) >= TRANSLATES;
+  return vgpu__bind_one(library, &version, "nvmlSystemGetDriverVersion") == 0 &&
+         version(text, sizeof text) == NVML_SUCCESS && strtoul(text, NULL, 10) >= TRANSLATES;
 }
 
 const char *vgpu__held_open(void) {
@@ -51,7 +51,8 @@ const char *vgpu__held_open(void) {
   if (path == NULL || path[0] != '/') return "VGPU_NVML is not set to a full path";
   void *library = vgpu__dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL || dlsym(library, "vgpu_nvml_version") != NULL) return "it cannot be loaded";
-  int lacks = vgpu__bind_one(library, &nvml.init, "nvmlInit_v2") | vgpu__bind_one(library, &nvml.count, "nvmlDeviceGetCount_v2") |
+  int lacks = vgpu__bind_one(library, &nvml.init, "nvmlInit_v2") |
+              vgpu__bind_one(library, &nvml.count, "nvmlDeviceGetCount_v2") |
               vgpu__bind_one(library, &nvml.at, "nvmlDeviceGetHandleByIndex_v2");
   vgpu__bind_one(library, &nvml.named, "nvmlDeviceGetHandleByUUID");
   nvml.size = sizeof(struct nvml_process_v2);
@@ -120,9 +121,9 @@ int vgpu__held_read(const char *uuid, uint64_t *bytes) {
   nvmlDevice_t device;
   *bytes = 0;
   vgpu__lock(&nvml.lock);
-  int told = uuid[0] == '\0' ? vgpu__held_by_us(bytes)
+  int told = uuid[0] == '\0'                                                   ? vgpu__held_by_us(bytes)
              : nvml.named == NULL || nvml.named(uuid, &device) != NVML_SUCCESS ? -1
-                                                                              : vgpu__held_on(device, bytes);
+                                                                               : vgpu__held_on(device, bytes);
   vgpu__unlock(&nvml.lock);
   return told;
 }

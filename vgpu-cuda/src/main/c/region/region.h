@@ -25,9 +25,9 @@ struct vgpu_express {
   struct shm_express *page; /* never NULL: points to `none` if there is no express lane */
   uint64_t bit;             /* with which we announce our work; 0: we announce none */
   uint64_t index;           /* of `bit` */
-  uint64_t idle_since_ns; /* when the GPU became idle for us; written by any thread */
-  uint32_t returns;       /* how often work returned within the linger time */
-  uint32_t told;          /* we may not write the page: the seat sets our bit and gets a message each time */
+  uint64_t idle_since_ns;   /* when the GPU became idle for us; written by any thread */
+  uint32_t returns;         /* how often work returned within the linger time */
+  uint32_t told;            /* we may not write the page: the seat sets our bit and gets a message each time */
   struct shm_express none;
 };
 
@@ -44,8 +44,8 @@ struct vgpu_link {
 /* The monitor's state of a connection. */
 struct vgpu_watch {
   uint64_t looked_ns; /* when the socket was last read */
-  int welcome; /* the seat has answered our HELLO with a WELCOME */
-  int lost;    /* the slot has another owner, and the lease is about to be left */
+  int welcome;        /* the seat has answered our HELLO with a WELCOME */
+  int lost;           /* the slot has another owner, and the lease is about to be left */
   unsigned tries;
   uint64_t next_try_ns, asked_ns;
 };
@@ -70,12 +70,12 @@ enum { VGPU_SLOTS = 128 /* SLOT_COUNT */, VGPU_UUID = 96 };
 
 /* What is known about the lease's other processes: peers.c. */
 struct vgpu_peers {
-  uint64_t until_ns;      /* until when this process's pace is counted */
+  uint64_t until_ns;                   /* until when this process's pace is counted */
   uint64_t idle_since_ns, tended_pace; /* since when the monitor sees it idle (0: not idle), and the pace then */
   uint64_t seen_ns, seen_pace; /* since when the holder of the turn has been idle (0: it is not), and its pace */
   uint32_t seen_turn;
-  uint64_t paused_ns; /* vgpu__paused_ns at the last look */
-  uint32_t begun;     /* it has had work in this slot before */
+  uint64_t paused_ns;             /* vgpu__paused_ns at the last look */
+  uint32_t begun;                 /* it has had work in this slot before */
   uint64_t asked_ns[VGPU_SLOTS];  /* per slot: when the kernel was last asked whether the process runs */
   uint64_t gone_beat[VGPU_SLOTS]; /* per slot: the last beat of a process found stopped or dead; 0: it ran */
 };
@@ -95,8 +95,8 @@ struct vgpu_tenant {
   struct shm_ledger *ledger;
   struct shm_slot *slots; /* SLOT_COUNT of them */
   struct shm_slot *slot;  /* ours */
-  uint32_t index;      /* in vgpu__tenants */
-  uint32_t generation; /* changes when the lease is dropped: threads bound before then get vgpu__ended */
+  uint32_t index;         /* in vgpu__tenants */
+  uint32_t generation;    /* changes when the lease is dropped: threads bound before then get vgpu__ended */
   uint64_t dropped_ns;
   char *region; /* the address range of its pages, fixed for life; only the mappings change */
   uint32_t slot_number;
@@ -112,8 +112,8 @@ struct vgpu_tenant {
   struct vgpu_express express;
   struct vgpu_link link;
   struct vgpu_watch watch;
-  uint64_t seat_ran_ns; /* when the kernel last said that the seat's process runs; written by any thread */
-  uint8_t gpu_of[VGPU_DEVICES]; /* by the driver's device: number of its account + 1; 0: not looked for yet */
+  uint64_t seat_ran_ns;           /* when the kernel last said that the seat's process runs; written by any thread */
+  uint8_t gpu_of[VGPU_DEVICES];   /* by the driver's device: number of its account + 1; 0: not looked for yet */
   uint64_t owed_units[VGPU_GPUS]; /* to give back with the next change: their return could not be written */
   uint64_t debt_units[VGPU_GPUS]; /* held by contexts and modules without a charge: the quota had no room */
   uint64_t overhead_units[VGPU_GPUS]; /* debt that was charged later, from frees or free quota */
@@ -125,7 +125,7 @@ extern struct vgpu_tenant *vgpu__tenants[VGPU_TENANTS] VGPU_INTERNAL; /* by inde
 extern uint32_t vgpu__tenants_used VGPU_INTERNAL;
 /* for threads bound to no tenant: the oldest tenant that was not dropped */
 extern struct vgpu_tenant *vgpu__unbound VGPU_INTERNAL;
-extern struct vgpu_tenant vgpu__ended VGPU_INTERNAL;    /* for threads bound to a tenant that was dropped */
+extern struct vgpu_tenant vgpu__ended VGPU_INTERNAL; /* for threads bound to a tenant that was dropped */
 
 /* The next attached tenant from *index on; NULL at the end. for (i = 0; (t = vgpu__tenant_next(&i)) != NULL; i++) */
 struct vgpu_tenant *vgpu__tenant_next(unsigned *index);
@@ -134,7 +134,7 @@ void vgpu__tenant_clear(struct vgpu_tenant *tenant, uint32_t index);
 
 /* Whether this process is, or was, under a virtual GPU. Before that nothing is recorded. */
 extern uint32_t vgpu__attached VGPU_INTERNAL;
-extern uint32_t vgpu__driver_initialised VGPU_INTERNAL; /* cuInit has succeeded */
+extern uint32_t vgpu__driver_initialised VGPU_INTERNAL;  /* cuInit has succeeded */
 extern struct vgpu_lock vgpu__attach_lock VGPU_INTERNAL; /* held while joining and leaving leases */
 
 /* ---- the tenant in whose scope the calling thread works ---- */
@@ -180,8 +180,12 @@ static inline int vgpu__movable_is_home(const struct vgpu_tenant *tenant) {
  * The files are mapped one by one into a tenant's range, so each begins at a multiple of the kernel's page. Kernels for
  * aarch64 have pages of up to 64 KiB. The range costs addresses, not memory.
  */
-enum { VGPU_STEP = 65536, VGPU_REGION_REPORT = VGPU_STEP, VGPU_REGION_EXPRESS = VGPU_REGION_REPORT + 2 * VGPU_STEP,
-       VGPU_REGION = VGPU_REGION_EXPRESS + VGPU_STEP };
+enum {
+  VGPU_STEP = 65536,
+  VGPU_REGION_REPORT = VGPU_STEP,
+  VGPU_REGION_EXPRESS = VGPU_REGION_REPORT + 2 * VGPU_STEP,
+  VGPU_REGION = VGPU_REGION_EXPRESS + VGPU_STEP
+};
 _Static_assert(sizeof(struct shm_slot) * 128 + 4096 <= 2 * VGPU_STEP, "REPORT_SIZE");
 enum { VGPU_PATIENCE_MS = 2000 }; /* how long to wait for a seat, or for the pages that it writes */
 /* Maps a file of shared pages after checking it; NULL: invalid, with the reason logged. */
@@ -215,10 +219,21 @@ struct vgpu_sums {
   uint64_t host[VGPU_TENANTS];
 };
 
-enum vgpu_kind { KIND_NONE, KIND_POINTER, KIND_POOL, KIND_ARRAY, KIND_HANDLE, KIND_CONTEXT, KIND_HOST, KIND_STREAM, KIND_GRAPH,
-                 KIND_GRAPH_MEMORY,
-                 KIND_GREEN };
-int vgpu__table_put(const struct vgpu_tenant *tenant, int gpu, enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context);
+enum vgpu_kind {
+  KIND_NONE,
+  KIND_POINTER,
+  KIND_POOL,
+  KIND_ARRAY,
+  KIND_HANDLE,
+  KIND_CONTEXT,
+  KIND_HOST,
+  KIND_STREAM,
+  KIND_GRAPH,
+  KIND_GRAPH_MEMORY,
+  KIND_GREEN
+};
+int vgpu__table_put(const struct vgpu_tenant *tenant, int gpu, enum vgpu_kind kind, uint64_t key, uint64_t bytes,
+                    unsigned context);
 /* A record. vgpu__table_take removes it and returns 1, or 0 if there is none. */
 struct vgpu_record {
   struct vgpu_tenant *tenant;
@@ -238,7 +253,9 @@ uint64_t vgpu__table_tenants(void); /* indices of the tenants that have a record
 void vgpu__table_forget(void);
 
 /* ---- gpus.c: the accounts of a lease on several GPUs; of other leases there is one, number 0 ---- */
-static inline int vgpu__gpus(const struct vgpu_tenant *tenant) { return LIKELY(tenant->gpus <= 1) ? 1 : (int)tenant->gpus; }
+static inline int vgpu__gpus(const struct vgpu_tenant *tenant) {
+  return LIKELY(tenant->gpus <= 1) ? 1 : (int)tenant->gpus;
+}
 enum { VGPU_NO_GPU = -1 }; /* the lease has no account for this GPU: nothing is charged to it, and all is refused */
 int vgpu__gpu_find(struct vgpu_tenant *tenant, CUdevice device);
 int vgpu__gpu_find_current(struct vgpu_tenant *tenant);

@@ -22,7 +22,9 @@ static int vgpu__transfer(long call, void *ours, uint64_t theirs, size_t size) {
   return got == (long)size ? 0 : -1;
 }
 
-int vgpu__peek(void *into, uint64_t from, size_t size) { return vgpu__transfer(SYS_process_vm_readv, into, from, size); }
+int vgpu__peek(void *into, uint64_t from, size_t size) {
+  return vgpu__transfer(SYS_process_vm_readv, into, from, size);
+}
 
 int vgpu__poke(uint64_t into, const void *from, size_t size) {
   return vgpu__transfer(SYS_process_vm_writev, (void *)(uintptr_t)from, into, size);

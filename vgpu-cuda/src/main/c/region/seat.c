@@ -104,7 +104,8 @@ int vgpu__seat_connect(struct vgpu_tenant *tenant) {
   memcpy(hello.lease, tenant->lease, length);
   _Static_assert(sizeof link->secret + sizeof link->slot_secret < sizeof hello.text, "both fit");
   int has_slot = hello.slot_number != SHM_NO_SLOT;
-  snprintf((char *)hello.text, sizeof hello.text, "%s%s%s", link->secret, has_slot ? " " : "", has_slot ? link->slot_secret : "");
+  snprintf((char *)hello.text, sizeof hello.text, "%s%s%s", link->secret, has_slot ? " " : "",
+           has_slot ? link->slot_secret : "");
   vgpu__lock(&link->lock);
   vgpu__hang_up(link);
   struct stat seen;

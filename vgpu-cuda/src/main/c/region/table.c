@@ -13,7 +13,8 @@ struct entry {
 
 enum { FIRST_CAPACITY = 1 << 12, VALUE_SHIFT = 24, CONTEXT_SHIFT = 13, TENANT_SHIFT = 7, GPU_SHIFT = 4 };
 enum { KIND_MASK = 0xf, GPU_MASK = 0x7, TENANT_MASK = 0x3f, CONTEXT_MASK = 0x7ff };
-_Static_assert((int)KIND_GREEN <= (int)KIND_MASK && (int)VGPU_GPUS <= (int)GPU_MASK + 1, "a kind in four bits, a GPU in three");
+_Static_assert((int)KIND_GREEN <= (int)KIND_MASK && (int)VGPU_GPUS <= (int)GPU_MASK + 1,
+               "a kind in four bits, a GPU in three");
 _Static_assert((int)VGPU_TENANTS <= (int)TENANT_MASK + 1, "a tenant in six bits");
 
 static struct vgpu_lock table_lock;
@@ -71,11 +72,12 @@ static unsigned tenant_of(uint64_t value) { return (unsigned)(value >> TENANT_SH
 static int gpu_of(uint64_t value) { return (int)(value >> GPU_SHIFT & GPU_MASK); }
 
 static struct vgpu_record record_of(uint64_t value) {
-  return (struct vgpu_record){vgpu__tenants[tenant_of(value)], bytes_of(value), (unsigned)(value >> CONTEXT_SHIFT) & CONTEXT_MASK,
-                              gpu_of(value)};
+  return (struct vgpu_record){vgpu__tenants[tenant_of(value)], bytes_of(value),
+                              (unsigned)(value >> CONTEXT_SHIFT) & CONTEXT_MASK, gpu_of(value)};
 }
 
-int vgpu__table_put(const struct vgpu_tenant *tenant, int gpu, enum vgpu_kind kind, uint64_t key, uint64_t bytes, unsigned context) {
+int vgpu__table_put(const struct vgpu_tenant *tenant, int gpu, enum vgpu_kind kind, uint64_t key, uint64_t bytes,
+                    unsigned context) {
   uint64_t units = bytes / SHM_MEMORY_UNIT + (bytes % SHM_MEMORY_UNIT != 0);
   if (context > CONTEXT_MASK) context = 0;
   vgpu__lock(&table_lock);

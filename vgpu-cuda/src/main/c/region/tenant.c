@@ -12,11 +12,12 @@ static struct shm_ledger private_ledger;
 static struct shm_slot private_slot;
 static struct shm_grant ended_grant = {.word = 2}; /* GRANT_REVOKED */
 
-#define PAGES(of)                                                                                           \
-  .seat = &private_header, .grant = &(of), .report = &private_header, .ledger = &private_ledger,            \
+#define PAGES(of)                                                                                \
+  .seat = &private_header, .grant = &(of), .report = &private_header, .ledger = &private_ledger, \
   .slots = &private_slot, .slot = &private_slot
 
-#define REST(self) .overlap = 1024, .gate = {.told_idle = 1}, .link = {.fd = -1}, .express = {.page = &(self).express.none}
+#define REST(self) \
+  .overlap = 1024, .gate = {.told_idle = 1}, .link = {.fd = -1}, .express = {.page = &(self).express.none}
 
 struct vgpu_tenant vgpu__home = {PAGES(private_grant), REST(vgpu__home)};
 struct vgpu_tenant vgpu__ended = {PAGES(ended_grant), .mode = VGPU_DROPPED, REST(vgpu__ended)};

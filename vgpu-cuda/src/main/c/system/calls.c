@@ -12,11 +12,15 @@
 
 #include "system.h"
 
-int vgpu__file_open(const char *path, int flags) { return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600); }
+int vgpu__file_open(const char *path, int flags) {
+  return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
+}
 
 ssize_t vgpu__file_read(int fd, void *into, size_t size) { return syscall(SYS_read, fd, into, size); }
 
-ssize_t vgpu__file_read_at(int fd, void *into, size_t size, off_t at) { return syscall(SYS_pread64, fd, into, size, at); }
+ssize_t vgpu__file_read_at(int fd, void *into, size_t size, off_t at) {
+  return syscall(SYS_pread64, fd, into, size, at);
+}
 
 ssize_t vgpu__file_write(int fd, const void *from, size_t size) { return syscall(SYS_write, fd, from, size); }
 

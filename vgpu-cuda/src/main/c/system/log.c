@@ -71,6 +71,4 @@ void vgpu__log(const char *format, ...) {
   errno = kept;
 }
 
-void vgpu__log_forget(void) {
-  log_lock.word = 0;
-}
+void vgpu__log_forget(void) { log_lock.word = 0; }

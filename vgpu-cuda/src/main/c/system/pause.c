@@ -20,7 +20,8 @@ static uint64_t vgpu__since(uint64_t before, uint64_t now) {
 
 static void vgpu__change_pause(uint64_t ticked) {
   uint32_t seen = LOAD(version);
-  if ((seen & 1) != 0 || !__atomic_compare_exchange_n(&version, &seen, seen + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return;
+  if ((seen & 1) != 0 || !__atomic_compare_exchange_n(&version, &seen, seen + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+    return;
   STORE_RELEASE(paused_ns, LOAD(paused_ns) + (ticked == 0 ? 0 : vgpu__since(LOAD(ticked_ns), ticked)));
   STORE_RELEASE(ticked_ns, ticked);
   STORE_RELEASE(version, seen + 2);

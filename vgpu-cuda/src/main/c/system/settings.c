@@ -25,7 +25,8 @@ const char *vgpu__setting(const char *name) {
 const char *vgpu__value_in(const char *const *env, const char *name) {
   size_t length = strlen(name);
   for (; env != NULL && *env != NULL; env++) {
-    if (strncmp(*env, name, length) == 0 && (*env)[length] == '=') return (*env)[length + 1] == '\0' ? NULL : *env + length + 1;
+    if (strncmp(*env, name, length) == 0 && (*env)[length] == '=')
+      return (*env)[length + 1] == '\0' ? NULL : *env + length + 1;
   }
   return NULL;
 }

@@ -75,8 +75,9 @@ int vgpu__shown(const char *ours, const char *wish, char *into, size_t size) {
 int vgpu__shown_index(const char *ours, const unsigned char *uuid) {
   struct word word;
   char name[40];
-  snprintf(name, sizeof name, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", uuid[0], uuid[1], uuid[2], uuid[3],
-           uuid[4], uuid[5], uuid[6], uuid[7], uuid[8], uuid[9], uuid[10], uuid[11], uuid[12], uuid[13], uuid[14], uuid[15]);
+  snprintf(name, sizeof name, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", uuid[0], uuid[1],
+           uuid[2], uuid[3], uuid[4], uuid[5], uuid[6], uuid[7], uuid[8], uuid[9], uuid[10], uuid[11], uuid[12],
+           uuid[13], uuid[14], uuid[15]);
   size_t length = strlen(name);
   for (int i = 0; vgpu__next(&ours, &word); i++) {
     if (word.length >= length && strncasecmp(word.text + word.length - length, name, length) == 0) return i;

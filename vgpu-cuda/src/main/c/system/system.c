@@ -24,8 +24,7 @@ int vgpu__fstat(int fd, struct stat *into) { return (int)syscall(SYS_fstat, fd, 
 
 void vgpu__futex_wait(const uint32_t *word, uint32_t seen, uint64_t timeout_ns) {
   int kept = errno;
-  struct timespec span = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
-                          .tv_nsec = (long)(timeout_ns % 1000000000u)};
+  struct timespec span = {.tv_sec = (time_t)(timeout_ns / 1000000000u), .tv_nsec = (long)(timeout_ns % 1000000000u)};
   syscall(SYS_futex, word, FUTEX_WAIT, seen, &span, NULL, 0);
   errno = kept;
 }

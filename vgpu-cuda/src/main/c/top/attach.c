@@ -22,7 +22,8 @@ enum { MOST_PATIENCE_MS = 10000, RETRY_MS = 2 };
 static int quiet; /* vgpu_attach returns the reason to its caller instead */
 
 /* Maps one of the lease's files. */
-static void *vgpu__map(const struct vgpu_tenant *tenant, const char *name, uint64_t size, uint64_t magic, int writable) {
+static void *vgpu__map(const struct vgpu_tenant *tenant, const char *name, uint64_t size, uint64_t magic,
+                       int writable) {
   char path[VGPU_PATH + 256];
   int length = snprintf(path, sizeof path, "%s/leases/%s/%s", tenant->run_dir, tenant->lease, name);
   if (length < 0 || (size_t)length >= sizeof path) return NULL;
@@ -32,14 +33,15 @@ static void *vgpu__map(const struct vgpu_tenant *tenant, const char *name, uint6
 /* Reads the lease's secret for the HELLO. Without it the seat answers with the reason, most likely "no such lease". */
 static void vgpu__read_secret(struct vgpu_tenant *tenant) {
   char path[VGPU_PATH + 256];
-  _Static_assert(sizeof tenant->link.secret == sizeof ((struct shm_grant_more *)NULL)->secret + 1, "with a zero");
+  _Static_assert(sizeof tenant->link.secret == sizeof((struct shm_grant_more *)NULL)->secret + 1, "with a zero");
   memset(tenant->link.secret, 0, sizeof tenant->link.secret);
   tenant->link.slot_secret[0] = '\0';
   int length = snprintf(path, sizeof path, "%s/leases/%s/grant", tenant->run_dir, tenant->lease);
   int fd = length < 0 || (size_t)length >= sizeof path ? -1 : vgpu__file_open(path, O_RDONLY | O_NOFOLLOW);
   if (fd < 0) return;
   off_t at = (off_t)(SHM_GRANT_MORE_OFFSET + offsetof(struct shm_grant_more, secret));
-  if (vgpu__file_read_at(fd, tenant->link.secret, sizeof tenant->link.secret - 1, at) < 0) tenant->link.secret[0] = '\0';
+  if (vgpu__file_read_at(fd, tenant->link.secret, sizeof tenant->link.secret - 1, at) < 0)
+    tenant->link.secret[0] = '\0';
   vgpu__file_close(fd);
 }
 

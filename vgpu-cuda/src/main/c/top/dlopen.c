@@ -53,7 +53,9 @@ int vgpu__dlopen_name(void) {
   char path[PATH_MAX];
   if (dladdr((void *)(uintptr_t)&vgpu_hook_version, &self) == 0) return -1;
   const char *slash = strrchr(self.dli_fname, '/');
-  int length = slash == NULL ? -1 : snprintf(path, sizeof path, "%.*s/libcuda.so", (int)(slash - self.dli_fname), self.dli_fname);
+  int length = slash == NULL
+                   ? -1
+                   : snprintf(path, sizeof path, "%.*s/libcuda.so", (int)(slash - self.dli_fname), self.dli_fname);
   if (length < 0 || (size_t)length >= sizeof path || !vgpu__same_file(path, self.dli_fname)) return -1;
   return vgpu__dlopen("libcuda.so", RTLD_LAZY | RTLD_NOLOAD) == NULL ? -1 : 0;
 }
@@ -68,7 +70,8 @@ static void *vgpu__map_of(void *address) {
 static void *vgpu__stand_in(const char *path, const char *file, int flags) {
   const char *slash = strrchr(path, '/'), *base = slash == NULL ? path : slash + 1, *nvml = vgpu__setting("VGPU_NVML");
   if (vgpu__is_named(base, "libcuda.so") || (file != NULL && vgpu__driver_is(file))) return vgpu__dlopen_self(flags);
-  if (!vgpu__is_named(base, "libnvidia-ml.so") && (file == NULL || nvml == NULL || !vgpu__same_file(file, nvml))) return NULL;
+  if (!vgpu__is_named(base, "libnvidia-ml.so") && (file == NULL || nvml == NULL || !vgpu__same_file(file, nvml)))
+    return NULL;
   return vgpu__dlopen_nvml(flags);
 }
 
@@ -91,7 +94,9 @@ struct vgpu_opened vgpu__dlopen_own(const char *path, int flags, void *caller) {
   char found[PATH_MAX];
   vgpu__find_next(&vgpu__dlopen_next, "dlopen");
   if (path == NULL) return (struct vgpu_opened){.done = 0};
-  const char *file = strchr(path, '/') != NULL ? path : vgpu__search(path, vgpu__map_of(caller), found) == 0 ? found : NULL;
+  const char *file = strchr(path, '/') != NULL                              ? path
+                     : vgpu__search(path, vgpu__map_of(caller), found) == 0 ? found
+                                                                            : NULL;
   void *own = vgpu__stand_in(path, file, flags);
   if (own != NULL) return (struct vgpu_opened){.handle = own, .done = 1};
   /* The dynamic linker replaces $ORIGIN and the like on behalf of the caller. */
@@ -121,7 +126,8 @@ struct vgpu_opened vgpu__dlmopen_own(Lmid_t space, const char *path, int flags, 
   if (own.done || space == LM_ID_BASE || path == NULL) return own;
   memcpy(&next, &vgpu__dlmopen_next, sizeof next);
   own.handle = next(space, path, flags);
-  if (own.handle == NULL && strchr(path, '$') != NULL) return own; /* only the dynamic linker knows what this means there */
+  if (own.handle == NULL && strchr(path, '$') != NULL)
+    return own; /* only the dynamic linker knows what this means there */
   /* The caller's own search path may still lead to it. */
   if (own.handle == NULL && strchr(path, '/') == NULL && vgpu__search(path, vgpu__map_of(caller), found) == 0) {
     own.handle = next(space, found, flags);

@@ -20,7 +20,7 @@ static const uint64_t SEAT_LOOK_NS = 500u * NS_PER_US;
 static const uint64_t RETRY_NS = 5u * NS_PER_MS, SLOW_RETRY_NS = 100u * NS_PER_MS, WELCOME_NS = 200u * NS_PER_MS;
 enum { QUICK_TRIES = 400, REFRESH = 64 };
 
-static int runs; /* guarded by the lock of attaching */
+static int runs;              /* guarded by the lock of attaching */
 static uint32_t stop, inside; /* inside: the monitor may be calling the driver */
 static uint32_t leaves;       /* the program ends: no more calls of the driver */
 static const uint64_t LEAVE_NS = 10u * NS_PER_MS;
@@ -49,7 +49,8 @@ static void vgpu__leave_slot(struct vgpu_tenant *tenant) {
   }
   if (!vgpu__tenant_lost(tenant)) return;
   __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
-  if (!__atomic_load_n(&stop, __ATOMIC_SEQ_CST) && !__atomic_load_n(&leaves, __ATOMIC_SEQ_CST)) vgpu__drop_tenant(tenant);
+  if (!__atomic_load_n(&stop, __ATOMIC_SEQ_CST) && !__atomic_load_n(&leaves, __ATOMIC_SEQ_CST))
+    vgpu__drop_tenant(tenant);
   STORE_RELEASE(inside, 0);
 }
 
@@ -105,7 +106,8 @@ static void vgpu__follow_heartbeat(struct vgpu_tenant *tenant, uint64_t now, int
 
 /* Whether another tenant waits for the end of our work, by the seat or by our bit in the express lane. */
 static int vgpu__wants_promptness(const struct vgpu_tenant *tenant) {
-  return tenant->express.bit != 0 || tenant->express.told || (LOAD(tenant->grant->turn_flags) & SHM_TURN_CONTENDED) != 0;
+  return tenant->express.bit != 0 || tenant->express.told ||
+         (LOAD(tenant->grant->turn_flags) & SHM_TURN_CONTENDED) != 0;
 }
 
 static int vgpu__is_stopped(const struct vgpu_tenant *tenant) {
@@ -152,8 +154,8 @@ static int vgpu__all_quiet(void) {
 /* The result of a pass over all tenants. */
 struct round {
   const struct vgpu_tenant *working; /* a tenant that has work; the shutting of its gate is waited for */
-  unsigned attached, workers, held; /* held: tenants that do not work now, but would */
-  uint32_t word; /* its grant word, read before its lanes were tended */
+  unsigned attached, workers, held;  /* held: tenants that do not work now, but would */
+  uint32_t word;                     /* its grant word, read before its lanes were tended */
   uint64_t tick_ns;
 };
 

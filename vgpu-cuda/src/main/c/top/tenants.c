@@ -47,8 +47,7 @@ int64_t vgpu_tenant_bind(int64_t handle) {
 static struct vgpu_tenant *vgpu__tenant_free(void) {
   uint32_t used = vgpu__tenants_used;
   if (used < VGPU_TENANTS) {
-    struct vgpu_tenant *made =
-        mmap(NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct vgpu_tenant *made = mmap(NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (made == MAP_FAILED) return NULL;
     vgpu__tenant_clear(made, used);
     made->generation = 1;
@@ -113,8 +112,10 @@ static int vgpu__show_devices(const char *const *env) {
       size_t before = strlen(shown);
       char *longer = LOAD(vgpu__driver_initialised) ? NULL : malloc(before + length + 2);
       if (longer == NULL) {
-        vgpu__log("CUDA was initialised in this process with CUDA_VISIBLE_DEVICES=%s, and the lease is on %s: attach it before the "
-                  "first use of CUDA, or start the program with both GPUs visible", shown, wanted);
+        vgpu__log(
+            "CUDA was initialised in this process with CUDA_VISIBLE_DEVICES=%s, and the lease is on %s: attach it before the "
+            "first use of CUDA, or start the program with both GPUs visible",
+            shown, wanted);
         return -1;
       }
       memcpy(longer, shown, before);
@@ -138,7 +139,8 @@ static int64_t vgpu__add_locked(const char *const *env) {
     return -2;
   }
   if (driver != NULL && (ours == NULL || strcmp(driver, ours) != 0)) {
-    vgpu__log("a process has one CUDA driver: this one has %s, and the lease wants %s", ours == NULL ? "the machine's" : ours, driver);
+    vgpu__log("a process has one CUDA driver: this one has %s, and the lease wants %s",
+              ours == NULL ? "the machine's" : ours, driver);
     return -1;
   }
   struct vgpu_tenant *tenant = vgpu__tenant_free();

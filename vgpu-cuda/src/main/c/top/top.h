@@ -40,7 +40,7 @@ void vgpu__monitor_at_exit(void); /* called right after the driver was initialis
 /* ---- trampolines-*.S, dlopen.c ---- */
 extern struct vgpu_pass vgpu_pass_begin[] VGPU_INTERNAL, vgpu_pass_end[] VGPU_INTERNAL;
 void vgpu__publish_passed(void);
-int vgpu__dlopen_name(void); /* needed if this library was not preloaded */
+int vgpu__dlopen_name(void);                   /* needed if this library was not preloaded */
 extern void *vgpu__dlmopen_next VGPU_INTERNAL; /* trampolines-*.S jumps there */
 
 #endif

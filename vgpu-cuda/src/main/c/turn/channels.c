@@ -59,8 +59,8 @@ static void vgpu__drop(uint32_t client, uint32_t handle) {
 }
 
 static int vgpu__follows(uint32_t class_number) {
-  return class_number == 0 || class_number == RM_CLASS_ROOT || class_number == RM_CLASS_DEVICE || class_number == RM_CLASS_SUBDEVICE ||
-         class_number == RM_CLASS_GROUP || vgpu__rm_is_channel(class_number);
+  return class_number == 0 || class_number == RM_CLASS_ROOT || class_number == RM_CLASS_DEVICE ||
+         class_number == RM_CLASS_SUBDEVICE || class_number == RM_CLASS_GROUP || vgpu__rm_is_channel(class_number);
 }
 
 static void vgpu__learn(int fd, const struct vgpu_rm_call *call) {
@@ -96,7 +96,9 @@ static int vgpu__usable(const struct object *root) {
 
 /* ---- the hook's own calls ---- */
 
-static void vgpu__put32(unsigned char *bytes, size_t offset, uint32_t value) { memcpy(bytes + offset, &value, sizeof value); }
+static void vgpu__put32(unsigned char *bytes, size_t offset, uint32_t value) {
+  memcpy(bytes + offset, &value, sizeof value);
+}
 
 /* Returns the driver's status; UINT32_MAX if the ioctl itself failed. */
 static uint32_t vgpu__control(int fd, uint32_t client, uint32_t object, uint32_t command, void *params, uint32_t size) {
@@ -125,7 +127,8 @@ static const struct object *vgpu__subdevice_of(const struct object *channel) {
     at = vgpu__find(at->client, at->parent);
   }
   for (unsigned i = 0; i < used && at != NULL; i++) {
-    if (objects[i].client == at->client && objects[i].parent == at->handle && objects[i].class_number == RM_CLASS_SUBDEVICE) {
+    if (objects[i].client == at->client && objects[i].parent == at->handle &&
+        objects[i].class_number == RM_CLASS_SUBDEVICE) {
       return &objects[i];
     }
   }
@@ -146,7 +149,9 @@ static uint32_t vgpu__disable_some(unsigned from, int stopped, unsigned char *do
   }
   for (unsigned i = from; i < used && count < RM_MOST_CHANNELS; i++) {
     const struct object *channel = &objects[i];
-    if (channel->client != objects[from].client || done[i] || channel->disabled || !vgpu__rm_is_channel(channel->class_number)) continue;
+    if (channel->client != objects[from].client || done[i] || channel->disabled ||
+        !vgpu__rm_is_channel(channel->class_number))
+      continue;
     if (vgpu__subdevice_of(channel) != subdevice) continue;
     vgpu__put32(params, 24 + 4 * (size_t)count, channel->client);
     vgpu__put32(params, 280 + 4 * (size_t)count, channel->handle);
@@ -155,7 +160,8 @@ static uint32_t vgpu__disable_some(unsigned from, int stopped, unsigned char *do
   }
   params[0] = stopped != 0;
   vgpu__put32(params, 4, count);
-  uint32_t answer = vgpu__control(root->fd, subdevice->client, subdevice->handle, RM_DISABLE_CHANNELS, params, sizeof params);
+  uint32_t answer = vgpu__control(root->fd, subdevice->client, subdevice->handle, RM_DISABLE_CHANNELS, params,
+                                  sizeof params);
   /*
    * A channel that was just freed fails the whole call. When resuming, retry one by one: every channel that can be
    * resumed must be.
@@ -174,7 +180,8 @@ static int vgpu__set_channels(int stopped, uint32_t *status) {
   unsigned char done[OBJECTS] = {0};
   int failed = 0;
   for (unsigned i = 0; i < used; i++) {
-    if (objects[i].client == 0 || done[i] || objects[i].disabled || !vgpu__rm_is_channel(objects[i].class_number)) continue;
+    if (objects[i].client == 0 || done[i] || objects[i].disabled || !vgpu__rm_is_channel(objects[i].class_number))
+      continue;
     uint32_t answer = vgpu__disable_some(i, stopped, done);
     if (answer != RM_OK) {
       *status = answer;
@@ -211,7 +218,8 @@ static int vgpu__set_groups(int stopped, const struct vgpu_rm_abi *abi, uint32_t
 int vgpu__channels_set(enum vgpu_method method, int stopped, const struct vgpu_rm_abi *abi, uint32_t *status) {
   *status = RM_OK;
   vgpu__lock(&lock);
-  int failed = method == VGPU_BY_CHANNELS ? vgpu__set_channels(stopped, status) : vgpu__set_groups(stopped, abi, status);
+  int failed = method == VGPU_BY_CHANNELS ? vgpu__set_channels(stopped, status)
+                                          : vgpu__set_groups(stopped, abi, status);
   vgpu__unlock(&lock);
   return failed;
 }
@@ -226,7 +234,8 @@ int vgpu__channels_timeslice(uint64_t us, uint32_t *status) {
     const struct object *root = vgpu__find(group->client, group->client);
     if (!vgpu__usable(root)) continue;
     uint64_t params = us;
-    uint32_t answer = vgpu__control(root->fd, group->client, group->handle, RM_GROUP_SET_TIMESLICE, &params, sizeof params);
+    uint32_t answer = vgpu__control(root->fd, group->client, group->handle, RM_GROUP_SET_TIMESLICE, &params,
+                                    sizeof params);
     if (answer != RM_OK) {
       *status = answer;
       failed = -1;
@@ -304,7 +313,8 @@ static int vgpu__note(int fd, const struct vgpu_rm_call *call) {
   } else if (call->kind == RM_KIND_CONTROL && call->command == RM_DISABLE_CHANNELS) {
     vgpu__note_disabling(call);
     changed = 1;
-  } else if (call->kind == RM_KIND_CONTROL && (call->command == RM_GROUP_SCHEDULE || call->command == RM_CHANNEL_SCHEDULE)) {
+  } else if (call->kind == RM_KIND_CONTROL &&
+             (call->command == RM_GROUP_SCHEDULE || call->command == RM_CHANNEL_SCHEDULE)) {
     vgpu__note_scheduling(call);
     changed = 1;
   }
@@ -337,7 +347,8 @@ static int vgpu__answer(const struct vgpu_rm_call *call, uint32_t status) {
 /* Cuts a time slice to the lease's maximum. Returns 1 if the call was answered here. */
 static int vgpu__cut_timeslice(int fd, const struct vgpu_rm_call *call) {
   uint64_t us, most = LOAD(most_timeslice_us);
-  if (most == 0 || call->params_size != sizeof us || vgpu__peek(&us, call->params, sizeof us) != 0 || us <= most) return 0;
+  if (most == 0 || call->params_size != sizeof us || vgpu__peek(&us, call->params, sizeof us) != 0 || us <= most)
+    return 0;
   uint32_t status = vgpu__control(fd, call->client, call->object, call->command, &most, sizeof most);
   return status != UINT32_MAX && vgpu__answer(call, status);
 }

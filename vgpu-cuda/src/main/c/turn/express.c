@@ -77,7 +77,9 @@ void vgpu__express_forget(struct vgpu_tenant *tenant) {
 /* ---- processes that obey the lane ---- */
 
 /* A beat from the future counts as none. */
-static int vgpu__is_stale(uint64_t beat, uint64_t now) { return beat > now ? beat - now > STALE_NS : now - beat > STALE_NS; }
+static int vgpu__is_stale(uint64_t beat, uint64_t now) {
+  return beat > now ? beat - now > STALE_NS : now - beat > STALE_NS;
+}
 
 /* Returns the bits that hold this process back now. *heed: the bits that would hold it back if they were set. */
 uint64_t vgpu__express_held(const struct vgpu_tenant *tenant, uint64_t *heed) {
@@ -135,7 +137,9 @@ static int vgpu__owns_bit(const struct vgpu_tenant *tenant) {
   return tenant->express.bit != 0 && LOAD(tenant->grant->express_slots[tenant->express.index]) == tenant->slot_number;
 }
 
-static int vgpu__is_set(const struct vgpu_tenant *tenant) { return (__atomic_load_n(&tenant->express.page->busy, __ATOMIC_SEQ_CST) & tenant->express.bit) != 0; }
+static int vgpu__is_set(const struct vgpu_tenant *tenant) {
+  return (__atomic_load_n(&tenant->express.page->busy, __ATOMIC_SEQ_CST) & tenant->express.bit) != 0;
+}
 
 void vgpu__express_beat(struct vgpu_tenant *tenant, uint64_t now) {
   if (vgpu__owns_bit(tenant)) STORE_RELEASE(tenant->express.page->beat_ns[tenant->express.index], now);

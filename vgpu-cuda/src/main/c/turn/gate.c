@@ -86,12 +86,14 @@ static uint64_t vgpu__ran_ns(uint64_t from_ns, uint64_t to_ns) {
  * For a batch that began before one already charged: charges the gaps that it overlaps. A gap is a stretch that an
  * earlier charge skipped. [from_ns, to_ns) is the gap that this batch itself skips; to_ns = 0: none.
  */
-static uint64_t vgpu__charge_gaps(struct vgpu_gate *gate, uint64_t start_ns, uint64_t end_ns, uint64_t from_ns, uint64_t to_ns) {
+static uint64_t vgpu__charge_gaps(struct vgpu_gate *gate, uint64_t start_ns, uint64_t end_ns, uint64_t from_ns,
+                                  uint64_t to_ns) {
   uint64_t added = 0;
   vgpu__lock(&gate->gaps_lock);
   for (int i = 0; i < VGPU_GAPS; i++) {
     struct vgpu_gap *gap = &gate->gaps[i];
-    uint64_t left = gap->from_ns > start_ns ? gap->from_ns : start_ns, right = gap->to_ns < end_ns ? gap->to_ns : end_ns;
+    uint64_t left = gap->from_ns > start_ns ? gap->from_ns : start_ns,
+             right = gap->to_ns < end_ns ? gap->to_ns : end_ns;
     if (left >= right) continue;
     added += vgpu__ran_ns(left, right);
     gap->to_ns = left;
@@ -120,7 +122,8 @@ uint64_t vgpu__charge(struct vgpu_tenant *tenant, uint64_t start_ns, uint64_t en
       break;
     }
     if (!__atomic_compare_exchange_n(until, &seen, end_ns, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) continue;
-    added = vgpu__ran_ns(from, end_ns) + vgpu__charge_gaps(&tenant->gate, start_ns, end_ns, seen, seen < start_ns ? start_ns : 0);
+    added = vgpu__ran_ns(from, end_ns) +
+            vgpu__charge_gaps(&tenant->gate, start_ns, end_ns, seen, seen < start_ns ? start_ns : 0);
     break;
   }
   /* If the time was set back, gaps may overlap each other and what was charged. */

@@ -18,8 +18,8 @@
 static const uint64_t IDLE_WAIT_NS = 50u * NS_PER_MS, WATCHED_WAIT_NS = NS_PER_MS, BLIND_WAIT_NS = 250u * NS_PER_US;
 static const uint64_t STOPPED_WAIT_NS = 500u * NS_PER_US, RETRY_NS = 200u * NS_PER_US;
 static const uint64_t AWAKE_WAIT_NS = 5u * NS_PER_MS; /* for what wakes nobody, such as a heartbeat that gets old */
-static const uint64_t LOST_NS = 100u * NS_PER_MS; /* if the thread is this late, the monitor takes over */
-static const uint64_t SLOW_NS = 100u * NS_PER_MS; /* a driver call that takes longer counts as slow */
+static const uint64_t LOST_NS = 100u * NS_PER_MS;     /* if the thread is this late, the monitor takes over */
+static const uint64_t SLOW_NS = 100u * NS_PER_MS;     /* a driver call that takes longer counts as slow */
 /* EFFECT: how long a stop may take to have an effect; CLOCK_ERROR: between the GPU's clock and ours */
 static const uint64_t EFFECT_NS = 2u * NS_PER_MS, CLOCK_ERROR_NS = 500u * NS_PER_US;
 enum { STOPS = 64, PATIENCE = 3 };
@@ -58,9 +58,17 @@ static void vgpu__tell(struct vgpu_tenant *tenant, uint64_t state, uint64_t why)
 
 static const char *vgpu__why(uint64_t why) {
   static const char *const TEXTS[] = {
-      "not tried yet", "switched off by VGPU_LEVEL2", "the lease is not offline", "the driver's import of ioctl cannot be redirected",
-      "no channel group was seen", "the driver's version is not known", "the driver refused", "the driver took too long",
-      "several leases are in this process", "no thread could be started", "stopped work kept running",
+      "not tried yet",
+      "switched off by VGPU_LEVEL2",
+      "the lease is not offline",
+      "the driver's import of ioctl cannot be redirected",
+      "no channel group was seen",
+      "the driver's version is not known",
+      "the driver refused",
+      "the driver took too long",
+      "several leases are in this process",
+      "no thread could be started",
+      "stopped work kept running",
       "too many channels",
   };
   return why < sizeof TEXTS / sizeof *TEXTS ? TEXTS[why] : "unknown";
@@ -100,13 +108,16 @@ uint64_t vgpu__level2_stopped_ns(uint64_t from_ns, uint64_t to_ns) {
   uint64_t sum = 0;
   vgpu__lock(&level2.ring_lock);
   uint64_t known = level2.stretches < STOPS ? level2.stretches : (uint64_t)STOPS;
-  for (uint64_t i = 0; i < known; i++) sum += vgpu__common(from_ns, to_ns, level2.ring[i].from_ns, level2.ring[i].to_ns);
+  for (uint64_t i = 0; i < known; i++)
+    sum += vgpu__common(from_ns, to_ns, level2.ring[i].from_ns, level2.ring[i].to_ns);
   if (level2.open_ns != 0) sum += vgpu__common(from_ns, to_ns, level2.open_ns, UINT64_MAX);
   vgpu__unlock(&level2.ring_lock);
   return sum;
 }
 
-static int vgpu__is_within(uint64_t at, uint64_t from, uint64_t to) { return at > from + EFFECT_NS && at + CLOCK_ERROR_NS < to; }
+static int vgpu__is_within(uint64_t at, uint64_t from, uint64_t to) {
+  return at > from + EFFECT_NS && at + CLOCK_ERROR_NS < to;
+}
 
 /* Stopped work does not end. If work ends well inside a stop, by the GPU's own clock, the stop had no effect. */
 void vgpu__level2_ended(uint64_t at_ns) {
@@ -236,11 +247,13 @@ static int vgpu__shall_stop(struct vgpu_tenant *tenant, uint64_t now) {
   uint32_t word = LOAD_ACQUIRE(tenant->grant->word);
   if (LOAD_ACQUIRE(level2.over) || (word & SHM_GRANT_REVOKED) != 0 || (flags & SHM_LEVEL2_ALLOWED) == 0) return 0;
   if (vgpu__express_held(tenant, &heed) != 0) return 1;
-  return ((flags & SHM_LEVEL2_STOP) != 0 || vgpu__is_stopped()) && !vgpu__word_open(word) && !LOAD_ACQUIRE(tenant->autonomous) &&
-         !vgpu__seat_is_silent(tenant, now);
+  return ((flags & SHM_LEVEL2_STOP) != 0 || vgpu__is_stopped()) && !vgpu__word_open(word) &&
+         !LOAD_ACQUIRE(tenant->autonomous) && !vgpu__seat_is_silent(tenant, now);
 }
 
-static int vgpu__is_busy(const struct vgpu_tenant *tenant) { return __atomic_load_n(&tenant->slot->busy, __ATOMIC_SEQ_CST) != 0; }
+static int vgpu__is_busy(const struct vgpu_tenant *tenant) {
+  return __atomic_load_n(&tenant->slot->busy, __ATOMIC_SEQ_CST) != 0;
+}
 
 static void vgpu__step(struct vgpu_tenant *tenant, uint64_t now) {
   vgpu__lock(&level2.lock);

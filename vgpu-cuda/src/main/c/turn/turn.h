@@ -48,7 +48,8 @@ void vgpu__level2_leave(void);
 
 /* This process is never stopped inside a kernel: level 2 is off, and its reason is known. */
 static inline int vgpu__never_stops(const struct vgpu_tenant *tenant) {
-  return LOAD_ACQUIRE(tenant->slot->level2) == SHM_LEVEL2_OFF && LOAD(tenant->slot->level2_reason) != SHM_LEVEL2_WHY_NONE;
+  return LOAD_ACQUIRE(tenant->slot->level2) == SHM_LEVEL2_OFF &&
+         LOAD(tenant->slot->level2_reason) != SHM_LEVEL2_WHY_NONE;
 }
 
 /* Called when work begins, or when the last work has ended: wakes the level-2 thread, which may wait for that. */

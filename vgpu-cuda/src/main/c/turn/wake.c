@@ -19,7 +19,9 @@ void vgpu__beat(uint64_t now) {
 }
 
 void vgpu__monitor_wake(void) {
-  if (__atomic_load_n(&vgpu__monitor_asleep, __ATOMIC_SEQ_CST) == 0 || __atomic_exchange_n(&vgpu__monitor_asleep, 0, __ATOMIC_SEQ_CST) == 0) return;
+  if (__atomic_load_n(&vgpu__monitor_asleep, __ATOMIC_SEQ_CST) == 0 ||
+      __atomic_exchange_n(&vgpu__monitor_asleep, 0, __ATOMIC_SEQ_CST) == 0)
+    return;
   int kept = errno;
   /* The monitor's last beat may be old. Until it wakes, the seat must not take this process for stopped. */
   vgpu__beat(vgpu__now_ns());

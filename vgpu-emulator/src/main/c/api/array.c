@@ -50,8 +50,8 @@ static CUresult make_array(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *sha
     if (array == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    CUresult allocated = emu_memory_allocate(context->gpu, bytes, EMU_ARRAY_MEMORY,
-                                             context->owner, &array->address);
+    CUresult allocated =
+        emu_memory_allocate(context->gpu, bytes, EMU_ARRAY_MEMORY, context->owner, &array->address);
     if (allocated != CUDA_SUCCESS) {
         emu_pool_give(&emu_arrays, array);
         return allocated;

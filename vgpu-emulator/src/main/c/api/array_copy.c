@@ -35,8 +35,7 @@ static CUresult copy(place target, place source, size_t bytes, CUstream stream, 
     if (bytes == 0) {
         return CUDA_SUCCESS;
     }
-    emu_operation operation = {.kind = EMU_COPY,
-                               .copy = {.width = bytes, .height = 1, .depth = 1}};
+    emu_operation operation = {.kind = EMU_COPY, .copy = {.width = bytes, .height = 1, .depth = 1}};
     CUresult result = locate(target, bytes, true, &operation.copy.target);
     if (result == CUDA_SUCCESS) {
         result = locate(source, bytes, false, &operation.copy.source);
@@ -90,5 +89,6 @@ COPY(cuMemcpyAtoA, (CUarray to, size_t offset, CUarray from, size_t from_offset,
 COPY_ASYNC(cuMemcpyHtoAAsync,
            (CUarray to, size_t offset, const void *from, size_t bytes, CUstream stream),
            in_array(to, offset), on_host(from))
-COPY_ASYNC(cuMemcpyAtoHAsync, (void *to, CUarray from, size_t offset, size_t bytes, CUstream stream),
-           on_host(to), in_array(from, offset))
+COPY_ASYNC(cuMemcpyAtoHAsync,
+           (void *to, CUarray from, size_t offset, size_t bytes, CUstream stream), on_host(to),
+           in_array(from, offset))

@@ -219,16 +219,18 @@ static CUresult copy_one(CUdeviceptr target, CUdeviceptr source, size_t bytes,
 
 /* Each function for both kinds of default stream. The forms of CUDA 12.8 also say which copy is wrong. */
 #define FORMS(suffix, per_thread) \
-    EMU_API CUresult cuMemcpyBatchAsync##suffix( \
-        CUdeviceptr *targets, CUdeviceptr *sources, size_t *sizes, size_t count, \
-        CUmemcpyAttributes *attributes, size_t *firsts, size_t attribute_count, size_t *failed, \
-        CUstream stream) { \
+    EMU_API CUresult cuMemcpyBatchAsync##suffix(CUdeviceptr *targets, CUdeviceptr *sources, \
+                                                size_t *sizes, size_t count, \
+                                                CUmemcpyAttributes *attributes, size_t *firsts, \
+                                                size_t attribute_count, size_t *failed, \
+                                                CUstream stream) { \
         batch b = {targets, sources, sizes, count, attributes, firsts, attribute_count}; \
         return copy_batch(&b, failed, stream, per_thread); \
     } \
-    EMU_API CUresult cuMemcpyBatchAsync_v2##suffix( \
-        CUdeviceptr *targets, CUdeviceptr *sources, size_t *sizes, size_t count, \
-        CUmemcpyAttributes *attributes, size_t *firsts, size_t attribute_count, CUstream stream) { \
+    EMU_API CUresult cuMemcpyBatchAsync_v2##suffix(CUdeviceptr *targets, CUdeviceptr *sources, \
+                                                   size_t *sizes, size_t count, \
+                                                   CUmemcpyAttributes *attributes, size_t *firsts, \
+                                                   size_t attribute_count, CUstream stream) { \
         batch b = {targets, sources, sizes, count, attributes, firsts, attribute_count}; \
         return copy_batch(&b, NULL, stream, per_thread); \
     } \
@@ -243,15 +245,15 @@ static CUresult copy_one(CUdeviceptr target, CUdeviceptr source, size_t bytes,
         EMU_REQUIRE(!is_legacy(stream, per_thread)); \
         return copy_boxes(ops, count, NULL, flags, stream, per_thread); \
     } \
-    EMU_API CUresult cuMemcpyWithAttributesAsync##suffix( \
-        CUdeviceptr target, CUdeviceptr source, size_t bytes, CUmemcpyAttributes *attributes, \
-        CUstream stream) { \
+    EMU_API CUresult cuMemcpyWithAttributesAsync##suffix(CUdeviceptr target, CUdeviceptr source, \
+                                                         size_t bytes, \
+                                                         CUmemcpyAttributes *attributes, \
+                                                         CUstream stream) { \
         EMU_INITIALIZED(); \
         return copy_one(target, source, bytes, attributes, stream, per_thread); \
     } \
-    EMU_API CUresult cuMemcpy3DWithAttributesAsync##suffix(CUDA_MEMCPY3D_BATCH_OP *op, \
-                                                           unsigned long long flags, \
-                                                           CUstream stream) { \
+    EMU_API CUresult cuMemcpy3DWithAttributesAsync##suffix( \
+        CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream stream) { \
         return copy_boxes(op, 1, NULL, flags, stream, per_thread); \
     }
 

@@ -15,7 +15,8 @@ enum {
 /* The driver gives each direction its own copy engine, as far as there are enough. */
 typedef enum { NO_ENGINE, ENGINE_TO_DEVICE, ENGINE_TO_HOST, ENGINE_TO_PEER } engine;
 
-void emu_transfer_place(uint64_t source, uint64_t target, uint64_t bytes, emu_operation *operation) {
+void emu_transfer_place(uint64_t source, uint64_t target, uint64_t bytes,
+                        emu_operation *operation) {
     emu_allocation from;
     emu_allocation to;
     bool from_device = emu_memory_find(source, &from) && emu_is_on_device(from.kind);

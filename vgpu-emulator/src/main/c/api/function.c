@@ -239,9 +239,11 @@ static int cluster_most(CUfunction function) {
     return function->attributes[ATTRIBUTE_ANY_CLUSTER] != 0 ? CLUSTER_MOST : CLUSTER_PORTABLE;
 }
 
-static CUresult check_cluster(const int *result, CUfunction function, const CUlaunchConfig *config) {
-    CUresult checked = check(function, result != NULL && config != NULL &&
-                                           (config->attribute_count == 0 || config->attributes != NULL));
+static CUresult check_cluster(const int *result, CUfunction function,
+                              const CUlaunchConfig *config) {
+    CUresult checked =
+        check(function, result != NULL && config != NULL &&
+                            (config->attribute_count == 0 || config->attributes != NULL));
     if (checked != CUDA_SUCCESS) {
         return checked;
     }
@@ -252,7 +254,8 @@ static CUresult check_cluster(const int *result, CUfunction function, const CUla
 /* The number of blocks of a launch's shape that fit on one processor at a time. */
 static int blocks_of(CUfunction function, const CUlaunchConfig *config) {
     uint64_t threads = (uint64_t)config->block_x * config->block_y * config->block_z;
-    return threads > function->max_threads || config->shared_bytes > emu_function_shared_most(function)
+    return threads > function->max_threads ||
+                   config->shared_bytes > emu_function_shared_most(function)
                ? 0
                : blocks_per_sm(threads, config->shared_bytes);
 }

@@ -199,11 +199,11 @@ EMU_API CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *needs
 EMU_API CUresult cuGraphNodeGetType(CUgraphNode node, int *type) {
     EMU_INITIALIZED();
     EMU_REQUIRE(emu_is_node(node) && type != NULL);
-    static const int types[] = {[EMU_KERNEL] = 0, [EMU_COPY] = 1,  [EMU_FILL] = 2,
-                                [EMU_HOST] = 3,   [EMU_EMPTY] = 5, [EMU_WAIT] = 6,
-                                [EMU_RECORD] = 7, [EMU_FREE] = 11, [EMU_ALLOC] = 10, [EMU_CHILD] = 4,
-                                [EMU_WRITE_VALUE] = 12, [EMU_WAIT_VALUE] = 12,
-                                [EMU_CONDITIONAL] = 13};
+    static const int types[] = {
+        [EMU_KERNEL] = 0,      [EMU_COPY] = 1,  [EMU_FILL] = 2,         [EMU_HOST] = 3,
+        [EMU_EMPTY] = 5,       [EMU_WAIT] = 6,  [EMU_RECORD] = 7,       [EMU_FREE] = 11,
+        [EMU_ALLOC] = 10,      [EMU_CHILD] = 4, [EMU_WRITE_VALUE] = 12, [EMU_WAIT_VALUE] = 12,
+        [EMU_CONDITIONAL] = 13};
     *type = types[node->operation.kind];
     return CUDA_SUCCESS;
 }

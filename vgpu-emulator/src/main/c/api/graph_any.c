@@ -26,7 +26,8 @@ FUNCTION(cuGraphEventWaitNodeSetEvent, CUgraphNode node, CUevent event);
 #define STEP CUgraphExec exec, CUgraphNode node
 FUNCTION(cuGraphExecKernelNodeSetParams_v2, STEP, const CUDA_KERNEL_NODE_PARAMS_v2 *params);
 FUNCTION(cuGraphExecMemcpyNodeSetParams, STEP, const CUDA_MEMCPY3D *copy, CUcontext context);
-FUNCTION(cuGraphExecMemsetNodeSetParams, STEP, const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context);
+FUNCTION(cuGraphExecMemsetNodeSetParams, STEP, const CUDA_MEMSET_NODE_PARAMS *params,
+         CUcontext context);
 FUNCTION(cuGraphExecHostNodeSetParams, STEP, const CUDA_HOST_NODE_PARAMS *params);
 FUNCTION(cuGraphExecChildGraphNodeSetParams, STEP, CUgraph child);
 FUNCTION(cuGraphExecEventRecordNodeSetEvent, STEP, CUevent event);
@@ -38,7 +39,18 @@ FUNCTION(cuGraphNodeGetDependentNodes, CUgraphNode node, CUgraphNode *dependents
 FUNCTION(cuGraphRemoveDependencies, CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
          size_t count);
 
-enum { KERNEL, COPY, FILL, HOST, CHILD, EMPTY, WAIT, RECORD, ALLOCATION = 10, CONDITIONAL = 13 }; /* CUgraphNodeType */
+enum {
+    KERNEL,
+    COPY,
+    FILL,
+    HOST,
+    CHILD,
+    EMPTY,
+    WAIT,
+    RECORD,
+    ALLOCATION = 10,
+    CONDITIONAL = 13
+}; /* CUgraphNodeType */
 
 EMU_API CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
                                 size_t count, CUgraphNodeParams *params) {

@@ -10,7 +10,8 @@ static bool is_alike(CUgraph one, CUgraph other) {
     size_t position = 0;
     CUgraphNode b = other->first;
     for (CUgraphNode a = one->first; a != NULL; a = a->next, b = b->next) {
-        if (b == NULL || a->operation.kind != b->operation.kind || a->needs.count != b->needs.count) {
+        if (b == NULL || a->operation.kind != b->operation.kind ||
+            a->needs.count != b->needs.count) {
             return false;
         }
         a->mark = b->mark = ++position;
@@ -75,14 +76,19 @@ EMU_API CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNod
 }
 
 static const char *name_of(const emu_operation *operation) {
-    static const char *const names[] = {
-        [EMU_KERNEL] = "KERNEL",      [EMU_COPY] = "MEMCPY",
-        [EMU_FILL] = "MEMSET",        [EMU_RECORD] = "EVENT_RECORD",
-        [EMU_WAIT] = "EVENT_WAIT",    [EMU_HOST] = "HOST",
-        [EMU_FREE] = "MEM_FREE",      [EMU_ALLOC] = "MEM_ALLOC",
-        [EMU_EMPTY] = "EMPTY",        [EMU_WRITE_VALUE] = "BATCH_MEM_OP",
-        [EMU_CHILD] = "CHILD_GRAPH",  [EMU_WAIT_VALUE] = "BATCH_MEM_OP",
-        [EMU_CONDITIONAL] = "CONDITIONAL"};
+    static const char *const names[] = {[EMU_KERNEL] = "KERNEL",
+                                        [EMU_COPY] = "MEMCPY",
+                                        [EMU_FILL] = "MEMSET",
+                                        [EMU_RECORD] = "EVENT_RECORD",
+                                        [EMU_WAIT] = "EVENT_WAIT",
+                                        [EMU_HOST] = "HOST",
+                                        [EMU_FREE] = "MEM_FREE",
+                                        [EMU_ALLOC] = "MEM_ALLOC",
+                                        [EMU_EMPTY] = "EMPTY",
+                                        [EMU_WRITE_VALUE] = "BATCH_MEM_OP",
+                                        [EMU_CHILD] = "CHILD_GRAPH",
+                                        [EMU_WAIT_VALUE] = "BATCH_MEM_OP",
+                                        [EMU_CONDITIONAL] = "CONDITIONAL"};
     return names[operation->kind];
 }
 
@@ -95,7 +101,8 @@ static void print_graph(FILE *file, CUgraph graph, int id, int *ids) {
         node->mark = position++;
         fprintf(file, "\"graph_%d_node_%zu\" [shape=\"record\" label=\"%zu %s", id, node->mark,
                 node->mark, name_of(operation));
-        if (operation->kind == EMU_KERNEL && emu_pool_has(&emu_functions, operation->kernel.function)) {
+        if (operation->kind == EMU_KERNEL &&
+            emu_pool_has(&emu_functions, operation->kernel.function)) {
             fprintf(file, " %s", operation->kernel.function->name);
         }
         if (operation->kind == EMU_CHILD) {

@@ -45,7 +45,8 @@ static CUresult add_event(CUgraphNode *node, CUgraph graph, const CUgraphNode *n
     if (!emu_event_known(event)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    EMU_REQUIRE(event->shared == NULL); /* an event shared between processes cannot be part of a graph */
+    EMU_REQUIRE(event->shared ==
+                NULL); /* an event shared between processes cannot be part of a graph */
     emu_operation operation = {.kind = kind,
                                .event = {.event = event, .generation = event->object.generation}};
     return add(node, graph, needs, count, &operation);

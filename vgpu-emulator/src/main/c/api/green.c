@@ -104,7 +104,8 @@ EMU_API CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
     uint32_t least;
     uint32_t step;
     EMU_INITIALIZED();
-    EMU_REQUIRE(groups != NULL && input != NULL && flags <= (IGNORE_COSCHEDULING | LARGEST_CLUSTERS));
+    EMU_REQUIRE(groups != NULL && input != NULL &&
+                flags <= (IGNORE_COSCHEDULING | LARGEST_CLUSTERS));
     if (input->type != RESOURCE_SM) {
         return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     }
@@ -145,7 +146,8 @@ EMU_API CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *descriptor, CUdevR
         for (unsigned int j = 0; j < i; j++) { /* no processor may be in two resources */
             hidden other;
             read(&resources[j], &other);
-            if (inside.first < other.first + other.count && other.first < inside.first + inside.count) {
+            if (inside.first < other.first + other.count &&
+                other.first < inside.first + inside.count) {
                 return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
             }
         }

@@ -88,7 +88,8 @@ EMU_API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle hand
     CUresult result = CUDA_ERROR_MAP_FAILED;
     if (emu_shared_memory_identify(fd, &inode, &size) && inode == exported.inode &&
         exported.offset < size && exported.bytes <= size - exported.offset) {
-        result = emu_imported_map(fd, exported.offset, exported.bytes, gpu, IMPORTED_HANDLE, address);
+        result =
+            emu_imported_map(fd, exported.offset, exported.bytes, gpu, IMPORTED_HANDLE, address);
     }
     close(fd);
     return result;

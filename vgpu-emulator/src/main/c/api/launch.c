@@ -110,8 +110,8 @@ CUresult emu_launch_prepare(const emu_launch *launch, emu_operation *operation) 
  * this path. */
 static inline bool is_nothing(const emu_launch *launch, CUstream stream) {
     CUfunction function = launch->function;
-    return emu_pool_has(&emu_functions, function) && function->is_timed && emu_function_is_loaded(function) &&
-           function->duration_ns == 0 &&
+    return emu_pool_has(&emu_functions, function) && function->is_timed &&
+           emu_function_is_loaded(function) && function->duration_ns == 0 &&
            (function->known == NULL || function->known->compute == NULL) &&
            emu_stream_is_plain(stream);
 }
@@ -140,7 +140,10 @@ static CUresult launch_in(const emu_launch *launch, CUstream handle, bool per_th
     unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x, \
         unsigned int block_y, unsigned int block_z, unsigned int shared_bytes
 #define LAUNCH(params, extra) \
-    {function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, params, extra, 0, false}
+    { \
+        function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, params, \
+            extra, 0, false \
+    }
 
 EMU_API CUresult cuLaunchKernel(CUfunction function, SHAPE, CUstream stream, void **params,
                                 void **extra) {

@@ -9,7 +9,7 @@ typedef struct CUlinkState_st {
     emu_object object;
     char *text;
     size_t size;
-} *CUlinkState;
+} * CUlinkState;
 
 enum { INPUT_PTX = 1, LARGEST_TEXT = 1 << 28 };
 

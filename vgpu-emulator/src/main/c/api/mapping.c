@@ -322,9 +322,8 @@ EMU_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ha
         if (memory == NULL) {
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
-        memory->properties = (CUmemAllocationProp){.type = 1,
-                                                   .handle_types = SHARED_AS_DESCRIPTOR,
-                                                   .location = {LOCATION_DEVICE, i}};
+        memory->properties = (CUmemAllocationProp){
+            .type = 1, .handle_types = SHARED_AS_DESCRIPTOR, .location = {LOCATION_DEVICE, i}};
         *handle = (CUmemGenericAllocationHandle)(uintptr_t)memory;
         return CUDA_SUCCESS;
     }

@@ -161,7 +161,8 @@ EMU_API CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned int 
     EMU_CONTEXT(context);
     EMU_REQUIRE(address != NULL && bytes > 0 && (flags & ~(unsigned int)REGISTER_FLAGS) == 0);
     /* Addresses above HIGHEST are never a program's memory, so they cannot be registered. */
-    EMU_REQUIRE((uint64_t)(uintptr_t)address < HIGHEST && bytes <= HIGHEST - (uint64_t)(uintptr_t)address);
+    EMU_REQUIRE((uint64_t)(uintptr_t)address < HIGHEST &&
+                bytes <= HIGHEST - (uint64_t)(uintptr_t)address);
     emu_allocation allocation = {.start = (uint64_t)(uintptr_t)address,
                                  .bytes = bytes,
                                  .kind = EMU_REGISTERED_MEMORY,

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-#define SHARED_LOOK_NS UINT64_C(50000) /* the polling interval for an event shared between processes */
+#define SHARED_LOOK_NS \
+    UINT64_C(50000) /* the polling interval for an event shared between processes */
 
 #define STREAM(handle, per_thread) \
     EMU_CONTEXT(context); \
@@ -105,7 +106,8 @@ BOTH(cuStreamQuery, _ptsz, (CUstream stream), stream)
 
 /* An event shared between processes cannot be part of a graph. */
 static CUresult submit_shared(CUstream stream, emu_operation operation) {
-    return emu_stream_is_captured(stream) ? refuse_captured(stream) : emu_enqueue(stream, &operation);
+    return emu_stream_is_captured(stream) ? refuse_captured(stream)
+                                          : emu_enqueue(stream, &operation);
 }
 
 static CUresult cuStreamWaitEvent_in(CUstream handle, CUevent event, unsigned int flags,
@@ -135,9 +137,9 @@ BOTH(cuStreamGetPriority, _ptsz, (CUstream stream, int *priority), stream, prior
 
 /* The header does not say that these questions end a capture: driver 580.159 on an H200 does it (./vgpu gpu-check,
  * calls.capture_ended_by). */
-#define REFUSE_CAPTURED(stream)                                                                    \
-    if ((stream)->capture != NULL) {                                                               \
-        return emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);                    \
+#define REFUSE_CAPTURED(stream) \
+    if ((stream)->capture != NULL) { \
+        return emu_capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); \
     }
 
 static CUresult cuStreamGetFlags_in(CUstream handle, unsigned int *flags, bool per_thread) {
@@ -261,7 +263,8 @@ static CUresult cuEventRecordWithFlags_in(CUevent event, CUstream handle, unsign
     STREAM(handle, per_thread);
     EMU_REQUIRE(flags <= CU_EVENT_RECORD_EXTERNAL);
     emu_cost(emu_driver.state.times.record_cost_ns);
-    if (!emu_event_known(event) || device_context(event->context) != device_context(stream->context)) {
+    if (!emu_event_known(event) ||
+        device_context(event->context) != device_context(stream->context)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
     if (event->shared != NULL) {
@@ -323,7 +326,8 @@ EMU_API CUresult cuEventSynchronize(CUevent event) {
 EMU_API CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
     EMU_INITIALIZED();
     EMU_REQUIRE(milliseconds != NULL);
-    if (!emu_event_known(start) || !emu_event_known(end) || device_context(start->context) != device_context(end->context) ||
+    if (!emu_event_known(start) || !emu_event_known(end) ||
+        device_context(start->context) != device_context(end->context) ||
         ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || !start->recorded ||
         !end->recorded) {
         return CUDA_ERROR_INVALID_HANDLE;

@@ -5,7 +5,11 @@
 #include <string.h>
 
 enum { ACCESS_POLICY = 1, SYNC_POLICY = 3, PRIORITY = 8, DOMAIN_MAP = 9, DOMAIN = 10 };
-enum { ATTRIBUTES = 11, VALUE_BYTES = sizeof((CUlaunchAttribute *)NULL)->value, LEAST_PRIORITY = -5 };
+enum {
+    ATTRIBUTES = 11,
+    VALUE_BYTES = sizeof((CUlaunchAttribute *)NULL)->value,
+    LEAST_PRIORITY = -5
+};
 
 struct emu_stream_attributes {
     uint8_t values[ATTRIBUTES][VALUE_BYTES];

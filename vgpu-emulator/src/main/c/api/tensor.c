@@ -20,7 +20,16 @@ enum {
     DATA_TYPES
 };
 enum { NO_INTERLEAVE, INTERLEAVE_16B, INTERLEAVE_32B, INTERLEAVES };
-enum { NO_SWIZZLE, SWIZZLE_32B, SWIZZLE_64B, SWIZZLE_128B, ATOM_32B, ATOM_32B_FLIP_8B, ATOM_64B, SWIZZLES };
+enum {
+    NO_SWIZZLE,
+    SWIZZLE_32B,
+    SWIZZLE_64B,
+    SWIZZLE_128B,
+    ATOM_32B,
+    ATOM_32B_FLIP_8B,
+    ATOM_64B,
+    SWIZZLES
+};
 enum { L2_PROMOTIONS = 4, FILLS = 2, WIDE_MODES = 2 };
 enum { MOST_RANK = 5, MOST_BOX = 256, MOST_PIXELS = 1024, MOST_STEP = 8, PACKED = 128 };
 enum { LEAST_CAPABILITY = 9, WIDE_CAPABILITY = 10, MAP_ALIGNMENT = 64 };
@@ -90,7 +99,8 @@ static bool has_valid_kinds(const tensor *t) {
         (t->interleave == INTERLEAVE_32B && t->swizzle != SWIZZLE_32B)) {
         return false;
     }
-    bool is_plain = t->swizzle == NO_SWIZZLE || t->swizzle == SWIZZLE_128B || t->swizzle == ATOM_32B;
+    bool is_plain =
+        t->swizzle == NO_SWIZZLE || t->swizzle == SWIZZLE_128B || t->swizzle == ATOM_32B;
     switch (t->type) {
     case U4_ALIGN16B:
         return is_plain;
@@ -110,8 +120,8 @@ static bool has_valid_shape(const tensor *t) {
     for (uint32_t i = 0; i < t->rank; i++) {
         bool is_step = (i == 0 && t->interleave == NO_INTERLEAVE) ||
                        (t->steps[i] >= 1 && t->steps[i] <= MOST_STEP);
-        bool is_stride = i + 1 >= t->rank ||
-                         (t->strides[i] % alignment == 0 && t->strides[i] < MOST_STRIDE);
+        bool is_stride =
+            i + 1 >= t->rank || (t->strides[i] % alignment == 0 && t->strides[i] < MOST_STRIDE);
         if (t->lengths[i] == 0 || t->lengths[i] > MOST_LENGTH || !is_step || !is_stride) {
             return false;
         }
@@ -170,7 +180,8 @@ static CUresult describe(const tensor *t, const uint32_t *box) {
             swizzle, promotion, fill \
     }
 
-EMU_API CUresult cuTensorMapEncodeTiled(TENSOR, const uint32_t *box, const uint32_t *steps, LAYOUT) {
+EMU_API CUresult cuTensorMapEncodeTiled(TENSOR, const uint32_t *box, const uint32_t *steps,
+                                        LAYOUT) {
     tensor t = THE_TENSOR;
     CUresult result = check(&t, interleave == NO_INTERLEAVE ? 1 : 3, LEAST_CAPABILITY);
     if (result != CUDA_SUCCESS) {
@@ -215,9 +226,8 @@ EMU_API CUresult cuTensorMapEncodeIm2col(TENSOR, const int *lower, const int *up
 }
 
 EMU_API CUresult cuTensorMapEncodeIm2colWide(TENSOR, int lower, int upper, uint32_t channels,
-                                             uint32_t pixels, const uint32_t *steps,
-                                             int interleave, int mode, int swizzle, int promotion,
-                                             int fill) {
+                                             uint32_t pixels, const uint32_t *steps, int interleave,
+                                             int mode, int swizzle, int promotion, int fill) {
     tensor t = THE_TENSOR;
     CUresult result = check(&t, 3, WIDE_CAPABILITY);
     if (result != CUDA_SUCCESS) {

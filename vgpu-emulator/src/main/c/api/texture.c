@@ -35,10 +35,11 @@ static CUresult check_resource(const CUDA_RESOURCE_DESC *resource, bool is_surfa
     EMU_REQUIRE(resource->flags == 0 && (!is_surface || resource->type == OF_ARRAY));
     switch (resource->type) {
     case OF_ARRAY:
-        return emu_pool_has(&emu_arrays, resource->array) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+        return emu_pool_has(&emu_arrays, resource->array) ? CUDA_SUCCESS
+                                                          : CUDA_ERROR_INVALID_HANDLE;
     case OF_MIPMAPPED_ARRAY:
         return emu_pool_has(&emu_mipmapped_arrays, resource->mipmapped) ? CUDA_SUCCESS
-                                                                       : CUDA_ERROR_INVALID_HANDLE;
+                                                                        : CUDA_ERROR_INVALID_HANDLE;
     case LINEAR:
         return check_memory(resource->linear.address, resource->linear.bytes);
     case PITCHED:

@@ -124,8 +124,7 @@ typedef size_t (*CUoccupancyB2DSize)(int block_size);
     ERROR(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910, "the graph update was not performed") \
     ERROR(CUDA_ERROR_INVALID_CLUSTER_SIZE, 912, "cluster misconfiguration") \
     ERROR(CUDA_ERROR_INVALID_RESOURCE_TYPE, 914, "invalid resource type") \
-    ERROR(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, 915, \
-          "resource configuration is invalid") \
+    ERROR(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, 915, "resource configuration is invalid") \
     ERROR(CUDA_ERROR_UNKNOWN, 999, "unknown error")
 
 enum {

@@ -76,7 +76,8 @@ static uint32_t start_before(const emu_heap *heap, uint32_t index) {
     while ((heap->starts[level][index / 64] & mask) == 0) {
         index /= 64;
         level++;
-        mask = (UINT64_C(1) << (index % 64)) - 1; /* strictly below: the bit's own word has been searched */
+        mask = (UINT64_C(1) << (index % 64)) -
+               1; /* strictly below: the bit's own word has been searched */
     }
     uint64_t word = heap->starts[level][index / 64] & mask;
     index = index / 64 * 64 + (63 - (uint32_t)__builtin_clzll(word));
@@ -250,8 +251,7 @@ static void release_pages(const emu_heap *heap, uint32_t index, uint32_t size) {
     start = (start + page - 1) / page * page;
     end = end / page * page;
     if (start < end) {
-        madvise((void *)(uintptr_t)start, end - start,
-                heap->fd < 0 ? MADV_DONTNEED : MADV_REMOVE);
+        madvise((void *)(uintptr_t)start, end - start, heap->fd < 0 ? MADV_DONTNEED : MADV_REMOVE);
     }
 }
 

@@ -34,7 +34,8 @@ typedef struct {
     int fd; /* of the memory, so that other processes can map it; -1: the memory is private */
     uint32_t granules;
     emu_block *blocks;
-    uint64_t *starts[EMU_HEAP_LEVELS]; /* level 0: a bit for each granule that starts a block; each further level: a
+    uint64_t *starts
+        [EMU_HEAP_LEVELS]; /* level 0: a bit for each granule that starts a block; each further level: a
                                           bit for each word of the level below that is not zero */
     uint32_t first_classes;
     uint32_t second_classes[32];

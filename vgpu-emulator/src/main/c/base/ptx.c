@@ -38,7 +38,8 @@ static bool in_word(char c) {
 static bool next_word(reader *r) {
     skip_blank(r);
     r->word = r->at;
-    if (*r->at == '"') { /* only in .file, .pragma and debug sections: the quote stands for the string */
+    if (*r->at ==
+        '"') { /* only in .file, .pragma and debug sections: the quote stands for the string */
         r->at++;
         r->at += strcspn(r->at, "\"");
         r->at += *r->at == '"' ? 1 : 0;

@@ -316,9 +316,8 @@ static uint64_t host_bytes(void) {
 int emu_settings_parse(const char *text, emu_settings *settings, emu_kernel_times *times,
                        char *problem, size_t size) {
     set_defaults(settings, times);
-    int result = text == NULL || text[0] == '\0'
-                     ? 0
-                     : apply_text(text, settings, times, problem, size);
+    int result =
+        text == NULL || text[0] == '\0' ? 0 : apply_text(text, settings, times, problem, size);
     if (settings->memory_bytes == 0) { /* not said */
         settings->memory_bytes = times->is_integrated ? host_bytes() : UINT64_C(16) << 30;
     }

@@ -68,8 +68,8 @@ uint64_t emu_shared_memory_map(int fd, uint64_t offset, uint64_t bytes, uint64_t
         return 0;
     }
     *length = (offset + bytes - from + PAGE - 1) / PAGE * PAGE;
-    void *map = mmap(NULL, *length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
-                     (off_t)from);
+    void *map =
+        mmap(NULL, *length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)from);
     if (map == MAP_FAILED) {
         return 0;
     }

@@ -21,6 +21,7 @@ bool emu_shared_memory_identify(int fd, uint64_t *inode, uint64_t *bytes);
  * Maps part of the file. Mappings start at page boundaries, so *base and *length describe the whole mapping. Returns
  * the address of the first requested byte, or 0 if mapping failed.
  */
-uint64_t emu_shared_memory_map(int fd, uint64_t offset, uint64_t bytes, uint64_t *base, uint64_t *length);
+uint64_t emu_shared_memory_map(int fd, uint64_t offset, uint64_t bytes, uint64_t *base,
+                               uint64_t *length);
 
 #endif

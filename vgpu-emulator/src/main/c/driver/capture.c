@@ -98,8 +98,8 @@ static CUresult add_needs(CUstream stream, const CUgraphNode *needs, size_t coun
 
 CUresult emu_capture_begin_to(CUstream stream, int mode, CUgraph graph, const CUgraphNode *needs,
                               size_t count) {
-    CUresult result = are_of(graph, needs, count) ? begin(stream, mode, graph)
-                                                  : CUDA_ERROR_INVALID_VALUE;
+    CUresult result =
+        are_of(graph, needs, count) ? begin(stream, mode, graph) : CUDA_ERROR_INVALID_VALUE;
     return result == CUDA_SUCCESS ? add_needs(stream, needs, count) : result;
 }
 

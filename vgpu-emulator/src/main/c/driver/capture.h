@@ -10,7 +10,7 @@ struct emu_capture {
     CUstream origin;
     uint64_t id;
     int mode;
-    bool failed; /* a call that cannot be captured was made */
+    bool failed;      /* a call that cannot be captured was made */
     bool is_to_graph; /* the graph is the program's, and stays if the capture fails */
 };
 

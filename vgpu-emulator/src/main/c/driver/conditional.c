@@ -57,7 +57,8 @@ void emu_conditional_leave(emu_conditional *conditional) {
     free(conditional);
 }
 
-emu_conditional *emu_conditional_open(emu_condition *condition, int type, unsigned int count, CUgraph graph) {
+emu_conditional *emu_conditional_open(emu_condition *condition, int type, unsigned int count,
+                                      CUgraph graph) {
     emu_conditional *made = make(condition, type, count);
     bool done = made != NULL && (made->bodies = calloc(count, sizeof(CUgraph))) != NULL;
     for (unsigned int i = 0; done && i < count; i++) {
@@ -79,7 +80,8 @@ emu_conditional *emu_conditional_instantiate(const emu_conditional *conditional,
     emu_conditional *made = make(conditional->condition, conditional->type, count);
     bool done = made != NULL && (made->execs = calloc(count, sizeof(CUgraphExec))) != NULL;
     for (unsigned int i = 0; done && i < count; i++) {
-        done = emu_graph_instantiate(conditional->bodies[i], flags, &made->execs[i]) == CUDA_SUCCESS;
+        done =
+            emu_graph_instantiate(conditional->bodies[i], flags, &made->execs[i]) == CUDA_SUCCESS;
     }
     if (!done) {
         emu_conditional_leave(made);
@@ -91,7 +93,8 @@ emu_conditional *emu_conditional_instantiate(const emu_conditional *conditional,
 bool emu_graph_has_conditionals(CUgraph graph) {
     for (CUgraphNode node = graph->first; node != NULL; node = node->next) {
         if (node->operation.kind == EMU_CONDITIONAL ||
-            (node->operation.kind == EMU_CHILD && emu_graph_has_conditionals(node->operation.child))) {
+            (node->operation.kind == EMU_CHILD &&
+             emu_graph_has_conditionals(node->operation.child))) {
             return true;
         }
     }

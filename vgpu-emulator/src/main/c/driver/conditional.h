@@ -41,7 +41,8 @@ bool emu_condition_set(uint64_t handle, uint32_t value);
 void emu_condition_leave(emu_condition *condition);
 
 /* A node's action, with empty bodies. NULL: no memory. */
-emu_conditional *emu_conditional_open(emu_condition *condition, int type, unsigned int count, CUgraph graph);
+emu_conditional *emu_conditional_open(emu_condition *condition, int type, unsigned int count,
+                                      CUgraph graph);
 void emu_conditional_join(emu_conditional *conditional);
 void emu_conditional_leave(emu_conditional *conditional);
 

@@ -3,7 +3,14 @@
 #include "driver.h"
 #include "memory.h"
 
-enum { STACK = 0, PRINTF = 1, HEAP = 2, THREADS_PER_SM = 2048, STACK_STEP = 256, STACK_MOST = 512 * 1024 };
+enum {
+    STACK = 0,
+    PRINTF = 1,
+    HEAP = 2,
+    THREADS_PER_SM = 2048,
+    STACK_STEP = 256,
+    STACK_MOST = 512 * 1024
+};
 
 /* The default stack limit: a new context has room for it. */
 enum { STACK_FIRST = 1024 };

@@ -47,7 +47,7 @@ typedef struct {
 } emu_device;
 
 typedef struct {
-    int ready;      /* 1: initialised; 2: initialised, with injected errors (fail.h) */
+    int ready; /* 1: initialised; 2: initialised, with injected errors (fail.h) */
     /* this process was forked after its parent's cuInit; every call fails, as with the real driver */
     bool inherited;
     CUresult problem;
@@ -67,8 +67,8 @@ typedef struct {
     emu_stack_entry stack[EMU_STACK_DEPTH];
     uint32_t depth;
     uint16_t capture_mode;
-    uint16_t in_host_call;     /* 1: the thread runs a host function, which must not call the driver */
-    uint64_t id;               /* the thread's id; 0: none yet */
+    uint16_t in_host_call; /* 1: the thread runs a host function, which must not call the driver */
+    uint64_t id;           /* the thread's id; 0: none yet */
     emu_stack_entry stream_of; /* the context that `stream` belongs to */
     CUstream stream;
 } emu_thread_state;

@@ -342,9 +342,8 @@ CUresult emu_graph_launch(CUgraphExec exec, CUstream stream) {
         emu_graph_run_whole(exec, stream);
     } else { /* step by step: some steps wait for the host, or become nodes of another graph */
         for (size_t i = 0; result == CUDA_SUCCESS && i < exec->count; i++) {
-            result = exec->steps[i].is_disabled
-                         ? CUDA_SUCCESS
-                         : emu_enqueue(stream, &exec->steps[i].operation);
+            result = exec->steps[i].is_disabled ? CUDA_SUCCESS
+                                                : emu_enqueue(stream, &exec->steps[i].operation);
         }
     }
     pthread_mutex_unlock(&exec->lock);

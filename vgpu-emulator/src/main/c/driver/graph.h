@@ -19,11 +19,12 @@ struct CUgraphNode_st {
     CUgraphNode next; /* in the order of insertion */
     emu_nodes needs;  /* the nodes that this node depends on */
     emu_operation operation;
-    CUgraphNode source; /* in a clone: the node it was copied from; only its address counts */
-    size_t mark;        /* scratch: the position in an order, counted from 1 */
+    CUgraphNode source;  /* in a clone: the node it was copied from; only its address counts */
+    size_t mark;         /* scratch: the position in an order, counted from 1 */
     CUDA_MEMCPY3D *copy; /* a copy as the program described it; NULL: the operation describes it */
-    void **params;       /* a kernel's parameters for queries: pointers into the operation's arguments */
-    uint8_t (*attributes)[EMU_NODE_ATTRIBUTE_SIZE]; /* a kernel's attributes; NULL: none has been set */
+    void **params; /* a kernel's parameters for queries: pointers into the operation's arguments */
+    uint8_t (
+        *attributes)[EMU_NODE_ATTRIBUTE_SIZE]; /* a kernel's attributes; NULL: none has been set */
 };
 
 struct CUgraph_st {
@@ -33,7 +34,7 @@ struct CUgraph_st {
     size_t count;
     emu_user_references *users;
     struct emu_condition *conditions; /* the values that were created for it */
-    CUgraph outer; /* the graph that it is a conditional body of; NULL: none */
+    CUgraph outer;                    /* the graph that it is a conditional body of; NULL: none */
 };
 
 typedef struct {

@@ -84,8 +84,8 @@ static bool copy_into(CUgraph into, CUgraph from, bool spread, place *outer) {
 
 static CUgraph copied(CUgraph graph, bool spread) {
     CUgraph copy = emu_graph_open();
-    if (copy != NULL && (!copy_into(copy, graph, spread, NULL) ||
-                         !emu_users_copy(&copy->users, graph->users))) {
+    if (copy != NULL &&
+        (!copy_into(copy, graph, spread, NULL) || !emu_users_copy(&copy->users, graph->users))) {
         emu_graph_close(copy);
         return NULL;
     }

@@ -86,7 +86,8 @@ bool emu_hints_change(uint64_t start, uint64_t bytes, void (*change)(emu_hints *
     return done;
 }
 
-void emu_hints_see(uint64_t start, uint64_t bytes, void (*see)(const emu_hints *, void *), void *data) {
+void emu_hints_see(uint64_t start, uint64_t bytes, void (*see)(const emu_hints *, void *),
+                   void *data) {
     static const emu_hints nothing;
     uint64_t end = start + bytes;
     pthread_mutex_lock(&lock);

@@ -15,8 +15,8 @@ typedef struct {
 } emu_hints;
 
 /* Calls `change` on the hints of each piece of a range. False: no memory. */
-bool emu_hints_change(uint64_t start, uint64_t bytes, void (*change)(emu_hints *hints, const void *data),
-                      const void *data);
+bool emu_hints_change(uint64_t start, uint64_t bytes,
+                      void (*change)(emu_hints *hints, const void *data), const void *data);
 
 /* Calls `see` on the hints of each piece of a range, in order. */
 void emu_hints_see(uint64_t start, uint64_t bytes, void (*see)(const emu_hints *hints, void *data),

@@ -161,8 +161,8 @@ const emu_kernel_time *emu_kernel_time_find(const emu_kernel_times *times, const
     return NULL;
 }
 
-uint64_t emu_kernel_modelled_ns(uint32_t sms, const emu_kernel_times *times,
-                                uint64_t blocks, uint64_t threads) {
+uint64_t emu_kernel_modelled_ns(uint32_t sms, const emu_kernel_times *times, uint64_t blocks,
+                                uint64_t threads) {
     uint64_t per_sm = threads == 0 ? 32 : 2048 / threads;
     per_sm = per_sm < 1 ? 1 : per_sm > 32 ? 32 : per_sm;
     uint64_t at_once = per_sm * sms;

@@ -20,8 +20,8 @@ typedef struct emu_kernel {
 const emu_kernel *emu_kernel_find(const char *name);
 
 /* The duration of an unknown kernel: from the settings' table, otherwise by waves of blocks over the SMs. */
-uint64_t emu_kernel_modelled_ns(uint32_t sms, const emu_kernel_times *times,
-                                uint64_t blocks, uint64_t threads);
+uint64_t emu_kernel_modelled_ns(uint32_t sms, const emu_kernel_times *times, uint64_t blocks,
+                                uint64_t threads);
 
 /* The kernel's entry in the settings' table, or NULL. */
 const emu_kernel_time *emu_kernel_time_find(const emu_kernel_times *times, const char *name);

@@ -224,7 +224,8 @@ bool emu_memory_offset(uint64_t address, int *fd, uint64_t *offset) {
 }
 
 bool emu_memory_change(uint64_t address, emu_memory_kind kind,
-                       void (*change)(uint64_t bytes, uint32_t *owner, uint64_t *charged, void *data),
+                       void (*change)(uint64_t bytes, uint32_t *owner, uint64_t *charged,
+                                      void *data),
                        void *data) {
     int index = heap_of(address);
     uint64_t start = 0;

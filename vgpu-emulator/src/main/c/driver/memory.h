@@ -77,7 +77,8 @@ bool emu_graph_memory_free(uint64_t address);
 void emu_graph_memory_reset(emu_gpu *gpu);
 /* Calls `change` on a block of graph memory under its heap's lock. */
 bool emu_memory_change(uint64_t address, emu_memory_kind kind,
-                       void (*change)(uint64_t bytes, uint32_t *owner, uint64_t *charged, void *data),
+                       void (*change)(uint64_t bytes, uint32_t *owner, uint64_t *charged,
+                                      void *data),
                        void *data);
 
 #endif

@@ -15,8 +15,8 @@ enum { EMU_LIMITS = 10, EMU_ENGINES = 3, EMU_ENGINE_COPIES = 64 };
 typedef struct emu_object {
     uint32_t live; /* 0: free */
     uint32_t generation;
-    struct emu_object
-        *link; /* live: itself, so that no address inside an item looks like one; free: the next free item */
+    struct emu_object *
+        link; /* live: itself, so that no address inside an item looks like one; free: the next free item */
 } emu_object;
 
 typedef struct {
@@ -29,7 +29,7 @@ typedef struct {
 } emu_pool;
 
 #define EMU_POOL(type, count) \
-    {.lock = PTHREAD_MUTEX_INITIALIZER, .item_size = sizeof(type), .capacity = (count)}
+    { .lock = PTHREAD_MUTEX_INITIALIZER, .item_size = sizeof(type), .capacity = (count) }
 
 /* A zeroed item, or NULL. */
 void *emu_pool_take(emu_pool *pool);
@@ -97,7 +97,8 @@ struct CUevent_st {
     uint32_t is_gone;   /* set by whoever removes the event: its last user or its destroyer */
     CUevent next_pending;
     CUevent previous_pending;
-    struct emu_ipc_event *shared; /* shared with other processes; if set, the state and the records above are not
+    struct emu_ipc_event
+        *shared; /* shared with other processes; if set, the state and the records above are not
                                      used */
     emu_capture *capture; /* the event was last recorded in a stream that was being captured */
     uint32_t capture_generation;
@@ -117,16 +118,16 @@ struct CUctx_st {
     emu_object object;
     emu_gpu *gpu;
     CUdevice device;
-    uint32_t index; /* in the GPU's list of contexts */
+    uint32_t index;         /* in the GPU's list of contexts */
     uint32_t channel_group; /* the resource manager's handle; 0: none */
     unsigned int flags;
     unsigned int api_version;
     bool is_primary;
     unsigned int attached; /* cuCtxAttach count, not including the creator */
-    CUgreenCtx green;  /* the green context it belongs to; NULL: it has the whole device */
-    CUcontext primary; /* of a green context */
-    int user;          /* a green context: the thread to which it is current; 0: none */
-    uint32_t sms;      /* 0: all */
+    CUgreenCtx green;      /* the green context it belongs to; NULL: it has the whole device */
+    CUcontext primary;     /* of a green context */
+    int user;              /* a green context: the thread to which it is current; 0: none */
+    uint32_t sms;          /* 0: all */
     /* owns what is allocated in it: this context's generation, or the primary context's */
     uint32_t owner;
     CUresult sticky; /* an error that persists until the context is destroyed */
@@ -141,9 +142,9 @@ struct CUctx_st {
     CUevent first_pending;
     CUevent last_pending;
     uint64_t stream_count;
-    pthread_cond_t progress;           /* signalled when a kept operation has run */
-    uint64_t kept;                     /* operations kept back behind host functions */
-    uint64_t sequence;                 /* of the last operation that was kept back */
+    pthread_cond_t progress; /* signalled when a kept operation has run */
+    uint64_t kept;           /* operations kept back behind host functions */
+    uint64_t sequence;       /* of the last operation that was kept back */
     emu_engine engines[EMU_ENGINES];
     uint64_t stack_bytes; /* the stack size per thread that the memory taken for stacks allows */
     uint64_t grown_bytes; /* taken since the context was created */

@@ -100,7 +100,7 @@ struct emu_operation {
         CUgraph child; /* the operation's own copy */
         struct {
             struct emu_conditional *what; /* shared */
-            bool resets; /* begins a launch: the values become the initial ones */
+            bool resets;                  /* begins a launch: the values become the initial ones */
         } conditional;
         uint64_t address;
     };

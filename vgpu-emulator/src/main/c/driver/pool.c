@@ -269,8 +269,7 @@ EMU_API CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes) {
 
 EMU_API CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(valid(pool) && value != NULL && attribute > 0 &&
-                attribute < ATTRIBUTES);
+    EMU_REQUIRE(valid(pool) && value != NULL && attribute > 0 && attribute < ATTRIBUTES);
     if (attribute < RELEASE_THRESHOLD) {
         *(int *)value = (int)pool->attributes[attribute];
     } else if (attribute == USED_NOW || attribute == RESERVED_NOW) {
@@ -285,8 +284,7 @@ EMU_API CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *v
 
 EMU_API CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value) {
     EMU_INITIALIZED();
-    EMU_REQUIRE(valid(pool) && value != NULL && attribute > 0 &&
-                attribute < ATTRIBUTES);
+    EMU_REQUIRE(valid(pool) && value != NULL && attribute > 0 && attribute < ATTRIBUTES);
     EMU_REQUIRE(attribute != USED_NOW && attribute != RESERVED_NOW);
     if (attribute < RELEASE_THRESHOLD) {
         pool->attributes[attribute] = *(const int *)value != 0 ? 1 : 0;

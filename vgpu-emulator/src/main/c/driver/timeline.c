@@ -129,14 +129,16 @@ static uint64_t take_engine(emu_engine *engine, uint64_t start, uint64_t length,
         engine->busy[at - 1].end_ns += length;
         return start;
     }
-    memmove(engine->busy + at + 1, engine->busy + at, (engine->count - at) * sizeof engine->busy[0]);
+    memmove(engine->busy + at + 1, engine->busy + at,
+            (engine->count - at) * sizeof engine->busy[0]);
     engine->busy[at].start_ns = start;
     engine->busy[at].end_ns = start + length;
     engine->count++;
     return start;
 }
 
-void emu_timeline_submit(CUcontext context, CUstream stream, uint32_t engine, uint64_t duration_ns) {
+void emu_timeline_submit(CUcontext context, CUstream stream, uint32_t engine,
+                         uint64_t duration_ns) {
     if (duration_ns == 0) {
         return;
     }
@@ -155,7 +157,8 @@ void emu_timeline_submit(CUcontext context, CUstream stream, uint32_t engine, ui
         start = start < served ? served : start;
     }
     if (engine != 0) {
-        start = take_engine(&context->engines[engine - 1], start, duration_ns, context->known_service_ns);
+        start = take_engine(&context->engines[engine - 1], start, duration_ns,
+                            context->known_service_ns);
     }
     uint64_t end = start + duration_ns;
     stream->end_ns = end;

@@ -20,7 +20,8 @@ typedef struct {
 } ending;
 
 static emu_pool user_objects = EMU_POOL(struct CUuserObject_st, 1 << 18);
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects counts and lists of references */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* protects counts and lists of references */
 
 static bool is_user_object(CUuserObject object) {
     return emu_pool_has(&user_objects, object);

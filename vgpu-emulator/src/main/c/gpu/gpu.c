@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { 
+enum {
     REAP_INTERVAL_NS = 2000000,
     REAP_COST_NS = 50000,
     PUBLISH_SLICES = 16,
@@ -24,8 +24,8 @@ static void advance_view(emu_gpu *gpu, emu_view *view) {
     for (uint32_t i = 0; i < s->context_count; i++) {
         uint32_t owner = s->contexts[i].owner;
         view->demand[i] = owner == 0 ? 0 : emu_demand(gpu, i);
-        bool suspended = owner != 0 && owner <= EMU_MAX_PROCESSES &&
-                         emu_bits_get(s->suspended, (int)owner - 1);
+        bool suspended =
+            owner != 0 && owner <= EMU_MAX_PROCESSES && emu_bits_get(s->suspended, (int)owner - 1);
         if (owner != 0 && (suspended || s->contexts[i].is_stopped != 0)) {
             view->demand[i] = s->contexts[i].served_ns; /* its work is held */
         }
@@ -225,8 +225,7 @@ bool emu_gpu_charge(emu_gpu *gpu, uint64_t bytes) {
     emu_ledger ledger;
     for (;;) {
         uint64_t seen = emu_ledger_read(gpu, &ledger);
-        if (emu_checkpoint_holds(gpu->state) ||
-            emu_bits_get(ledger.suspended, gpu->state->slot)) {
+        if (emu_checkpoint_holds(gpu->state) || emu_bits_get(ledger.suspended, gpu->state->slot)) {
             emu_sleep_until(emu_now_ns() + SUSPENDED_LOOK_NS);
             continue;
         }

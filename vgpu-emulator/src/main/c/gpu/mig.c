@@ -222,7 +222,8 @@ static emu_shared_gpu *area_of(emu_state *state, uint32_t device, uint32_t area)
     void **place = &mig->areas[device][area];
     void *known = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     if (known == NULL) {
-        off_t offset = (off_t)(AREAS_OFFSET + ((size_t)device * EMU_MIG_SLICES + area) * AREA_BYTES);
+        off_t offset =
+            (off_t)(AREAS_OFFSET + ((size_t)device * EMU_MIG_SLICES + area) * AREA_BYTES);
         fallocate(mig->fd, 0, offset, offsetof(emu_shared_gpu, schedules));
         void *mapped = mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, mig->fd, offset);
         if (mapped == MAP_FAILED) {
@@ -392,8 +393,7 @@ bool emu_mig_take_space(emu_gpu *gpu) {
             if (state->mig.areas[gpu->index][area] != shared[i]) {
                 continue;
             }
-            size_t base =
-                AREAS_OFFSET + ((size_t)gpu->index * EMU_MIG_SLICES + area) * AREA_BYTES;
+            size_t base = AREAS_OFFSET + ((size_t)gpu->index * EMU_MIG_SLICES + area) * AREA_BYTES;
             size_t schedules = base + offsetof(emu_shared_gpu, schedules) +
                                (size_t)state->slot * sizeof shared[i]->schedules[0];
             size_t ledgers = base + offsetof(emu_shared_gpu, ledgers) +

@@ -105,9 +105,10 @@ uint32_t emu_mig_remaining(const emu_mig_geometry *geometry, const emu_mig_table
 
 uint32_t emu_mig_sms(const emu_mig_geometry *geometry, const emu_mig_profile *profile,
                      uint32_t slices, uint32_t sms) {
-    uint32_t all = sms == 132 && profile->sms_132 != 0   ? profile->sms_132
-                   : sms == 108 && profile->sms_108 != 0 ? profile->sms_108
-                                                         : sms * profile->slices / geometry->compute_slices;
+    uint32_t all = sms == 132 && profile->sms_132 != 0 ? profile->sms_132
+                   : sms == 108 && profile->sms_108 != 0
+                       ? profile->sms_108
+                       : sms * profile->slices / geometry->compute_slices;
     uint32_t part = slices >= profile->slices ? all : all * slices / profile->slices;
     return part == 0 ? 1 : part;
 }

@@ -111,8 +111,9 @@ uint64_t emu_process_told(const emu_state *state, int slot) {
 emu_identity emu_process_identity(const emu_state *state, int slot) {
     emu_process *shared = &state->header->processes[slot];
     emu_identity identity;
-    identity.pid = __atomic_load_n(&shared->pid,
-                                   __ATOMIC_ACQUIRE); /* pairs with the release in emu_process_enter */
+    identity.pid =
+        __atomic_load_n(&shared->pid,
+                        __ATOMIC_ACQUIRE); /* pairs with the release in emu_process_enter */
     identity.start_time = __atomic_load_n(&shared->start_time, __ATOMIC_RELAXED);
     return identity;
 }

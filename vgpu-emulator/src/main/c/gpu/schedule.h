@@ -28,7 +28,7 @@ typedef struct {
     uint32_t generation; /* distinguishes successive users of an entry */
     /* 1: its channels are disabled; its work waits, in the middle of a kernel if necessary */
     uint32_t is_stopped;
-    uint32_t slice_us;   /* its own time slice; 0: the GPU's */
+    uint32_t slice_us; /* its own time slice; 0: the GPU's */
 } emu_gpu_context;
 
 /* Only 64-bit fields and pairs of 32-bit fields, because it is copied as 64-bit words. The used part of `contexts`
@@ -42,7 +42,7 @@ typedef struct {
     uint32_t turn;    /* the context that runs or ran last */
     uint32_t running; /* 1: `turn` had work at now_ns */
     uint32_t context_count;
-    uint32_t generations; /* the number of contexts ever created */
+    uint32_t generations;                  /* the number of contexts ever created */
     uint64_t suspended[EMU_PROCESS_WORDS]; /* a bit for each process whose work is held */
     emu_slice history[EMU_HISTORY];
     emu_gpu_context contexts[EMU_MAX_CONTEXTS];

@@ -22,8 +22,8 @@ enum { EMU_MAX_PROCESSES = 256, EMU_NO_PROCESS = -1 };
 typedef struct {
     uint64_t used_bytes;
     uint64_t process_count; /* the entries from the first to the last used one */
-    uint64_t
-        suspended[EMU_PROCESS_WORDS]; /* a bit for each process whose memory is off the GPU and not in used_bytes */
+    uint64_t suspended
+        [EMU_PROCESS_WORDS]; /* a bit for each process whose memory is off the GPU and not in used_bytes */
     uint64_t used_by[EMU_MAX_PROCESSES];
 } emu_ledger;
 
@@ -53,7 +53,7 @@ typedef struct {
     emu_state *state;
     uint32_t index;
     emu_shared_gpu *shared;
-    emu_shared_gpu *memory;       /* owns the ledger: the same as `shared`, except for a MIG instance */
+    emu_shared_gpu *memory; /* owns the ledger: the same as `shared`, except for a MIG instance */
     pthread_mutex_t publish_lock; /* protects this process's two buffers */
 } emu_gpu;
 

@@ -352,7 +352,8 @@ int emu_state_open(emu_state *state, char *problem, size_t size) {
     }
     if (result == 1) {
         return fail(problem, size,
-                    "another process is blocking the creation of the emulator's state: file=%s", path);
+                    "another process is blocking the creation of the emulator's state: file=%s",
+                    path);
     }
     if (result == 0) {
         look_at_gpus(state);
@@ -393,8 +394,7 @@ int emu_state_join(emu_state *state, char *problem, size_t size) {
             continue;
         }
         if (emu_process_alive(
-                state,
-                slot)) { /* alive, but it has closed the file, as daemonizing programs do */
+                state, slot)) { /* alive, but it has closed the file, as daemonizing programs do */
             file_lock(state->fd, F_OFD_SETLK, F_UNLCK, slot, 1, NULL);
             continue;
         }

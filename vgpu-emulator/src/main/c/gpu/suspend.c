@@ -14,8 +14,8 @@ enum { STATE_MASK = 3, HINDRANCE_SHIFT = 8 };
 int emu_slot_of(const emu_state *state, uint64_t pid) {
     for (int slot = 0; slot < EMU_MAX_PROCESSES; slot++) {
         emu_process process = emu_process_at(state, slot);
-        if (process.pid == pid && pid != (uint64_t)getpid() && process.pid_namespace == state->pid_namespace &&
-            emu_process_alive(state, slot)) {
+        if (process.pid == pid && pid != (uint64_t)getpid() &&
+            process.pid_namespace == state->pid_namespace && emu_process_alive(state, slot)) {
             return slot;
         }
     }

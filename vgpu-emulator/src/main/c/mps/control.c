@@ -49,8 +49,8 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
 static bool address_of(struct sockaddr_un *address) {
     memset(address, 0, sizeof *address);
     address->sun_family = AF_UNIX;
-    int length = snprintf(address->sun_path, sizeof address->sun_path, "%s/control",
-                          pipe_directory);
+    int length =
+        snprintf(address->sun_path, sizeof address->sun_path, "%s/control", pipe_directory);
     return length > 0 && (size_t)length < sizeof address->sun_path;
 }
 

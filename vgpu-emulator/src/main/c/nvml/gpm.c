@@ -77,8 +77,8 @@ EMU_API nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sampl
 /* In percent, over the time between two samples. */
 static double busy_between(const struct emu_nvml_gpm_sample *first,
                            const struct emu_nvml_gpm_sample *second) {
-    double busy = (double)(second->busy_ns - first->busy_ns) * 100 /
-                  (double)(second->now_ns - first->now_ns);
+    double busy =
+        (double)(second->busy_ns - first->busy_ns) * 100 / (double)(second->now_ns - first->now_ns);
     uint64_t unset = UINT64_MAX - 1;
     uint64_t set = emu_nvml_number("busy", (int)first->index, unset);
     return set == unset ? busy : (double)set;

@@ -133,16 +133,15 @@ EMU_API nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemory
     if (emu_nvml_number("ecc", (int)gpu->index, 2) != 1) {
         return NVML_ERROR_NOT_SUPPORTED;
     }
-    *count =
-        emu_nvml_number(type == 0 ? "ecc_corrected" : "ecc_uncorrected", (int)gpu->index, 0);
+    *count = emu_nvml_number(type == 0 ? "ecc_corrected" : "ecc_uncorrected", (int)gpu->index, 0);
     return NVML_SUCCESS;
 }
 
 EMU_API nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrected,
                                                unsigned int *uncorrected, unsigned int *pending,
                                                unsigned int *failed) {
-    EMU_NVML_GPU(device, corrected != NULL && uncorrected != NULL && pending != NULL &&
-                             failed != NULL);
+    EMU_NVML_GPU(device,
+                 corrected != NULL && uncorrected != NULL && pending != NULL && failed != NULL);
     int index = (int)gpu->index;
     *corrected = (unsigned int)emu_nvml_number("rows_corrected", index, 0);
     *uncorrected = (unsigned int)emu_nvml_number("rows_uncorrected", index, 0);
@@ -182,8 +181,8 @@ EMU_API nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, nv
     if (result != NVML_SUCCESS) {
         return result;
     }
-    bool same_node = emu_nvml_number("numa", (int)one->index, 0) ==
-                     emu_nvml_number("numa", (int)gpu->index, 0);
+    bool same_node =
+        emu_nvml_number("numa", (int)one->index, 0) == emu_nvml_number("numa", (int)gpu->index, 0);
     *level = one == gpu ? 0 : same_node ? 30 : 50;
     return NVML_SUCCESS;
 }

@@ -30,8 +30,7 @@ static nvmlReturn_t cuttable(const char *function, nvmlDevice_t device, emu_gpu 
         return known;
     }
     emu_mig_name name;
-    if (emu_nvml_mig_name(device, &name) ||
-        emu_mig_geometry_for(&gpu->state->settings) == NULL) {
+    if (emu_nvml_mig_name(device, &name) || emu_mig_geometry_for(&gpu->state->settings) == NULL) {
         return NVML_ERROR_NOT_SUPPORTED;
     }
     *result = gpu;
@@ -95,8 +94,8 @@ EMU_API nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode
     if (emu_mig_lock(gpu->state, gpu->index, &table) != 0) {
         return NVML_ERROR_UNKNOWN;
     }
-    bool used = table.current != mode &&
-                (table.current != 0 ? has_instances(&table) : has_contexts(gpu));
+    bool used =
+        table.current != mode && (table.current != 0 ? has_instances(&table) : has_contexts(gpu));
     table.pending = mode;
     table.current = used ? table.current : mode;
     emu_mig_write(gpu->state, gpu->index, &table);
@@ -170,8 +169,8 @@ EMU_API nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, u
 EMU_API nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned int number,
                                                          nvmlGpuInstanceProfileInfo_t *info) {
     nvmlGpuInstanceProfileInfo_v2_t full = {0};
-    nvmlReturn_t result = info == NULL ? NVML_ERROR_INVALID_ARGUMENT
-                                       : profile_of(device, number, &full);
+    nvmlReturn_t result =
+        info == NULL ? NVML_ERROR_INVALID_ARGUMENT : profile_of(device, number, &full);
     if (result == NVML_SUCCESS) {
         *info = (nvmlGpuInstanceProfileInfo_t){.id = full.id,
                                                .isP2pSupported = full.isP2pSupported,
@@ -263,8 +262,7 @@ static nvmlReturn_t add(emu_gpu *gpu, const emu_mig_profile *profile, uint32_t s
 }
 
 static nvmlReturn_t create(const char *function, nvmlDevice_t device, unsigned int profile_id,
-                           const nvmlGpuInstancePlacement_t *placement,
-                           nvmlGpuInstance_t *handle) {
+                           const nvmlGpuInstancePlacement_t *placement, nvmlGpuInstance_t *handle) {
     emu_gpu *gpu = NULL;
     emu_mig_table table;
     nvmlReturn_t result = emu_nvml_mig_table(function, device, &gpu, &table);

@@ -125,8 +125,7 @@ uint64_t emu_nvml_mig_used(emu_gpu *gpu) {
     emu_mig_read(gpu->state, gpu->index, &table);
     for (; emu_mig_next(&table, &name); name.part++) {
         emu_gpu part = {0};
-        if (name.instance != last &&
-            emu_mig_view(gpu->state, &table, &name, NULL, &part) == 0) {
+        if (name.instance != last && emu_mig_view(gpu->state, &table, &name, NULL, &part) == 0) {
             used += emu_gpu_used_bytes(&part);
         }
         last = name.instance;
@@ -211,11 +210,12 @@ EMU_API nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device,
     }
     emu_mig_read(emu_nvml_state(), name.device, &table);
     const emu_mig_instance *instance = &table.instances[name.instance];
-    *attributes = (nvmlDeviceAttributes_t){
-        .multiprocessorCount = gpu->state->settings.sms,
-        .sharedCopyEngineCount = instance->slices,
-        .gpuInstanceSliceCount = instance->slices,
-        .computeInstanceSliceCount = instance->parts[name.part].slices,
-        .memorySizeMB = gpu->state->settings.memory_bytes >> MEBIBYTE_SHIFT};
+    *attributes =
+        (nvmlDeviceAttributes_t){.multiprocessorCount = gpu->state->settings.sms,
+                                 .sharedCopyEngineCount = instance->slices,
+                                 .gpuInstanceSliceCount = instance->slices,
+                                 .computeInstanceSliceCount = instance->parts[name.part].slices,
+                                 .memorySizeMB =
+                                     gpu->state->settings.memory_bytes >> MEBIBYTE_SHIFT};
     return NVML_SUCCESS;
 }

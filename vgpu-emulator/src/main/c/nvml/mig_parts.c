@@ -59,12 +59,12 @@ EMU_API nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(
         return NVML_ERROR_INVALID_ARGUMENT;
     }
     const emu_mig_instance *instance = &table.instances[handle->instance];
-    *info = (nvmlComputeInstanceProfileInfo_t){.id = number,
-                                               .sliceCount = slices,
-                                               .instanceCount = instance->slices / slices,
-                                               .multiprocessorCount =
-                                                   sms_of(state, instance, slices),
-                                               .sharedCopyEngineCount = instance->slices};
+    *info =
+        (nvmlComputeInstanceProfileInfo_t){.id = number,
+                                           .sliceCount = slices,
+                                           .instanceCount = instance->slices / slices,
+                                           .multiprocessorCount = sms_of(state, instance, slices),
+                                           .sharedCopyEngineCount = instance->slices};
     return NVML_SUCCESS;
 }
 

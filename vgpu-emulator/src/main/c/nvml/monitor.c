@@ -110,7 +110,8 @@ EMU_API nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t device, nvmlClockType_t typ
 }
 
 #define CLOCK(function) \
-    EMU_API nvmlReturn_t function(nvmlDevice_t device, nvmlClockType_t type, unsigned int *clock) { \
+    EMU_API nvmlReturn_t function(nvmlDevice_t device, nvmlClockType_t type, \
+                                  unsigned int *clock) { \
         return nvmlDeviceGetMaxClockInfo(device, type, clock); \
     }
 
@@ -123,7 +124,8 @@ static nvmlReturn_t only_clock(nvmlDevice_t device, nvmlClockType_t type, unsign
     EMU_NVML_GPU(device, count != NULL);
     unsigned int room = clocks == NULL ? 0 : *count;
     *count = 1;
-    return room < 1 ? NVML_ERROR_INSUFFICIENT_SIZE : nvmlDeviceGetMaxClockInfo(device, type, clocks);
+    return room < 1 ? NVML_ERROR_INSUFFICIENT_SIZE
+                    : nvmlDeviceGetMaxClockInfo(device, type, clocks);
 }
 
 EMU_API nvmlReturn_t nvmlDeviceGetSupportedMemoryClocks(nvmlDevice_t device, unsigned int *count,
@@ -146,8 +148,8 @@ EMU_API nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *versio
 
 EMU_API nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *info) {
     EMU_NVML_GPU(device, info != NULL);
-    info->bar1Total = emu_nvml_number("memory_total", (int)gpu->index,
-                                      gpu->state->settings.memory_bytes);
+    info->bar1Total =
+        emu_nvml_number("memory_total", (int)gpu->index, gpu->state->settings.memory_bytes);
     info->bar1Used = UINT64_C(1) << 20;
     info->bar1Free = info->bar1Total - info->bar1Used;
     return NVML_SUCCESS;
@@ -219,7 +221,8 @@ static nvmlReturn_t link_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
     unsigned long long sum = 0;
     unsigned int links = 0;
     nvmlReturn_t result = nvmlDeviceGetNvLinkState(device, 0, &active);
-    for (; result == NVML_SUCCESS && nvmlDeviceGetNvLinkState(device, links, &active) == NVML_SUCCESS;
+    for (;
+         result == NVML_SUCCESS && nvmlDeviceGetNvLinkState(device, links, &active) == NVML_SUCCESS;
          links++) {
         nvmlDeviceGetNvLinkErrorCounter(device, links, 0, &errors);
         sum += errors;
@@ -236,8 +239,7 @@ static nvmlReturn_t link_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
 /* One of the four values of nvmlDeviceGetRemappedRows. */
 static nvmlReturn_t row_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
     unsigned int rows[4];
-    nvmlReturn_t result =
-        nvmlDeviceGetRemappedRows(device, &rows[0], &rows[1], &rows[2], &rows[3]);
+    nvmlReturn_t result = nvmlDeviceGetRemappedRows(device, &rows[0], &rows[1], &rows[2], &rows[3]);
     field->valueType = FIELD_UNSIGNED;
     field->value.uiVal = result == NVML_SUCCESS ? rows[field->fieldId - FIELD_ROWS] : 0;
     return result;
@@ -320,10 +322,10 @@ static nvmlReturn_t field_value(nvmlDevice_t device, nvmlFieldValue_t *field) {
     case 31: /* NVML_FI_DEV_RETIRED_PENDING */
         field->valueType = FIELD_UNSIGNED;
         return nvmlDeviceGetRetiredPagesPendingStatus(device, &field->value.uiVal);
-    case 38: /* NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL */
-    case 45: /* NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL */
-    case 52: /* NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL */
-    case 59: /* NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL */
+    case 38:          /* NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL */
+    case 45:          /* NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL */
+    case 52:          /* NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL */
+    case 59:          /* NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL */
     case FIELD_LINKS: /* NVML_FI_DEV_NVLINK_LINK_COUNT */
         return link_field(device, field);
     case 138:              /* NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX */

@@ -343,10 +343,9 @@ EMU_API nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *in
 EMU_API nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int size) {
     EMU_NVML_GPU(device, name != NULL);
     char text[EMU_MODEL_SIZE + 48];
-    return emu_nvml_give_text(name, size,
-                              emu_nvml_mig_text(device, text, sizeof text, false)
-                                  ? text
-                                  : gpu->state->settings.model);
+    return emu_nvml_give_text(
+        name, size,
+        emu_nvml_mig_text(device, text, sizeof text, false) ? text : gpu->state->settings.model);
 }
 
 EMU_API nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index) {

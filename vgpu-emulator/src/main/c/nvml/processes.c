@@ -11,7 +11,8 @@ static void read_memory(emu_gpu *gpu, nvmlMemory_v2_t *memory) {
     int index = (int)gpu->index;
     memory->total = emu_nvml_number("memory_total", index, gpu->state->settings.memory_bytes);
     memory->reserved = emu_nvml_number("memory_reserved", index, 0);
-    memory->used = emu_nvml_number("memory_used", index, emu_gpu_used_bytes(gpu) + emu_nvml_mig_used(gpu));
+    memory->used =
+        emu_nvml_number("memory_used", index, emu_gpu_used_bytes(gpu) + emu_nvml_mig_used(gpu));
     uint64_t taken = memory->used + memory->reserved;
     uint64_t rest = taken < memory->total ? memory->total - taken : 0;
     memory->free = emu_nvml_number("memory_free", index, rest);
@@ -86,7 +87,12 @@ EMU_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device,
 }
 
 /* Settings can add made-up processes to the real ones. */
-enum { MADE_UP = 1024, MADE_UP_PID = 4000000, ITEMS = EMU_MAX_PROCESSES + MADE_UP, MOST_TRIES = 64 };
+enum {
+    MADE_UP = 1024,
+    MADE_UP_PID = 4000000,
+    ITEMS = EMU_MAX_PROCESSES + MADE_UP,
+    MOST_TRIES = 64
+};
 
 typedef struct {
     uint32_t count;
@@ -204,8 +210,8 @@ EMU_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, u
     list_processes(gpu, &list);
     nvmlReturn_t result = check_room(gpu, count, infos, list.count);
     for (uint32_t i = 0; result == NVML_SUCCESS && i < list.count; i++) {
-        infos[i] = (nvmlProcessInfo_v1_t){.pid = list.items[i].pid,
-                                          .usedGpuMemory = list.items[i].bytes};
+        infos[i] =
+            (nvmlProcessInfo_v1_t){.pid = list.items[i].pid, .usedGpuMemory = list.items[i].bytes};
     }
     return result;
 }

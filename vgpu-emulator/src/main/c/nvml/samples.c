@@ -1,7 +1,17 @@
 /* NVML: recent samples. Each covers a stretch of time of the GPU's history, which knows the last slices only. */
 #include "mig.h"
 
-enum { POWER, GPU_BUSY, MEMORY_BUSY, ENCODER, DECODER, CLOCK, MEMORY_CLOCK, OTHER_SAMPLES, KINDS = 10 };
+enum {
+    POWER,
+    GPU_BUSY,
+    MEMORY_BUSY,
+    ENCODER,
+    DECODER,
+    CLOCK,
+    MEMORY_CLOCK,
+    OTHER_SAMPLES,
+    KINDS = 10
+};
 enum { MOST_SAMPLES = 100, IS_UNSIGNED = 1, MILLI = 1000 };
 
 #define STRETCH_NS UINT64_C(20000000)

@@ -28,20 +28,33 @@ static void put(uintptr_t *slot, uintptr_t value) {
 }
 
 __attribute__((constructor)) static void redirect_import(void) {
-    const ElfW(Rela) *relocations[2] = {NULL, NULL};
+    const ElfW(Rela) * relocations[2] = {NULL, NULL};
     size_t sizes[2] = {0, 0};
     const ElfW(Sym) *symbols = NULL;
     const char *names = NULL;
     for (const ElfW(Dyn) *entry = _DYNAMIC; entry->d_tag != DT_NULL; entry++) {
         const void *address = (const void *)(uintptr_t)entry->d_un.d_ptr;
         switch (entry->d_tag) {
-            case DT_JMPREL: relocations[0] = address; break;
-            case DT_PLTRELSZ: sizes[0] = entry->d_un.d_val / sizeof(ElfW(Rela)); break;
-            case DT_RELA: relocations[1] = address; break;
-            case DT_RELASZ: sizes[1] = entry->d_un.d_val / sizeof(ElfW(Rela)); break;
-            case DT_SYMTAB: symbols = address; break;
-            case DT_STRTAB: names = address; break;
-            default: break;
+        case DT_JMPREL:
+            relocations[0] = address;
+            break;
+        case DT_PLTRELSZ:
+            sizes[0] = entry->d_un.d_val / sizeof(ElfW(Rela));
+            break;
+        case DT_RELA:
+            relocations[1] = address;
+            break;
+        case DT_RELASZ:
+            sizes[1] = entry->d_un.d_val / sizeof(ElfW(Rela));
+            break;
+        case DT_SYMTAB:
+            symbols = address;
+            break;
+        case DT_STRTAB:
+            names = address;
+            break;
+        default:
+            break;
         }
     }
     for (int table = 0; table < 2 && symbols != NULL && names != NULL; table++) {

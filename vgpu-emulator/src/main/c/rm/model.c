@@ -80,8 +80,10 @@ static void read_behaviour(void) {
         if (strncmp(text, "version=", 8) == 0 && length - 8 < sizeof emu_rm_behaviour_now.version) {
             memset(emu_rm_behaviour_now.version, 0, sizeof emu_rm_behaviour_now.version);
             memcpy(emu_rm_behaviour_now.version, text + 8, length - 8);
-        } else if (strncmp(text, "refuse=", 7) == 0 && emu_rm_behaviour_now.refused_count < RM_MAX_REFUSED) {
-            emu_rm_behaviour_now.refused[emu_rm_behaviour_now.refused_count++] = (uint32_t)strtoul(text + 7, NULL, 16);
+        } else if (strncmp(text, "refuse=", 7) == 0 &&
+                   emu_rm_behaviour_now.refused_count < RM_MAX_REFUSED) {
+            emu_rm_behaviour_now.refused[emu_rm_behaviour_now.refused_count++] =
+                (uint32_t)strtoul(text + 7, NULL, 16);
         } else if (strncmp(text, "slow=", 5) == 0) {
             emu_rm_behaviour_now.slow_us = strtoull(text + 5, NULL, 10);
         } else if (strncmp(text, "late=", 5) == 0) {
@@ -176,11 +178,16 @@ static int call_version(size_t size, uint64_t argument) {
 
 static int dispatch(ino_t file, unsigned int number, size_t size, uint64_t argument) {
     switch (number) {
-        case RM_ESC_ALLOC: return call_allocate(file, size, argument);
-        case RM_ESC_FREE: return call_free(file, size, argument);
-        case RM_ESC_CONTROL: return call_control(file, size, argument);
-        case RM_ESC_CHECK_VERSION: return call_version(size, argument);
-        default: return fail(EINVAL);
+    case RM_ESC_ALLOC:
+        return call_allocate(file, size, argument);
+    case RM_ESC_FREE:
+        return call_free(file, size, argument);
+    case RM_ESC_CONTROL:
+        return call_control(file, size, argument);
+    case RM_ESC_CHECK_VERSION:
+        return call_version(size, argument);
+    default:
+        return fail(EINVAL);
     }
 }
 

@@ -61,11 +61,15 @@ static void apply(const rm_object *group) {
 
 static bool may_be_child(uint32_t class, uint32_t parent) {
     switch (class) {
-        case RM_CLASS_DEVICE: return parent == RM_CLASS_ROOT;
-        case RM_CLASS_SUBDEVICE:
-        case RM_CLASS_CHANNEL_GROUP: return parent == RM_CLASS_DEVICE;
-        case RM_CLASS_CHANNEL: return parent == RM_CLASS_CHANNEL_GROUP || parent == RM_CLASS_DEVICE;
-        default: return false;
+    case RM_CLASS_DEVICE:
+        return parent == RM_CLASS_ROOT;
+    case RM_CLASS_SUBDEVICE:
+    case RM_CLASS_CHANNEL_GROUP:
+        return parent == RM_CLASS_DEVICE;
+    case RM_CLASS_CHANNEL:
+        return parent == RM_CLASS_CHANNEL_GROUP || parent == RM_CLASS_DEVICE;
+    default:
+        return false;
     }
 }
 
@@ -166,36 +170,38 @@ static uint32_t schedule_size(void) {
 
 static uint32_t control_group(rm_object *group, const rm_control *call) {
     uint8_t bytes[8] = {0};
-    if (call->params_size > sizeof bytes || !emu_rm_copy_in(bytes, call->params, call->params_size)) {
+    if (call->params_size > sizeof bytes ||
+        !emu_rm_copy_in(bytes, call->params, call->params_size)) {
         return RM_ERR_INVALID_PARAM_STRUCT;
     }
     uint64_t number = 0;
     memcpy(&number, bytes, sizeof number);
     switch (call->command) {
-        case RM_CTRL_GROUP_SCHEDULE:
-            if (call->params_size != schedule_size()) {
-                return RM_ERR_INVALID_PARAM_STRUCT;
-            }
-            group->is_disabled = bytes[0] == 0;
-            apply(group);
-            return RM_OK;
-        case RM_CTRL_GROUP_SET_TIMESLICE:
-            return call->params_size != 8 ? RM_ERR_INVALID_PARAM_STRUCT
-                                          : set_timeslice(group, number);
-        case RM_CTRL_GROUP_GET_TIMESLICE:
-            return call->params_size == 8 && emu_rm_copy_out(call->params, &group->timeslice_us, 8)
-                       ? RM_OK
-                       : RM_ERR_INVALID_PARAM_STRUCT;
-        case RM_CTRL_GROUP_PREEMPT:
-            if (call->params_size != 8) {
-                return RM_ERR_INVALID_PARAM_STRUCT;
-            }
-            if (group->gpu != NULL) {
-                emu_gpu_kick_context(group->gpu, group->context);
-            }
-            return RM_OK;
-        case RM_CTRL_GROUP_INTERLEAVE: return RM_ERR_INSUFFICIENT_PERMISSIONS;
-        default: return RM_ERR_NOT_SUPPORTED;
+    case RM_CTRL_GROUP_SCHEDULE:
+        if (call->params_size != schedule_size()) {
+            return RM_ERR_INVALID_PARAM_STRUCT;
+        }
+        group->is_disabled = bytes[0] == 0;
+        apply(group);
+        return RM_OK;
+    case RM_CTRL_GROUP_SET_TIMESLICE:
+        return call->params_size != 8 ? RM_ERR_INVALID_PARAM_STRUCT : set_timeslice(group, number);
+    case RM_CTRL_GROUP_GET_TIMESLICE:
+        return call->params_size == 8 && emu_rm_copy_out(call->params, &group->timeslice_us, 8)
+                   ? RM_OK
+                   : RM_ERR_INVALID_PARAM_STRUCT;
+    case RM_CTRL_GROUP_PREEMPT:
+        if (call->params_size != 8) {
+            return RM_ERR_INVALID_PARAM_STRUCT;
+        }
+        if (group->gpu != NULL) {
+            emu_gpu_kick_context(group->gpu, group->context);
+        }
+        return RM_OK;
+    case RM_CTRL_GROUP_INTERLEAVE:
+        return RM_ERR_INSUFFICIENT_PERMISSIONS;
+    default:
+        return RM_ERR_NOT_SUPPORTED;
     }
 }
 
@@ -214,7 +220,8 @@ static bool is_too_early(bool stop) {
 
 static uint32_t disable_channels(const rm_control *call) {
     rm_disable_channels params;
-    if (call->params_size != sizeof params || !emu_rm_copy_in(&params, call->params, sizeof params)) {
+    if (call->params_size != sizeof params ||
+        !emu_rm_copy_in(&params, call->params, sizeof params)) {
         return RM_ERR_INVALID_PARAM_STRUCT;
     }
     if (params.count > 64 || params.event != 0) {

@@ -82,11 +82,17 @@ enum {
 /* KEPLER_CHANNEL_GPFIFO_A and its successors, up to Blackwell's. */
 static inline int vgpu__rm_is_channel(uint32_t class_number) {
   switch (class_number) {
-    case 0xa06fu: case 0xa16fu: case 0xb06fu: case 0xc06fu: case 0xc36fu:
-    case 0xc46fu: case 0xc56fu: case 0xc86fu: case 0xc96fu: case 0xca6fu:
-      return 1;
-    default:
-      return 0;
+    case 0xa06fu:
+    case 0xa16fu:
+    case 0xb06fu:
+    case 0xc06fu:
+    case 0xc36fu:
+    case 0xc46fu:
+    case 0xc56fu:
+    case 0xc86fu:
+    case 0xc96fu:
+    case 0xca6fu: return 1;
+    default: return 0;
   }
 }
 
@@ -125,12 +131,12 @@ struct vgpu_rm_call {
   uint64_t params;
   uint32_t status_offset;
   uint32_t version;
-  uint32_t number, size;       /* of the ioctl; behind an XFER the inner ioctl's */
+  uint32_t number, size;          /* of the ioctl; behind an XFER the inner ioctl's */
   uint32_t source, source_object; /* DUP: the object to duplicate */
-  uint32_t function;           /* of RM_HEAP */
-  int32_t fd;                  /* REGISTER_FD */
-  uint64_t bytes_at;           /* the address of an allocation's size; 0: the call has none */
-  uint64_t bytes;              /* of RM_ALLOC_MEMORY and RM_HEAP; otherwise vgpu__rm_bytes reads it */
+  uint32_t function;              /* of RM_HEAP */
+  int32_t fd;                     /* REGISTER_FD */
+  uint64_t bytes_at;              /* the address of an allocation's size; 0: the call has none */
+  uint64_t bytes;                 /* of RM_ALLOC_MEMORY and RM_HEAP; otherwise vgpu__rm_bytes reads it */
 };
 
 /*

@@ -8,13 +8,11 @@ static enum vgpu_rm_charge vgpu__charge_of(const struct vgpu_rm_host *host, uint
   switch (class_number) {
     case RM_CLASS_LOCAL_MEMORY:
     case 0x3fu: /* the same, privileged */
-    case 0x42u: /* extended */
-      return DEVICE_MEMORY;
+    case 0x42u: /* extended */ return DEVICE_MEMORY;
     case RM_CLASS_HOST_MEMORY: return HOST_MEMORY;
     case 0x82u: /* video memory by address */
     case 0xc2u:
-    case 0xf8u: /* fabric memory: its size is in another form */
-      return DENIED;
+    case 0xf8u: /* fabric memory: its size is in another form */ return DENIED;
     default: return class_number != 0 && class_number == host->further_class ? DEVICE_MEMORY : NOTHING;
   }
 }

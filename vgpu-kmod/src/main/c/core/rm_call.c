@@ -111,8 +111,15 @@ static void vgpu__weigh(struct vgpu_rm_request *request) {
 /* The limit for an entry of FB_GET_INFO (in bytes; the entry is in KiB): of total memory, of free memory, or none. */
 static uint64_t vgpu__size_shown(const struct vgpu_rm_request *request, uint32_t index) {
   switch (index) {
-    case 0x07: case 0x08: case 0x09: case 0x0a: case 0x20: case 0x33: return request->most;
-    case 0x12: case 0x16: case 0x34: return request->left;
+    case 0x07:
+    case 0x08:
+    case 0x09:
+    case 0x0a:
+    case 0x20:
+    case 0x33: return request->most;
+    case 0x12:
+    case 0x16:
+    case 0x34: return request->left;
     default: return VGPU_RM_NO_LIMIT;
   }
 }
@@ -204,8 +211,8 @@ static long vgpu__carry_out(struct vgpu_rm_request *request) {
 
 long vgpu__rm_ioctl(struct vgpu_rm_book *book, const struct vgpu_rm_host *host, void *self, uint64_t file,
                     uint32_t word, uint64_t argument) {
-  struct vgpu_rm_request request = {.book = book, .host = host, .self = self,
-                                    .file = file, .word = word, .argument = argument};
+  struct vgpu_rm_request request = {
+      .book = book, .host = host, .self = self, .file = file, .word = word, .argument = argument};
   long result;
   request.io = (struct vgpu_rm_io){.read = host->read, .write = host->write, .self = self};
   vgpu__rm_decode(&request.io, word, argument, &request.call);

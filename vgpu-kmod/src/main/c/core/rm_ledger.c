@@ -294,8 +294,8 @@ void vgpu__object_remove(struct vgpu_rm_book *book, struct vgpu_rm_object *objec
 }
 
 struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made,
-                                          struct vgpu_rm_tenant *tenant, uint32_t client, uint64_t file,
-                                          uint64_t stamp, int sure) {
+                                          struct vgpu_rm_tenant *tenant, uint32_t client, uint64_t file, uint64_t stamp,
+                                          int sure) {
   struct vgpu_rm_object *there = vgpu__client_find(book, file, client), *other;
   uint32_t count;
   if (there != NULL && there->stamp <= stamp) {

@@ -37,19 +37,19 @@ struct vgpu_rm_tenant {
   uint64_t host_used;    /* host memory that the driver took for the tenant: counted, not limited */
   uint64_t most_objects; /* bounds the ledger's own memory */
   uint64_t objects;
-  uint64_t refs;    /* held by the book or the owner, by clients, by blocks, and by calls in the driver */
-  uint32_t weight;  /* its time on an engine in percent of the driver's time slice; 0: not set */
-  uint32_t level;   /* the interleave level of its channel groups (rm_turn.h) */
+  uint64_t refs;   /* held by the book or the owner, by clients, by blocks, and by calls in the driver */
+  uint32_t weight; /* its time on an engine in percent of the driver's time slice; 0: not set */
+  uint32_t level;  /* the interleave level of its channel groups (rm_turn.h) */
   /* counters */
   uint64_t allocations, refused, filtered, undone, over, changed, unweighted, unlevelled, stops, unstopped, stuck;
   /* turns (rm_turn.h) */
   int yields; /* its channel groups are stopped while the book is held */
   struct vgpu_rm_object *running, *stopped;
   struct vgpu_rm_object *stopping, **stopping_end; /* stopping_end: where the next one goes; NULL: there was none */
-  uint64_t resisting; /* those of `stopping` whose stop the driver refused: they go on */
-  struct vgpu_rm_engine engines[VGPU_RM_ENGINES]; /* by the engine's type; the driver numbers them from 1 */
-  int unequal;   /* one of the engines may have groups with another time slice or level */
-  uint64_t news; /* the book's `news` at the tenant's last change */
+  uint64_t resisting;                              /* those of `stopping` whose stop the driver refused: they go on */
+  struct vgpu_rm_engine engines[VGPU_RM_ENGINES];  /* by the engine's type; the driver numbers them from 1 */
+  int unequal;                /* one of the engines may have groups with another time slice or level */
+  uint64_t news;              /* the book's `news` at the tenant's last change */
   struct vgpu_rm_block *kept; /* what unknown objects may hold: charged until the tenant has no objects */
 };
 
@@ -81,9 +81,9 @@ struct vgpu_rm_place {
 };
 
 struct vgpu_rm_object {
-  struct vgpu_rm_object *chain;                             /* in its bucket of `table` */
+  struct vgpu_rm_object *chain;                                   /* in its bucket of `table` */
   struct vgpu_rm_object *root, *parent, *child, *next, *previous; /* siblings */
-  uint32_t client, handle, class_number;                    /* handle 0: unknown, so it is never found */
+  uint32_t client, handle, class_number;                          /* handle 0: unknown, so it is never found */
   uint64_t stamp;
   struct vgpu_rm_block *block;
   /*
@@ -92,28 +92,28 @@ struct vgpu_rm_object {
    */
   struct vgpu_rm_object *next_group, **at_group;
   struct vgpu_rm_object *members; /* of a channel group its channels, of a device its subdevices */
-  _Bool disabled; /* a channel: the tenant's last request */
-  _Bool shut;     /* a channel: it may be disabled by us, and has to be given back */
+  _Bool disabled;                 /* a channel: the tenant's last request */
+  _Bool shut;                     /* a channel: it may be disabled by us, and has to be given back */
   /* Only for channel groups (rm_turn.h). */
   struct vgpu_rm_object *cursor; /* the next channel of the pass; NULL: the pass has ended */
-  _Bool giving;  /* the pass gives back */
-  _Bool refused; /* the driver refused a call of the pass */
-  _Bool again;   /* another pass is needed */
-  _Bool at_once; /* and not only in the next round */
-  _Bool asked;   /* a SCHEDULE of the tenant was recorded, and not executed */
-  _Bool stopped; /* it is in that list */
-  int wanted; /* the tenant's last request */
-  int ours;   /* stopped, or about to be given back; the tenant's requests are only recorded */
+  _Bool giving;                  /* the pass gives back */
+  _Bool refused;                 /* the driver refused a call of the pass */
+  _Bool again;                   /* another pass is needed */
+  _Bool at_once;                 /* and not only in the next round */
+  _Bool asked;                   /* a SCHEDULE of the tenant was recorded, and not executed */
+  _Bool stopped;                 /* it is in that list */
+  int wanted;                    /* the tenant's last request */
+  int ours;                      /* stopped, or about to be given back; the tenant's requests are only recorded */
   int resists;
   uint32_t tries;
-  uint32_t round; /* the book's `round` at the last stop */
+  uint32_t round;                                /* the book's `round` at the last stop */
   struct vgpu_rm_object *next_slice, **at_slice; /* on its engine, once it has been scheduled */
   uint32_t engine, slice_us, level;
   /* Only for clients (objects that are their own root). */
   struct vgpu_rm_tenant *tenant;
   struct vgpu_rm_place places[VGPU_RM_LISTS];
   uint64_t file, owner; /* the file that created it, and the file it belongs to; 0: closed */
-  int sure; /* the driver's answer was seen, and no possible end of the client since */
+  int sure;             /* the driver's answer was seen, and no possible end of the client since */
 };
 
 /* A file that REGISTER_FD tied to another file. */
@@ -125,7 +125,7 @@ struct vgpu_rm_tie {
 
 /* A bucket of files. */
 struct vgpu_rm_files {
-  struct vgpu_rm_tie *ties, *owned; /* of these files to others, and of others to these files */
+  struct vgpu_rm_tie *ties, *owned;      /* of these files to others, and of others to these files */
   struct vgpu_rm_object *made, *clients; /* the clients that these files created, and those that belong to them */
 };
 
@@ -141,11 +141,11 @@ struct vgpu_rm_book {
   uint32_t salt; /* random, so that no tenant can choose handles that collide */
   uint64_t stamp;
   uint64_t objects, tied;
-  int held;     /* yielding tenants are stopped */
+  int held;       /* yielding tenants are stopped */
   uint32_t round; /* increased by the host to have refused stops tried again */
-  int able;     /* the host can make calls of its own now */
-  int restless; /* there may be a call to make that vgpu__turn_next has not returned */
-  uint32_t pass; /* the number of passes over groups that could not be given back */
+  int able;       /* the host can make calls of its own now */
+  int restless;   /* there may be a call to make that vgpu__turn_next has not returned */
+  uint32_t pass;  /* the number of passes over groups that could not be given back */
   uint64_t news;
 };
 
@@ -192,8 +192,8 @@ struct vgpu_rm_object *vgpu__client_stamped(const struct vgpu_rm_book *book, uin
  * new one: the client's objects are then entered below it.
  */
 struct vgpu_rm_object *vgpu__client_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made,
-                                          struct vgpu_rm_tenant *tenant, uint32_t client, uint64_t file,
-                                          uint64_t stamp, int sure);
+                                          struct vgpu_rm_tenant *tenant, uint32_t client, uint64_t file, uint64_t stamp,
+                                          int sure);
 /* Enters an object below its parent, or below its client if the parent is not known. */
 void vgpu__object_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *made, struct vgpu_rm_object *root,
                         uint32_t parent, uint32_t handle, uint32_t class_number, struct vgpu_rm_block *block,

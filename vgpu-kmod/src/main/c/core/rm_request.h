@@ -25,18 +25,18 @@ struct vgpu_rm_request {
   struct vgpu_rm_tenant *tenant; /* a reference is held */
   uint64_t reserved;
   uint64_t target; /* the stamp of the object that is freed, scheduled or duplicated; 0: not an object in the book */
-  struct vgpu_rm_block *shared;  /* DUP: a reference is held */
+  struct vgpu_rm_block *shared; /* DUP: a reference is held */
   struct vgpu_rm_flight flight;
   struct vgpu_rm_tie *tie;
-  uint64_t held;                 /* REGISTER_FD: the file behind its descriptor, which is kept open; 0: none */
+  uint64_t held; /* REGISTER_FD: the file behind its descriptor, which is kept open; 0: none */
   /* Allocated before the lock is taken; dropped at the end if unused. */
   struct vgpu_rm_object *object, *client;
   struct vgpu_rm_block *block;
   uint64_t most, left; /* for answers that contain sizes */
-  uint32_t engine;   /* of a new channel group */
-  uint32_t slice_us; /* of a new channel group; 0: the driver's */
+  uint32_t engine;     /* of a new channel group */
+  uint32_t slice_us;   /* of a new channel group; 0: the driver's */
   uint32_t answer;
-  int wanted; /* SCHEDULE: on or off */
+  int wanted;     /* SCHEDULE: on or off */
   int undo, lost; /* lost: the answer could not be read */
   int changed;    /* another thread has written to the call meanwhile */
   int elsewhere;  /* and behind an XFER to the call's address */

@@ -76,8 +76,8 @@ static struct vgpu_rm_object *vgpu__home(struct vgpu_rm_request *request) {
   struct vgpu_rm_book *book = request->book;
   struct vgpu_rm_object *root = vgpu__client_find(book, request->file, request->call.client);
   if (root != NULL) return root;
-  root = vgpu__client_enter(book, request->client, request->tenant, request->call.client, request->file,
-                            request->stamp, 0);
+  root = vgpu__client_enter(book, request->client, request->tenant, request->call.client, request->file, request->stamp,
+                            0);
   request->client = NULL;
   return root;
 }
@@ -118,8 +118,8 @@ void vgpu__call_settle_alloc(struct vgpu_rm_request *request) {
       request->reserved += vgpu__force(tenant, more);
       tenant->over++;
     }
-    *block = (struct vgpu_rm_block){.tenant = tenant, .bytes = on_host + request->reserved, .refs = 1,
-                                    .on_host = request->charge == HOST_MEMORY};
+    *block = (struct vgpu_rm_block){
+        .tenant = tenant, .bytes = on_host + request->reserved, .refs = 1, .on_host = request->charge == HOST_MEMORY};
     vgpu__tenant_hold(tenant);
     tenant->allocations++;
     vgpu__report(request, tenant, RM_OK, block->bytes);
@@ -191,9 +191,7 @@ void vgpu__call_settle(struct vgpu_rm_request *request, long result) {
     case RM_KIND_ALLOC:
       if (done) vgpu__call_settle_alloc(request);
       break;
-    case RM_KIND_FREE:
-      vgpu__settle_free(request, done);
-      break;
+    case RM_KIND_FREE: vgpu__settle_free(request, done); break;
     case RM_KIND_DUP:
       if (!done) break;
       vgpu__settle_source(request);

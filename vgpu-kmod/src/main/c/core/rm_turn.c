@@ -290,8 +290,8 @@ int vgpu__turn_next(struct vgpu_rm_book *book, struct vgpu_rm_turn *turn) {
 static void vgpu__note_refused(struct vgpu_rm_book *book, struct vgpu_rm_object *group,
                                const struct vgpu_rm_turn *turn) {
   for (uint32_t i = 0; i < turn->count; i++) {
-    struct vgpu_rm_object *channel =
-        turn->refused >> i & 1 ? vgpu__object_find(book, group->root, turn->channels[i]) : NULL;
+    struct vgpu_rm_object *channel = turn->refused >> i & 1 ? vgpu__object_find(book, group->root, turn->channels[i])
+                                                            : NULL;
     if (channel == NULL || channel->parent != group || !vgpu__rm_is_channel(channel->class_number)) continue;
     channel->shut = 1;
     group->refused = 1;

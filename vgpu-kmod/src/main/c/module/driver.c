@@ -23,12 +23,12 @@
 #define VGPU_MAJOR 195
 #define VGPU_CONTROL_MINOR 255
 
-static struct file_operations *driver;	/* the driver's table; its slots are changed in place */
-static struct module *owner;		/* referenced, so that it stays loaded while its slots are replaced */
-static struct file_operations kept;	/* the slots' original content */
-static atomic_t inside = ATOMIC_INIT(0);	/* calls inside this module */
+static struct file_operations *driver;	 /* the driver's table; its slots are changed in place */
+static struct module *owner;		 /* referenced, so that it stays loaded while its slots are replaced */
+static struct file_operations kept;	 /* the slots' original content */
+static atomic_t inside = ATOMIC_INIT(0); /* calls inside this module */
 static DEFINE_MUTEX(looking);
-static bool covered;	/* this module is referenced, because a slot has another module's function; by `looking` */
+static bool covered; /* this module is referenced, because a slot has another module's function; by `looking` */
 
 static void vgpu_leave(void)
 {

@@ -35,12 +35,12 @@ static uint64_t vgpu_value(struct config_item *item, size_t offset)
 	return value;
 }
 
-#define VGPU_SHOW(name, field)								\
-static ssize_t vgpu_##name##_show(struct config_item *item, char *page)		\
-{											\
-	return sysfs_emit(page, "%llu\n",						\
-		(unsigned long long)vgpu_value(item, offsetof(struct vgpu_rm_tenant, field)));	\
-}
+#define VGPU_SHOW(name, field)                                                                                   \
+	static ssize_t vgpu_##name##_show(struct config_item *item, char *page)                                  \
+	{                                                                                                        \
+		return sysfs_emit(page, "%llu\n",                                                                \
+				  (unsigned long long)vgpu_value(item, offsetof(struct vgpu_rm_tenant, field))); \
+	}
 
 VGPU_SHOW(used, used)
 VGPU_SHOW(peak, peak)
@@ -147,15 +147,15 @@ static ssize_t vgpu_stats_show(struct config_item *item, char *page)
 	ssize_t size;
 
 	mutex_lock(&vgpu_lock);
-	size = sysfs_emit(page,
+	size = sysfs_emit(
+		page,
 		"allocations %llu\nrefused %llu\nfiltered %llu\nundone %llu\nover %llu\nchanged %llu\nunweighted %llu\n"
 		"unlevelled %llu\n"
 		"objects %llu\nhost_bytes %llu\nstops %llu\nunstopped %llu\nresisting %llu\nstuck %llu\n",
 		(unsigned long long)seen->allocations, (unsigned long long)seen->refused,
-		(unsigned long long)seen->filtered, (unsigned long long)seen->undone,
-		(unsigned long long)seen->over, (unsigned long long)seen->changed,
-		(unsigned long long)seen->unweighted, (unsigned long long)seen->unlevelled,
-		(unsigned long long)seen->objects,
+		(unsigned long long)seen->filtered, (unsigned long long)seen->undone, (unsigned long long)seen->over,
+		(unsigned long long)seen->changed, (unsigned long long)seen->unweighted,
+		(unsigned long long)seen->unlevelled, (unsigned long long)seen->objects,
 		(unsigned long long)seen->host_used, (unsigned long long)seen->stops,
 		(unsigned long long)seen->unstopped, (unsigned long long)seen->resisting,
 		(unsigned long long)seen->stuck);
@@ -172,14 +172,8 @@ CONFIGFS_ATTR(vgpu_, class);
 CONFIGFS_ATTR_RO(vgpu_, stats);
 
 static struct configfs_attribute *vgpu_attributes[] = {
-	&vgpu_attr_limit,
-	&vgpu_attr_used,
-	&vgpu_attr_peak,
-	&vgpu_attr_cgroup,
-	&vgpu_attr_weight,
-	&vgpu_attr_class,
-	&vgpu_attr_stats,
-	NULL,
+	&vgpu_attr_limit,  &vgpu_attr_used,  &vgpu_attr_peak,  &vgpu_attr_cgroup,
+	&vgpu_attr_weight, &vgpu_attr_class, &vgpu_attr_stats, NULL,
 };
 
 static void vgpu_directory_release(struct config_item *item)

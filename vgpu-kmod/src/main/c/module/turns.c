@@ -33,21 +33,21 @@
 
 #define VGPU_MOST_MS 10000
 #define VGPU_AGAIN_MS 20
-#define VGPU_MOST_TURNS 4096		/* without a pause, so that no tenant can keep those waiting who flush the worker */
+#define VGPU_MOST_TURNS 4096 /* without a pause, so that no tenant can keep those waiting who flush the worker */
 #define VGPU_LINE (NAME_MAX + 160)
 
 static DECLARE_WAIT_QUEUE_HEAD(watchers);
-static DEFINE_MUTEX(scheduler);		/* protects the following; taken before vgpu_lock, and never by the worker */
+static DEFINE_MUTEX(scheduler); /* protects the following; taken before vgpu_lock, and never by the worker */
 static bool taken;
-static struct mm_struct *memory;	/* the scheduler's; changed with vgpu_lock held, too */
-static unsigned long page;		/* in that memory */
+static struct mm_struct *memory; /* the scheduler's; changed with vgpu_lock held, too */
+static unsigned long page;	 /* in that memory */
 static struct workqueue_struct *queue;
 
 static void vgpu_work(struct work_struct *unused);
 static void vgpu_time_is_over(struct work_struct *unused);
 static DECLARE_DELAYED_WORK(work, vgpu_work);
 static DECLARE_DELAYED_WORK(watchdog, vgpu_time_is_over);
-static unsigned long until;		/* in jiffies, while the book is held; protected by vgpu_lock */
+static unsigned long until; /* in jiffies, while the book is held; protected by vgpu_lock */
 
 void vgpu_turns_wake(void)
 {
@@ -350,9 +350,9 @@ static int vgpu_tell(u64 *seen, char *line)
 		size = scnprintf(line, VGPU_LINE,
 				 "%s class %s used %llu objects %llu refused %llu stops %llu stopped %d\n",
 				 config_item_name(&next->item), vgpu_classes[next->class],
-				 (unsigned long long)tenant->used,
-				 (unsigned long long)tenant->objects, (unsigned long long)tenant->refused,
-				 (unsigned long long)tenant->stops, vgpu__is_stopped(&vgpu_book, tenant));
+				 (unsigned long long)tenant->used, (unsigned long long)tenant->objects,
+				 (unsigned long long)tenant->refused, (unsigned long long)tenant->stops,
+				 vgpu__is_stopped(&vgpu_book, tenant));
 	}
 	mutex_unlock(&vgpu_lock);
 	return size;

@@ -52,7 +52,7 @@ void vgpu_turns_wake(void);
 struct vgpu_directory {
 	struct config_item item;
 	struct list_head all;
-	struct vgpu_rm_tenant *tenant;	/* valid while the directory exists */
+	struct vgpu_rm_tenant *tenant; /* valid while the directory exists */
 	int class;
 };
 extern struct list_head vgpu_directories;

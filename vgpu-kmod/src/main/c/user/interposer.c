@@ -260,28 +260,28 @@ static int copied(int from, int to) {
 /* ---- the replaced functions ---- */
 
 /* The mode argument, which open takes if it may create a file. */
-#define MODE(flags, into)                                        \
-  do {                                                           \
-    if (((flags) & (O_CREAT | __O_TMPFILE)) != 0) {              \
-      va_list more;                                              \
-      va_start(more, flags);                                     \
-      (into) = va_arg(more, mode_t);                             \
-      va_end(more);                                              \
-    }                                                            \
+#define MODE(flags, into)                           \
+  do {                                              \
+    if (((flags) & (O_CREAT | __O_TMPFILE)) != 0) { \
+      va_list more;                                 \
+      va_start(more, flags);                        \
+      (into) = va_arg(more, mode_t);                \
+      va_end(more);                                 \
+    }                                               \
   } while (0)
 
-#define OPEN(name, more_flags)                                   \
-  EXPORTED int name(const char *path, int flags, ...) {          \
-    mode_t mode = 0;                                             \
-    pthread_once(&once, begin);                                  \
-    MODE(flags, mode);                                           \
+#define OPEN(name, more_flags)                                        \
+  EXPORTED int name(const char *path, int flags, ...) {               \
+    mode_t mode = 0;                                                  \
+    pthread_once(&once, begin);                                       \
+    MODE(flags, mode);                                                \
     return opened(real.open(path, flags | (more_flags), mode), path); \
   }
-#define OPENAT(name, more_flags)                                 \
-  EXPORTED int name(int at, const char *path, int flags, ...) {  \
-    mode_t mode = 0;                                             \
-    pthread_once(&once, begin);                                  \
-    MODE(flags, mode);                                           \
+#define OPENAT(name, more_flags)                                            \
+  EXPORTED int name(int at, const char *path, int flags, ...) {             \
+    mode_t mode = 0;                                                        \
+    pthread_once(&once, begin);                                             \
+    MODE(flags, mode);                                                      \
     return opened(real.openat(at, path, flags | (more_flags), mode), path); \
   }
 OPEN(open, 0)
@@ -323,14 +323,14 @@ EXPORTED int dup3(int fd, int to, int flags) {
 }
 
 /* The argument is a number or an address; the kernel takes either as a whole word. */
-#define FCNTL(name)                                              \
-  EXPORTED int name(int fd, int command, ...) {                  \
-    va_list more;                                                \
-    va_start(more, command);                                     \
-    void *argument = va_arg(more, void *);                       \
-    va_end(more);                                                \
-    pthread_once(&once, begin);                                  \
-    int result = real.fcntl(fd, command, argument);              \
+#define FCNTL(name)                                                                        \
+  EXPORTED int name(int fd, int command, ...) {                                            \
+    va_list more;                                                                          \
+    va_start(more, command);                                                               \
+    void *argument = va_arg(more, void *);                                                 \
+    va_end(more);                                                                          \
+    pthread_once(&once, begin);                                                            \
+    int result = real.fcntl(fd, command, argument);                                        \
     return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? copied(fd, result) : result; \
   }
 FCNTL(fcntl)

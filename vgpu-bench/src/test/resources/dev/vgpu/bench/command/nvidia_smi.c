@@ -40,9 +40,10 @@ static void field_of(uintptr_t gpu, const char *field, char *into, size_t size) 
   } else if (strcmp(field, "driver_version") == 0) {
     call("nvmlSystemGetDriverVersion", (uintptr_t)into, size, 0);
   } else if (strncmp(field, "memory.", 7) == 0 && call("nvmlDeviceGetMemoryInfo_v2", gpu, (uintptr_t)&memory, 0) == 0) {
-    mebibytes(into, size, strcmp(field, "memory.total") == 0      ? memory.total
-                          : strcmp(field, "memory.reserved") == 0 ? memory.reserved
-                                                                  : memory.used);
+    mebibytes(into, size,
+              strcmp(field, "memory.total") == 0      ? memory.total
+              : strcmp(field, "memory.reserved") == 0 ? memory.reserved
+                                                      : memory.used);
   } else if (strcmp(field, "mig.mode.current") == 0 &&
              call("nvmlDeviceGetMigMode", gpu, (uintptr_t)&one, (uintptr_t)&other) == 0) {
     snprintf(into, size, one == 1 ? "Enabled" : "Disabled");
