@@ -163,10 +163,19 @@ check_c_format() {
   : >"$LOG"
   sh build/format-c.sh --check >"$LOG" 2>&1 || rc=$?
   cat "$LOG" >>"$GATE_LOG"
-  [ $rc -ne 0 ] || return 0
+  if [ $rc -eq 0 ]; then
+    run_logged 'clang-tidy' cat_nothing sh build/tidy-c.sh || rc=$?
+    cat "$LOG" >>"$GATE_LOG"
+    [ $rc -ne 0 ] || return 0
+    if [ $rc -ne "$EX_UNAVAILABLE" ]; then
+      say "clang-tidy found:"
+      grep 'error: ' "$LOG" | sed "s|$ROOT/|  |" >&2
+      return 1
+    fi
+  fi
   if [ $rc -eq "$EX_UNAVAILABLE" ]; then
     cat "$LOG" >&2
-    say "the format of the C sources was NOT checked"
+    say "the C sources were NOT checked by clang-format and clang-tidy"
     return 0
   fi
   say "these files are not in the format; ./vgpu format puts them right:"

@@ -86,7 +86,7 @@ static void vgpu__pool_shrink(struct pool *pool, uint64_t beyond, uint32_t first
  * stay.
  */
 static int vgpu__pool_reserved(const struct pool *pool, uint64_t *bytes) {
-  return REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_RESERVED, bytes) == ABI_SUCCESS ||
+  return REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_RESERVED, bytes) == ABI_SUCCESS || /* NOLINT: twice */
          REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_RESERVED, bytes) == ABI_SUCCESS;
 }
 

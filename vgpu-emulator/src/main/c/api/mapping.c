@@ -228,8 +228,8 @@ EMU_API CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
         emu_allocation mapped;
         emu_ranges_find(at, EMU_MAPPED_MEMORY, &mapped);
         emu_ranges_remove(at, EMU_MAPPED_MEMORY, &mapped);
-        mmap((void *)(uintptr_t)at, mapped.bytes, PROT_NONE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        (void)mmap((void *)(uintptr_t)at, mapped.bytes, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         drop_user((physical *)(uintptr_t)mapped.extra);
         at += mapped.bytes;
     }

@@ -256,7 +256,7 @@ static nvmlReturn_t ecc_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
 
 /* Errors that are counted since the driver loaded (3, 4) or ever (5, 6): corrected, uncorrected. */
 static nvmlReturn_t error_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
-    return nvmlDeviceGetTotalEccErrors(device, (field->fieldId - 3) % 2, field->fieldId >= 5,
+    return nvmlDeviceGetTotalEccErrors(device, field->fieldId % 2 == 0, field->fieldId >= 5,
                                        &field->value.ullVal);
 }
 

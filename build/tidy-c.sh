@@ -1,0 +1,50 @@
+#!/bin/sh
+# Runs clang-tidy 14 over the C sources of the products, with the checks of .clang-tidy. Usage: tidy-c.sh [FILE...]
+#
+# Prints what it finds, and fails if that is anything. A file in which it found nothing is not checked again until it, a
+# header or a check changes (target/tidy). Takes clang-tidy-14 or clang-tidy in PATH, or the one that
+# VGPU_CLANG_TIDY names. Exit code 69: there is none of release 14, whose checks these are.
+set -eu
+cd "$(dirname "$0")/.."
+
+for clang_tidy in ${VGPU_CLANG_TIDY:-clang-tidy-14 clang-tidy} ''; do
+  [ -n "$clang_tidy" ] || break
+  case $("$clang_tidy" --version 2>/dev/null) in *'version 14.'*) break ;; esac
+done
+if [ -z "$clang_tidy" ]; then
+  echo "The C sources are checked by clang-tidy 14, which is not installed." >&2
+  echo "Debian 12, Ubuntu 22.04 and 24.04 have it in the package clang-tidy-14, PyPI in clang-tidy==14.0.6." >&2
+  exit 69
+fi
+
+# As the build scripts compile them. The kernel's code is checked by its compiler alone.
+tidy() {
+  flags='-std=c11'
+  case $1 in
+    vgpu-cuda/*) flags="$flags -include vgpu-cuda/src/main/c/system/compat.h -Ivgpu-cuda/src/main/nvml" ;;
+    *) flags='-std=gnu11 -D_GNU_SOURCE=1' ;;
+  esac
+  for place in vgpu-cuda/src/main/shm vgpu-kmod/src/main/c vgpu-emulator/src/main/c samples/cuda-programs/src/main/c; do
+    flags="$flags -I$place"
+  done
+  "$clang_tidy" --quiet "$1" -- $flags 2>/dev/null
+}
+
+if [ "${1-}" = -- ]; then
+  common=$2 failed=0
+  shift 2
+  for file in "$@"; do
+    clean=target/tidy/$({ echo "$common $file" && cat "$file"; } | sha256sum | cut -c 1-40)
+    if [ -e "$clean" ]; then continue; fi
+    if tidy "$file"; then : >"$clean"; else failed=1; fi
+  done
+  exit $failed
+fi
+[ $# -ne 0 ] || set -- vgpu-cuda/src/main/*/*.c vgpu-cuda/src/main/c/*/*.c vgpu-emulator/src/main/c/*/*.c \
+  vgpu-kmod/src/main/c/core/*.c vgpu-kmod/src/main/c/user/*.c vgpu-nvml/src/main/c/*.c vgpu-bench/src/main/c/*.c \
+  $(ls samples/cuda-programs/src/main/c/*.c | grep -v /driver.c) # which includes what the build makes
+mkdir -p target/tidy
+find target/tidy -type f -mtime +30 -delete
+common=$(find .clang-tidy build/tidy-c.sh samples vgpu-* -name target -prune -o -type f \( -name '*.h' -o -name '*.def' -o \
+  -name .clang-tidy -o -name tidy-c.sh \) -print | LC_ALL=C sort | xargs cat | sha256sum | cut -c 1-40)
+printf '%s\n' "$@" | xargs -P 2 -n 8 sh build/tidy-c.sh -- "$common"
