@@ -1,5 +1,9 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.k8s.scheduler.claim.ClaimConditions;
+import dev.vgpu.k8s.scheduler.claim.ClaimNeed;
+import dev.vgpu.k8s.scheduler.claim.GangClaims;
+import dev.vgpu.k8s.scheduler.claim.KnownPods;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
@@ -24,7 +28,7 @@ import org.slf4j.LoggerFactory;
  * Follows the cluster's claims from {@link #begin} on, and writes what {@link GangClaims} decides.
  * Must be closed.
  */
-final class ClaimWatch implements AutoCloseable {
+public final class ClaimWatch implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(ClaimWatch.class);
 
   private final KubernetesClient client;
@@ -45,7 +49,7 @@ final class ClaimWatch implements AutoCloseable {
    * @param clockS seconds of a monotonic clock
    * @param wall the time of day
    */
-  ClaimWatch(
+  public ClaimWatch(
       KubernetesClient client,
       Cluster cluster,
       Duration hold,
@@ -70,7 +74,7 @@ final class ClaimWatch implements AutoCloseable {
    *
    * @throws KubernetesClientException if they cannot be read now
    */
-  synchronized void begin() {
+  public synchronized void begin() {
     close();
     try {
       Cluster.requireShown(client.resources(ResourceSlice.class));
@@ -94,7 +98,7 @@ final class ClaimWatch implements AutoCloseable {
    *
    * @param pods all pods of the cluster
    */
-  synchronized void tick(Collection<Pod> pods) {
+  public synchronized void tick(Collection<Pod> pods) {
     if (claims == null || slices == null) {
       return;
     }

@@ -1,5 +1,6 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.k8s.scheduler.claim.KnownPods;
 import dev.vgpu.k8s.names.GangName;
 import io.fabric8.kubernetes.api.model.Binding;
 import io.fabric8.kubernetes.api.model.BindingBuilder;
@@ -30,7 +31,7 @@ import java.util.function.BooleanSupplier;
  * The scheduler's writes to and look-ups in the API. Safe for use by several threads; each call
  * blocks until the API server answers.
  */
-final class Cluster {
+public final class Cluster {
   private static final int TOO_MANY_REQUESTS = 429;
 
   private final KubernetesClient client;
@@ -42,7 +43,7 @@ final class Cluster {
    * @param client sends the requests
    * @param mayWrite whether this process leads; otherwise, nothing is written
    */
-  Cluster(KubernetesClient client, BooleanSupplier mayWrite) {
+  public Cluster(KubernetesClient client, BooleanSupplier mayWrite) {
     this.client = client;
     this.mayWrite = mayWrite;
   }

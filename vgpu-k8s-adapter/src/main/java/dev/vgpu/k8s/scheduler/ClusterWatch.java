@@ -1,5 +1,9 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.k8s.scheduler.claim.ClaimUse;
+import dev.vgpu.k8s.scheduler.line.NodeGpus;
+import dev.vgpu.k8s.scheduler.line.NodeRules;
+import dev.vgpu.k8s.scheduler.line.PodLine;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;

@@ -1,5 +1,6 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.k8s.scheduler.line.Labels;
 import io.fabric8.kubernetes.api.model.LabelSelector;
 import io.fabric8.kubernetes.api.model.LabelSelectorRequirement;
 import io.fabric8.kubernetes.api.model.Pod;

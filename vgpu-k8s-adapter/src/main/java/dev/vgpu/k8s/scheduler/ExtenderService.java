@@ -1,5 +1,9 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.k8s.scheduler.line.Action;
+import dev.vgpu.k8s.scheduler.line.Answer;
+import dev.vgpu.k8s.scheduler.line.Bindings;
+import dev.vgpu.k8s.scheduler.line.PodLine;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;

@@ -1,5 +1,9 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.k8s.scheduler.claim.ClaimConditions;
+import dev.vgpu.k8s.scheduler.claim.ClaimNeed;
+import dev.vgpu.k8s.scheduler.claim.KnownPods;
+import dev.vgpu.k8s.scheduler.line.Place;
 import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.annotation.JsonProperty;
 import com.fasterxml.jackson.databind.JsonNode;

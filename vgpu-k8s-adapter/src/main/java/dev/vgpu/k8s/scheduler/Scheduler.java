@@ -1,5 +1,6 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.k8s.scheduler.line.PodLine;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;

@@ -1,5 +1,6 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.k8s.scheduler.line.GangProperties;
 import org.junit.jupiter.api.Test;
 
 /**

@@ -2,6 +2,7 @@ package dev.vgpu.k8s.scheduler;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.k8s.scheduler.line.UnsizedGangs;
 import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.names.PodRequests;
 import dev.vgpu.k8s.node.MockApi;

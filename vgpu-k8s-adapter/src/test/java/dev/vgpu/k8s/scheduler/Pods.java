@@ -18,14 +18,14 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /** Pods and nodes in the API's form. */
-final class Pods {
+public final class Pods {
   private Pods() {}
 
-  static Node node(String name, int gpus) {
+  public static Node node(String name, int gpus) {
     return node(name, gpus, Set.of(KubeletResource.values()));
   }
 
-  static Node node(String name, int gpus, Set<KubeletResource> offered) {
+  public static Node node(String name, int gpus, Set<KubeletResource> offered) {
     Map<String, Quantity> allocatable = new HashMap<>();
     allocatable.put("cpu", new Quantity("64"));
     allocatable.put("memory", new Quantity("256Gi"));
@@ -48,16 +48,16 @@ final class Pods {
         .build();
   }
 
-  static List<Node> nodes(int count, int gpus) {
+  public static List<Node> nodes(int count, int gpus) {
     return IntStream.range(0, count).mapToObj(i -> node("node-" + i, gpus)).toList();
   }
 
   /** Nodes where NVIDIA's device plugin gives whole GPUs, and vgpu's node role does not run. */
-  static List<Node> plainNodes(int count, int gpus) {
+  public static List<Node> plainNodes(int count, int gpus) {
     return IntStream.range(0, count).mapToObj(i -> plainNode("node-" + i, gpus)).toList();
   }
 
-  static Node plainNode(String name, int gpus) {
+  public static Node plainNode(String name, int gpus) {
     return new NodeBuilder(node(name, gpus, Set.of(KubeletResource.HAMI)))
         .editMetadata()
         .withAnnotations(Map.of())
@@ -68,7 +68,7 @@ final class Pods {
         .build();
   }
 
-  static Pod pod(String name, Map<String, String> notes, Map<String, String> limits) {
+  public static Pod pod(String name, Map<String, String> notes, Map<String, String> limits) {
     Map<String, Quantity> quantities = new HashMap<>();
     limits.forEach((resource, amount) -> quantities.put(resource, new Quantity(amount)));
     return new PodBuilder()
@@ -92,22 +92,22 @@ final class Pods {
         .build();
   }
 
-  static Pod share(String name, int percent, Map<String, String> more) {
+  public static Pod share(String name, int percent, Map<String, String> more) {
     Map<String, String> notes = new HashMap<>(more);
     notes.put("vgpu.dev/share", Integer.toString(percent));
     notes.put("vgpu.dev/memory", "1Gi");
     return pod(name, notes, Map.of("vgpu.dev/slot", "1"));
   }
 
-  static Pod whole(String name, int gpus, Map<String, String> notes) {
+  public static Pod whole(String name, int gpus, Map<String, String> notes) {
     return pod(name, notes, Map.of("nvidia.com/gpu", Integer.toString(gpus)));
   }
 
-  static Map<String, String> gang(String name, int size) {
+  public static Map<String, String> gang(String name, int size) {
     return Map.of("vgpu.dev/gang", name, "vgpu.dev/gang-size", Integer.toString(size));
   }
 
-  static List<Pod> gangOfWholes(String name, int size) {
+  public static List<Pod> gangOfWholes(String name, int size) {
     List<Pod> all = new ArrayList<>();
     for (int i = 0; i < size; i++) {
       all.add(whole(name + "-" + i, 1, gang(name, size)));
@@ -115,7 +115,7 @@ final class Pods {
     return all;
   }
 
-  static Pod bound(Pod pod, String node, Map<String, String> notes) {
+  public static Pod bound(Pod pod, String node, Map<String, String> notes) {
     return new PodBuilder(pod)
         .editMetadata()
         .addToAnnotations(notes)
@@ -127,7 +127,7 @@ final class Pods {
   }
 
   /** What kube-scheduler writes into a pod that it cannot place. */
-  static Pod waits(Pod pod, String reason) {
+  public static Pod waits(Pod pod, String reason) {
     return new PodBuilder(pod)
         .editStatus()
         .withConditions(

@@ -2,6 +2,8 @@ package dev.vgpu.k8s.scheduler;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.k8s.scheduler.claim.ClaimConditions;
+import dev.vgpu.k8s.scheduler.line.Place;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;

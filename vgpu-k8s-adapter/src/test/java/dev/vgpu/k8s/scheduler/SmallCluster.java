@@ -2,6 +2,11 @@ package dev.vgpu.k8s.scheduler;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.k8s.scheduler.claim.ClaimUse;
+import dev.vgpu.k8s.scheduler.line.Action;
+import dev.vgpu.k8s.scheduler.line.Answer;
+import dev.vgpu.k8s.scheduler.line.Place;
+import dev.vgpu.k8s.scheduler.line.PodLine;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.k8s.names.Driver;
@@ -24,27 +29,27 @@ import java.util.stream.Collectors;
  * Plays the API server and kube-scheduler for a line, one step at a time, in any order: pods are
  * filtered, bound, written to and ended, and the line is killed and started again.
  */
-final class SmallCluster {
+public final class SmallCluster {
   private List<Node> nodes;
   private Set<String> names;
-  final Map<String, Pod> pods = new LinkedHashMap<>();
-  final Map<String, CompletableFuture<String>> binding = new LinkedHashMap<>();
-  final List<Action> actions = new ArrayList<>();
+  public final Map<String, Pod> pods = new LinkedHashMap<>();
+  public final Map<String, CompletableFuture<String>> binding = new LinkedHashMap<>();
+  public final List<Action> actions = new ArrayList<>();
 
   /** What claims have, by their UIDs. */
   private final Map<String, List<ClaimUse>> claims = new HashMap<>();
 
   private final String policy;
-  PodLine line;
-  double nowS;
-  int writes;
-  String lastReason = "";
+  public PodLine line;
+  public double nowS;
+  public int writes;
+  public String lastReason = "";
 
-  SmallCluster(List<Node> nodes) {
+  public SmallCluster(List<Node> nodes) {
     this(nodes, Policies.OURS);
   }
 
-  SmallCluster(List<Node> nodes, String policy) {
+  public SmallCluster(List<Node> nodes, String policy) {
     this.nodes = nodes;
     this.policy = policy;
     line = new PodLine(policy);
@@ -57,7 +62,7 @@ final class SmallCluster {
   }
 
   /** The nodes change. */
-  void nodes(List<Node> changed) {
+  public void nodes(List<Node> changed) {
     nodes = changed;
     names = names(changed);
     line.nodes(nodes, nowS);
@@ -71,36 +76,36 @@ final class SmallCluster {
     collect();
   }
 
-  void create(Pod pod) {
+  public void create(Pod pod) {
     pods.put(pod.getMetadata().getUid(), pod);
   }
 
-  boolean isBound(String uid) {
+  public boolean isBound(String uid) {
     return pods.containsKey(uid) && pods.get(uid).getSpec().getNodeName() != null;
   }
 
   /** What the node role is told of a pod's containers. */
-  String reservation(String uid) {
+  public String reservation(String uid) {
     return pods.get(uid).getMetadata().getAnnotations().get(Driver.RESERVATION);
   }
 
   /** The GPUs of a pod's place. */
-  List<String> gpus(String uid) {
+  public List<String> gpus(String uid) {
     return Place.of(pods.get(uid)).orElseThrow().place().ids();
   }
 
-  List<String> waiting() {
+  public List<String> waiting() {
     return pods.keySet().stream()
         .filter(uid -> !isBound(uid) && !binding.containsKey(uid))
         .toList();
   }
 
   /** kube-scheduler tries a pod: it is filtered and, if it gets a node, waits to be bound. */
-  boolean schedule(String uid) {
+  public boolean schedule(String uid) {
     return schedule(uid, names);
   }
 
-  boolean schedule(String uid, Set<String> listed) {
+  public boolean schedule(String uid, Set<String> listed) {
     Pod pod = pods.get(uid);
     int size = PodRequests.of(pod).flatMap(PodRequest::gang).map(gang -> gang.size()).orElse(1);
     Answer answer = line.filter(pod, new LinkedHashSet<>(listed), size, nowS);
@@ -118,12 +123,12 @@ final class SmallCluster {
 
   private final Map<String, String> nodeOf = new HashMap<>();
 
-  void collect() {
+  public void collect() {
     actions.addAll(line.drain());
   }
 
   /** A decided write reaches the API. */
-  void act(Action action) {
+  public void act(Action action) {
     actions.remove(action);
     if (action instanceof Action.Write write) {
       String uid = write.pod().getMetadata().getUid();
@@ -146,7 +151,7 @@ final class SmallCluster {
     collect();
   }
 
-  void delete(String uid) {
+  public void delete(String uid) {
     pods.remove(uid);
     binding.remove(uid);
     line.gone(uid, nowS);
@@ -154,7 +159,7 @@ final class SmallCluster {
   }
 
   /** Binds a pod if it may be bound, or reports why not. Returns false if the pod still waits. */
-  boolean bind(String uid) {
+  public boolean bind(String uid) {
     CompletableFuture<String> go = binding.get(uid);
     if (!go.isDone()) {
       return false;
@@ -172,7 +177,7 @@ final class SmallCluster {
   }
 
   /** Kills the line, and starts another one from the API's state. */
-  void restart() {
+  public void restart() {
     line = new PodLine(policy);
     actions.clear();
     binding.clear();
@@ -181,7 +186,7 @@ final class SmallCluster {
   }
 
   /** Does all that can happen without time passing, until nothing more does. */
-  void settle() {
+  public void settle() {
     boolean isMoving = true;
     for (int i = 0; isMoving && i < 100; i++) {
       isMoving = !actions.isEmpty();
@@ -196,7 +201,7 @@ final class SmallCluster {
   }
 
   /** Filters all pods and carries out the decided writes, but binds no pod. */
-  void settleUntilWritten() {
+  public void settleUntilWritten() {
     for (int i = 0; i < 3; i++) {
       waiting().forEach(this::schedule);
       List.copyOf(actions).forEach(this::act);
@@ -204,7 +209,7 @@ final class SmallCluster {
   }
 
   /** No GPU is given twice. */
-  void check() {
+  public void check() {
     Map<String, Integer> shares = new HashMap<>();
     for (Pod pod : pods.values()) {
       if (pod.getSpec().getNodeName() == null) {

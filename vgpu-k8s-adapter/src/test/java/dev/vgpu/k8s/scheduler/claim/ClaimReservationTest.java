@@ -1,0 +1,168 @@
+package dev.vgpu.k8s.scheduler.claim;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.vgpu.k8s.scheduler.Pods;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+/** Pods with claims, beside the oldest ones that wait for devices. */
+class ClaimReservationTest {
+  private static final int SLACK_S = 4 * ClaimCluster.STEP_S;
+
+  private final ClaimCluster cluster = new ClaimCluster(2);
+
+  /** Two pods run on the two GPUs, until 100 and 200 s. */
+  private void twoRun() {
+    cluster.create("first", Map.of(), 100, 100);
+    cluster.create("second", Map.of(), 100, 200);
+    cluster.until(10);
+    assertThat(cluster.bound()).containsExactly("first", "second");
+  }
+
+  private void pair(int share) {
+    cluster.create("pair-0", Pods.gang("pair", 2), share, 0);
+    cluster.create("pair-1", Pods.gang("pair", 2), share, 0);
+  }
+
+  @Test
+  void aStreamOfSmallPodsDoesNotDelayALargeGang() {
+    twoRun();
+    pair(100);
+    for (int i = 0; i < 36; i++) {
+      cluster.create("small-" + i, Map.of(), 50, 0);
+      cluster.until(15 + 5 * i);
+    }
+    assertThat(cluster.bound()).containsExactly("first", "second");
+    assertThat(cluster.lastFailure).contains("its GPUs are held for gang default/pair, from ");
+    // Younger pods that kube-scheduler tries first give their devices back: four at each step.
+    cluster.until(210 + 36 / 4 * ClaimCluster.STEP_S + SLACK_S);
+    assertThat(cluster.bound()).startsWith("first", "second", "pair-0", "pair-1");
+  }
+
+  /** A younger pod that gets no devices need not give any back, so it cannot take them again. */
+  @Test
+  void youngerPodsThatAreTriedFirstGetNoDevicesThatAreHeld() {
+    cluster.asks = true;
+    twoRun();
+    pair(100);
+    cluster.until(15);
+    for (int i = 0; i < 36; i++) {
+      cluster.create("small-" + i, Map.of(), 30, 0);
+      cluster.until(20 + 5 * i);
+    }
+    assertThat(cluster.lastFailure).doesNotContain("are held for");
+    cluster.until(210 + SLACK_S);
+    assertThat(cluster.bound()).startsWith("first", "second", "pair-0", "pair-1");
+  }
+
+  /** Which of a node's GPUs a younger pod would get is not known before it has one. */
+  @Test
+  void onlyNodesWhoseGpusAreHeldAreKeptFromYoungerPods() {
+    ClaimCluster two = new ClaimCluster(2, 2);
+    two.asks = true;
+    for (int i = 0; i < 4; i++) {
+      two.create("whole-" + i, Map.of(), i == 3 ? 50 : 100, i < 2 ? 100 : 0);
+    }
+    two.until(10);
+    two.create("pair-0", Pods.gang("pair", 2), 100, 0);
+    two.create("pair-1", Pods.gang("pair", 2), 100, 0);
+    two.until(15);
+    two.create("half", Map.of(), 50, 0);
+    two.until(40);
+    assertThat(two.bound()).contains("half").doesNotContain("pair-0");
+    two.until(110 + SLACK_S);
+    assertThat(two.bound()).contains("pair-0", "pair-1");
+  }
+
+  /** Two nodes with one GPU each, and claims from templates. */
+  @Test
+  void aGangOverTwoNodesWithClaimsFromTemplatesHasAPlace() {
+    ClaimCluster two = new ClaimCluster(2, 1);
+    two.hasTemplates = true;
+    two.create("first", Map.of(), 100, 100);
+    two.create("second", Map.of(), 100, 200);
+    two.until(10);
+    two.create("pair-0", Pods.gang("pair", 2), 100, 0);
+    two.create("pair-1", Pods.gang("pair", 2), 100, 0);
+    two.create("small", Map.of(), 50, 0);
+    two.until(195);
+    assertThat(two.bound()).containsExactly("first", "second");
+    assertThat(two.lastFailure).isNotEmpty();
+    two.until(210 + SLACK_S);
+    assertThat(two.bound()).containsExactly("first", "second", "pair-0", "pair-1");
+  }
+
+  @Test
+  void podsThatEndInTimeRunBeforeIt() {
+    twoRun();
+    pair(100);
+    cluster.create("short", Map.of(), 100, 50);
+    cluster.create("long", Map.of(), 100, 500);
+    cluster.until(140);
+    assertThat(cluster.bound()).containsExactly("first", "second", "short");
+    cluster.until(210 + SLACK_S);
+    assertThat(cluster.bound()).endsWith("pair-0", "pair-1");
+  }
+
+  @Test
+  void podsThatAreNotInItsWayRunBeforeIt() {
+    twoRun();
+    pair(60);
+    cluster.create("forty", Map.of(), 40, 0);
+    cluster.create("more", Map.of(), 10, 0);
+    cluster.until(190);
+    assertThat(cluster.bound()).containsExactly("first", "second", "forty");
+    cluster.until(210 + SLACK_S);
+    assertThat(cluster.bound()).contains("pair-0", "pair-1");
+  }
+
+  /** Pods without a known end stay off its GPUs, also if nobody knows when those are free. */
+  @Test
+  void aGangThatWaitsForPodsWithoutAnEndHasAPlaceToo() {
+    cluster.create("endless", Map.of(), 100, 0);
+    cluster.until(10);
+    pair(100);
+    cluster.until(20);
+    cluster.create("another", Map.of(), 50, 0);
+    cluster.create("short", Map.of(), 50, 1000);
+    cluster.until(40);
+    assertThat(cluster.bound()).containsExactly("endless", "short");
+  }
+
+  @Test
+  void aGangThatCanNeverFitHoldsNobodyUp() {
+    twoRun();
+    for (int i = 0; i < 3; i++) {
+      cluster.create("three-" + i, Pods.gang("three", 3), 100, 0);
+    }
+    cluster.create("small", Map.of(), 50, 0);
+    cluster.until(120);
+    assertThat(cluster.bound()).contains("small");
+  }
+
+  @Test
+  void aGangThatLacksAPodHoldsNobodyUp() {
+    twoRun();
+    cluster.create("half", Pods.gang("half", 2), 100, 0);
+    cluster.create("small", Map.of(), 50, 0);
+    cluster.until(110 + 2 * ClaimCluster.HOLD);
+    assertThat(cluster.bound()).contains("small");
+  }
+
+  /** A selector, for example, that no node satisfies: the slices do not tell. */
+  @Test
+  void podsThatSeemToFitHoldOthersUpForSomeTimeOnly() {
+    cluster.create("other", Map.of(), 50, 0);
+    cluster.until(10);
+    cluster.unschedulable.add("picky");
+    cluster.create("picky", Map.of(), 100, 0);
+    cluster.create("picky-too", Map.of(), 100, 0);
+    cluster.unschedulable.add("picky-too");
+    cluster.create("small", Map.of(), 100, 0);
+    cluster.until(30);
+    assertThat(cluster.bound()).containsExactly("other");
+    cluster.until(10 + 4 * ClaimCluster.HOLD * ClaimCluster.STEP_S);
+    assertThat(cluster.bound()).containsExactly("other", "small");
+  }
+}
