@@ -1,5 +1,7 @@
 package dev.vgpu.bench.demo;
 
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.bench.demo.figure.DemoJson;
 import dev.vgpu.bench.demo.figure.DemoOptions;
 import dev.vgpu.bench.demo.figure.DemoResults;
@@ -7,8 +9,6 @@ import dev.vgpu.bench.demo.figure.DemoText;
 import dev.vgpu.bench.demo.process.DemoBackend;
 import dev.vgpu.bench.demo.process.Processes;
 import dev.vgpu.bench.demo.process.ProcessesText;
-import com.fasterxml.jackson.databind.node.JsonNodeFactory;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.command.JsonOption;
 import dev.vgpu.cli.console.Console;

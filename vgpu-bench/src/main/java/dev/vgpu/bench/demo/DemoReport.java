@@ -1,5 +1,7 @@
 package dev.vgpu.bench.demo;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.bench.demo.figure.BusyTime;
 import dev.vgpu.bench.demo.figure.DemoResults;
 import dev.vgpu.bench.demo.figure.DemoText;
@@ -10,8 +12,6 @@ import dev.vgpu.bench.demo.figure.PhaseResult;
 import dev.vgpu.bench.demo.figure.SliceResult;
 import dev.vgpu.bench.demo.figure.Span;
 import dev.vgpu.bench.demo.process.ProcessesText;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;

@@ -1,9 +1,9 @@
 package dev.vgpu.bench.demo;
 
-import dev.vgpu.bench.demo.figure.Phase;
-import dev.vgpu.bench.demo.figure.SixModels;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.bench.demo.figure.Phase;
+import dev.vgpu.bench.demo.figure.SixModels;
 
 /** The body of {@code POST /demo/phase}, which tells the server what to run in a phase. */
 final class PhaseRequest {

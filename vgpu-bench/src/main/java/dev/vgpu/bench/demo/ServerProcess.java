@@ -2,12 +2,12 @@ package dev.vgpu.bench.demo;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import dev.vgpu.bench.demo.child.Children;
-import dev.vgpu.bench.demo.figure.Phase;
-import dev.vgpu.bench.demo.figure.PhaseSnapshot;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.bench.demo.child.Children;
+import dev.vgpu.bench.demo.figure.Phase;
+import dev.vgpu.bench.demo.figure.PhaseSnapshot;
 import dev.vgpu.cli.console.UserException;
 import java.io.BufferedReader;
 import java.io.IOException;

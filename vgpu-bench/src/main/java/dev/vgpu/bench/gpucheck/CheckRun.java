@@ -1,11 +1,11 @@
 package dev.vgpu.bench.gpucheck;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.bench.gpucheck.machine.Done;
 import dev.vgpu.bench.gpucheck.machine.Outcome;
 import dev.vgpu.bench.gpucheck.machine.Place;
 import dev.vgpu.bench.gpucheck.machine.WorkPlace;
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;
 import java.io.File;

@@ -1,7 +1,7 @@
 package dev.vgpu.bench.gpucheck;
 
-import dev.vgpu.bench.gpucheck.step.ChargedStep;
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.vgpu.bench.gpucheck.step.ChargedStep;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

@@ -2,13 +2,13 @@ package dev.vgpu.bench.gpucheck;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import dev.vgpu.bench.gpucheck.machine.Findings;
-import dev.vgpu.bench.gpucheck.machine.Outcome;
-import dev.vgpu.bench.gpucheck.machine.Place;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.bench.gpucheck.machine.Findings;
+import dev.vgpu.bench.gpucheck.machine.Outcome;
+import dev.vgpu.bench.gpucheck.machine.Place;
 import dev.vgpu.bench.harness.NanoClock;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -3,8 +3,8 @@ package dev.vgpu.bench.demo;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.bench.demo.process.ProcessesText;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.bench.demo.process.ProcessesText;
 import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.console.Lines;
 import java.io.ByteArrayOutputStream;

@@ -2,13 +2,13 @@ package dev.vgpu.bench.demo;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import dev.vgpu.bench.demo.figure.Span;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import dev.vgpu.bench.demo.figure.Span;
 import dev.vgpu.cli.time.NanoClock;
 import java.io.IOException;
 import java.net.InetAddress;

@@ -1,7 +1,7 @@
 package dev.vgpu.k8s.scheduler;
 
-import dev.vgpu.k8s.scheduler.claim.KnownPods;
 import dev.vgpu.k8s.names.GangName;
+import dev.vgpu.k8s.scheduler.claim.KnownPods;
 import io.fabric8.kubernetes.api.model.Binding;
 import io.fabric8.kubernetes.api.model.BindingBuilder;
 import io.fabric8.kubernetes.api.model.DeleteOptionsBuilder;

@@ -1,9 +1,5 @@
 package dev.vgpu.k8s.scheduler;
 
-import dev.vgpu.k8s.scheduler.line.Action;
-import dev.vgpu.k8s.scheduler.line.Answer;
-import dev.vgpu.k8s.scheduler.line.Bindings;
-import dev.vgpu.k8s.scheduler.line.PodLine;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
@@ -12,6 +8,10 @@ import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
+import dev.vgpu.k8s.scheduler.line.Action;
+import dev.vgpu.k8s.scheduler.line.Answer;
+import dev.vgpu.k8s.scheduler.line.Bindings;
+import dev.vgpu.k8s.scheduler.line.PodLine;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import java.time.Duration;

@@ -1,9 +1,5 @@
 package dev.vgpu.k8s.scheduler;
 
-import dev.vgpu.k8s.scheduler.claim.ClaimConditions;
-import dev.vgpu.k8s.scheduler.claim.ClaimNeed;
-import dev.vgpu.k8s.scheduler.claim.KnownPods;
-import dev.vgpu.k8s.scheduler.line.Place;
 import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.annotation.JsonProperty;
 import com.fasterxml.jackson.databind.JsonNode;
@@ -15,6 +11,10 @@ import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
+import dev.vgpu.k8s.scheduler.claim.ClaimConditions;
+import dev.vgpu.k8s.scheduler.claim.ClaimNeed;
+import dev.vgpu.k8s.scheduler.claim.KnownPods;
+import dev.vgpu.k8s.scheduler.line.Place;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodCondition;
 import io.fabric8.kubernetes.api.model.Quantity;

@@ -2,14 +2,14 @@ package dev.vgpu.k8s.scheduler;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.k8s.scheduler.line.Place;
-import dev.vgpu.k8s.scheduler.line.PodLine;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.k8s.node.TestNode;
+import dev.vgpu.k8s.scheduler.line.Place;
+import dev.vgpu.k8s.scheduler.line.PodLine;
 import dev.vgpu.k8s.time.NanoClock;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.NodeBuilder;

@@ -4,9 +4,9 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.k8s.scheduler.line.PodLine;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.k8s.http.TlsFiles;
+import dev.vgpu.k8s.scheduler.line.PodLine;
 import dev.vgpu.k8s.time.NanoClock;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientBuilder;

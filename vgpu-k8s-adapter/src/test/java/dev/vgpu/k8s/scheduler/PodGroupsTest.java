@@ -2,10 +2,10 @@ package dev.vgpu.k8s.scheduler;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.k8s.scheduler.line.UnsizedGangs;
 import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.names.PodRequests;
 import dev.vgpu.k8s.node.MockApi;
+import dev.vgpu.k8s.scheduler.line.UnsizedGangs;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.client.KubernetesClient;

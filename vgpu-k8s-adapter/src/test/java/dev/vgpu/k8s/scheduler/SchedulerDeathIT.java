@@ -2,8 +2,6 @@ package dev.vgpu.k8s.scheduler;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.k8s.scheduler.claim.ClaimConditions;
-import dev.vgpu.k8s.scheduler.line.Place;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -13,6 +11,8 @@ import dev.vgpu.PreemptionClass;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
 import dev.vgpu.k8s.node.TestNode;
+import dev.vgpu.k8s.scheduler.claim.ClaimConditions;
+import dev.vgpu.k8s.scheduler.line.Place;
 import dev.vgpu.testing.TestSeed;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.StatusDetails;

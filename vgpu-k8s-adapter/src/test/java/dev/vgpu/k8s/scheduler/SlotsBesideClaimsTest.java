@@ -2,9 +2,9 @@ package dev.vgpu.k8s.scheduler;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.scheduler.claim.ClaimUse;
 import dev.vgpu.k8s.scheduler.line.Answer;
-import dev.vgpu.k8s.names.Driver;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.client.utils.Serialization;

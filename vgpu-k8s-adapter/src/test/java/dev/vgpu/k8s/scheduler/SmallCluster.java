@@ -2,16 +2,16 @@ package dev.vgpu.k8s.scheduler;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.k8s.scheduler.claim.ClaimUse;
-import dev.vgpu.k8s.scheduler.line.Action;
-import dev.vgpu.k8s.scheduler.line.Answer;
-import dev.vgpu.k8s.scheduler.line.Place;
-import dev.vgpu.k8s.scheduler.line.PodLine;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
+import dev.vgpu.k8s.scheduler.claim.ClaimUse;
+import dev.vgpu.k8s.scheduler.line.Action;
+import dev.vgpu.k8s.scheduler.line.Answer;
+import dev.vgpu.k8s.scheduler.line.Place;
+import dev.vgpu.k8s.scheduler.line.PodLine;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;

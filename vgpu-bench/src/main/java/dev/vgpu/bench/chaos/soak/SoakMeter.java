@@ -2,11 +2,10 @@ package dev.vgpu.bench.chaos.soak;
 
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
-import dev.vgpu.bench.chaos.ChaosFailure;
-import dev.vgpu.bench.chaos.Checks;
-import dev.vgpu.bench.chaos.Patience;
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.bench.chaos.ChaosFailure;
+import dev.vgpu.bench.chaos.Patience;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.PoolProcess;
 import java.io.IOException;

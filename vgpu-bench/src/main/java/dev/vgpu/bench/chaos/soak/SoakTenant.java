@@ -1,10 +1,10 @@
 package dev.vgpu.bench.chaos.soak;
 
-import dev.vgpu.bench.chaos.ChaosFailure;
-import dev.vgpu.bench.chaos.Tenant;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.bench.chaos.ChaosFailure;
+import dev.vgpu.bench.chaos.Tenant;
 import dev.vgpu.bench.harness.Answer;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;

@@ -1,12 +1,11 @@
 package dev.vgpu.bench.chaos.soak;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import dev.vgpu.bench.chaos.ChaosFailure;
 import dev.vgpu.bench.chaos.FullDisk;
 import dev.vgpu.bench.chaos.Machine;
 import dev.vgpu.bench.chaos.Patience;
 import dev.vgpu.bench.chaos.Seats;
-import dev.vgpu.bench.chaos.Waits;
-import com.fasterxml.jackson.databind.JsonNode;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;

@@ -57,7 +57,8 @@ public final class SixModels {
    * @param burstFromNs when the burst begins
    * @param burstToNs when it ends
    */
-  public static Schedule schedule(CostCurve costs, long lengthNs, long burstFromNs, long burstToNs) {
+  public static Schedule schedule(
+      CostCurve costs, long lengthNs, long burstFromNs, long burstToNs) {
     SplittableRandom random = new SplittableRandom(SEED);
     List<ScheduledRequest> requests = new ArrayList<>();
     Stream stream = new Stream(requests, random, new Passages());

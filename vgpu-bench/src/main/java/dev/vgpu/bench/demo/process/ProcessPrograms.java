@@ -2,12 +2,12 @@ package dev.vgpu.bench.demo.process;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import dev.vgpu.bench.demo.child.Children;
-import dev.vgpu.bench.demo.figure.Disturbance;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.bench.demo.child.Children;
+import dev.vgpu.bench.demo.figure.Disturbance;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -2,8 +2,6 @@ package dev.vgpu.bench.demo.process;
 
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.bench.demo.figure.DemoJson;
-import dev.vgpu.bench.demo.figure.Disturbance;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -13,6 +11,8 @@ import dev.vgpu.MemorySize;
 import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.bench.demo.figure.DemoJson;
+import dev.vgpu.bench.demo.figure.Disturbance;
 import dev.vgpu.cli.time.NanoClock;
 import java.io.IOException;
 import java.nio.file.Path;

@@ -36,7 +36,8 @@ public final class CheckNode implements AutoCloseable {
   }
 
   /** Opens a node whose processes have further environment variables. */
-  public static CheckNode open(Place place, Map<String, String> settings) throws InterruptedException {
+  public static CheckNode open(Place place, Map<String, String> settings)
+      throws InterruptedException {
     Node node = Node.open(settings);
     try {
       return new CheckNode(place, node, node.openPool());

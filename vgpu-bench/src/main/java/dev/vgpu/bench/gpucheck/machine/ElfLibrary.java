@@ -20,7 +20,8 @@ import java.util.TreeSet;
  * @param isSymbolic whether its own calls bind to itself
  * @param imports the names of the functions and variables that it imports
  */
-public record ElfLibrary(String soname, List<String> needed, boolean isSymbolic, Set<String> imports) {
+public record ElfLibrary(
+    String soname, List<String> needed, boolean isSymbolic, Set<String> imports) {
   // Elf64_Ehdr, Elf64_Shdr, Elf64_Dyn and Elf64_Sym, as in elf.h.
   private static final int MAGIC = 0x464c457f;
   private static final int HEADER_BYTES = 64;

@@ -18,7 +18,8 @@ import java.util.List;
  * @param found its findings
  * @param err the end of its standard error, and of the hook's log, if it failed
  */
-public record Outcome(String state, double seconds, String why, JsonNode found, String err, String log) {
+public record Outcome(
+    String state, double seconds, String why, JsonNode found, String err, String log) {
   private static final int MOST_CHARS = 300;
   private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -32,7 +33,8 @@ public record Outcome(String state, double seconds, String why, JsonNode found, 
    * @param starved how much of its time it did not get, in words; empty if it got all
    * @param faults the GPU's faults meanwhile, as NVML reported them
    */
-  public static Outcome of(Done done, JsonNode found, String log, String starved, List<String> faults) {
+  public static Outcome of(
+      Done done, JsonNode found, String log, String starved, List<String> faults) {
     String why = found.path("failures").path(0).asText(done.isOk() ? "" : done.why());
     String state = "ok";
     if (done.exitCode() == Done.TIMED_OUT) {

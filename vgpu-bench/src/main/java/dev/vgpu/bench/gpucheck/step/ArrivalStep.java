@@ -1,15 +1,15 @@
 package dev.vgpu.bench.gpucheck.step;
 
-import dev.vgpu.bench.gpucheck.machine.CheckNode;
-import dev.vgpu.bench.gpucheck.machine.Done;
-import dev.vgpu.bench.gpucheck.machine.Findings;
-import dev.vgpu.bench.gpucheck.machine.Outcome;
-import dev.vgpu.bench.gpucheck.machine.Place;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.bench.gpucheck.machine.CheckNode;
+import dev.vgpu.bench.gpucheck.machine.Done;
+import dev.vgpu.bench.gpucheck.machine.Findings;
+import dev.vgpu.bench.gpucheck.machine.Outcome;
+import dev.vgpu.bench.gpucheck.machine.Place;
 import dev.vgpu.bench.harness.Answer;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;

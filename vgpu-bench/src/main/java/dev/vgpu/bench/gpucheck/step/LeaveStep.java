@@ -1,13 +1,13 @@
 package dev.vgpu.bench.gpucheck.step;
 
-import dev.vgpu.bench.gpucheck.machine.CheckNode;
-import dev.vgpu.bench.gpucheck.machine.Done;
-import dev.vgpu.bench.gpucheck.machine.Findings;
-import dev.vgpu.bench.gpucheck.machine.Place;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.bench.gpucheck.machine.CheckNode;
+import dev.vgpu.bench.gpucheck.machine.Done;
+import dev.vgpu.bench.gpucheck.machine.Findings;
+import dev.vgpu.bench.gpucheck.machine.Place;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
 import java.util.ArrayList;

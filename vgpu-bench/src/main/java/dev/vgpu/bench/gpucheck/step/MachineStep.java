@@ -1,13 +1,13 @@
 package dev.vgpu.bench.gpucheck.step;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.bench.gpucheck.machine.CheckNode;
 import dev.vgpu.bench.gpucheck.machine.Done;
 import dev.vgpu.bench.gpucheck.machine.ElfLibrary;
 import dev.vgpu.bench.gpucheck.machine.Findings;
 import dev.vgpu.bench.gpucheck.machine.Outcome;
 import dev.vgpu.bench.gpucheck.machine.Place;
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,12 +1,12 @@
 package dev.vgpu.bench.gpucheck.step;
 
-import dev.vgpu.bench.gpucheck.machine.Findings;
-import dev.vgpu.bench.gpucheck.machine.NvidiaSmi;
-import dev.vgpu.bench.gpucheck.machine.Place;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.GpuId;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.bench.gpucheck.machine.Findings;
+import dev.vgpu.bench.gpucheck.machine.NvidiaSmi;
+import dev.vgpu.bench.gpucheck.machine.Place;
 import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.nvml.mig.MigDriver;
 import dev.vgpu.nvml.mig.MigState;

@@ -1,13 +1,13 @@
 package dev.vgpu.bench.gpucheck.step;
 
-import dev.vgpu.bench.gpucheck.machine.Findings;
-import dev.vgpu.bench.gpucheck.machine.NvidiaSmi;
-import dev.vgpu.bench.gpucheck.machine.Place;
-import dev.vgpu.bench.gpucheck.machine.SmiComparison;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.GpuId;
 import dev.vgpu.GpuReading;
 import dev.vgpu.PhysicalGpu;
+import dev.vgpu.bench.gpucheck.machine.Findings;
+import dev.vgpu.bench.gpucheck.machine.NvidiaSmi;
+import dev.vgpu.bench.gpucheck.machine.Place;
+import dev.vgpu.bench.gpucheck.machine.SmiComparison;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.nvml.NvmlProvider;

@@ -1,11 +1,11 @@
 package dev.vgpu.bench.gpucheck.step;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.bench.gpucheck.machine.CheckNode;
 import dev.vgpu.bench.gpucheck.machine.Done;
 import dev.vgpu.bench.gpucheck.machine.Findings;
 import dev.vgpu.bench.gpucheck.machine.NvidiaSmi;
 import dev.vgpu.bench.gpucheck.machine.Place;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.bench.gpucheck.rm.InterposerReport;
 import dev.vgpu.bench.gpucheck.rm.StoppedWork;
 import dev.vgpu.bench.harness.Child;

@@ -1,10 +1,10 @@
 package dev.vgpu.bench.gpucheck.step;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.bench.gpucheck.machine.CheckNode;
 import dev.vgpu.bench.gpucheck.machine.Done;
 import dev.vgpu.bench.gpucheck.machine.Findings;
 import dev.vgpu.bench.gpucheck.machine.Place;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.bench.harness.Answer;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;

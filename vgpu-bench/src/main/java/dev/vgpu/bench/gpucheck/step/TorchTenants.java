@@ -1,12 +1,12 @@
 package dev.vgpu.bench.gpucheck.step;
 
-import dev.vgpu.bench.gpucheck.machine.CheckNode;
-import dev.vgpu.bench.gpucheck.machine.Findings;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.SharePolicy;
+import dev.vgpu.bench.gpucheck.machine.CheckNode;
+import dev.vgpu.bench.gpucheck.machine.Findings;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
 import java.util.ArrayList;

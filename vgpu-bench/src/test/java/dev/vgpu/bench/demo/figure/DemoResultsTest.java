@@ -3,9 +3,9 @@ package dev.vgpu.bench.demo.figure;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.bench.demo.DemoReport;
 import dev.vgpu.bench.demo.Slice;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.bench.trace.CostCurve;
 import dev.vgpu.bench.trace.Replay;
 import dev.vgpu.bench.trace.Schedule;

@@ -4,8 +4,8 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.bench.demo.figure.RequestResult;
 import com.sun.net.httpserver.HttpServer;
+import dev.vgpu.bench.demo.figure.RequestResult;
 import dev.vgpu.bench.trace.Schedule;
 import dev.vgpu.bench.trace.ScheduleFile;
 import dev.vgpu.bench.trace.ScheduledRequest;

@@ -1,6 +1,5 @@
 package dev.vgpu.k8s.scheduler.claim;
 
-import dev.vgpu.k8s.scheduler.Pods;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import java.time.Instant;
 import java.util.Collection;

@@ -22,7 +22,8 @@ import java.util.Optional;
  * @param names the names of their gangs, by UID; the UID of a pod without one
  * @param born when the first pod of each gang was created; pods that are ending do not count
  */
-public record KnownPods(Map<String, Pod> byUid, Map<String, String> names, Map<String, Instant> born) {
+public record KnownPods(
+    Map<String, Pod> byUid, Map<String, String> names, Map<String, Instant> born) {
   public static KnownPods of(Collection<Pod> pods) {
     KnownPods known = new KnownPods(new LinkedHashMap<>(), new HashMap<>(), new HashMap<>());
     for (Pod pod : pods) {

@@ -1,4 +1,6 @@
-/** Gangs whose pods have ResourceClaims: a trial of the whole gang, and what their claims reserve. */
+/**
+ * Gangs whose pods have ResourceClaims: a trial of the whole gang, and what their claims reserve.
+ */
 @NullMarked
 package dev.vgpu.k8s.scheduler.claim;
 

@@ -1,6 +1,5 @@
 package dev.vgpu.k8s.scheduler.line;
 
-import dev.vgpu.k8s.scheduler.Pods;
 import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.names.PodRefusedException;

@@ -1,9 +1,9 @@
 package dev.vgpu.k8s.scheduler.line;
 
-import dev.vgpu.k8s.scheduler.claim.ClaimConditions;
 import dev.vgpu.fleet.model.NodeState;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.k8s.names.PodRequest;
+import dev.vgpu.k8s.scheduler.claim.ClaimConditions;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.time.Instant;
 import java.util.HashSet;

@@ -1,6 +1,5 @@
 package dev.vgpu.k8s.scheduler.line;
 
-import dev.vgpu.k8s.scheduler.claim.ClaimUse;
 import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.gang.FleetQueue;
@@ -17,6 +16,7 @@ import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.names.PodRequest;
+import dev.vgpu.k8s.scheduler.claim.ClaimUse;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
 import java.util.Collection;

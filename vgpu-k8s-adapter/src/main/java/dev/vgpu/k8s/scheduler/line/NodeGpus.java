@@ -32,7 +32,8 @@ import org.slf4j.LoggerFactory;
  * @param offered the resources by which containers get GPUs there
  * @param isShared whether vgpu's node role runs there; otherwise only whole GPUs can be had
  */
-public record NodeGpus(NodeSpec spec, List<String> ids, Set<KubeletResource> offered, boolean isShared) {
+public record NodeGpus(
+    NodeSpec spec, List<String> ids, Set<KubeletResource> offered, boolean isShared) {
   static final String RACK = "topology.kubernetes.io/rack";
   private static final Logger LOG = LoggerFactory.getLogger(NodeGpus.class);
   private static final ObjectMapper JSON = new ObjectMapper();

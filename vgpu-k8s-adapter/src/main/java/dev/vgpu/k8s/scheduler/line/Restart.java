@@ -1,10 +1,10 @@
 package dev.vgpu.k8s.scheduler.line;
 
-import dev.vgpu.k8s.scheduler.claim.ClaimConditions;
-import dev.vgpu.k8s.scheduler.claim.KnownPods;
 import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.names.PodRequest;
+import dev.vgpu.k8s.scheduler.claim.ClaimConditions;
+import dev.vgpu.k8s.scheduler.claim.KnownPods;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodCondition;
 import java.time.Instant;

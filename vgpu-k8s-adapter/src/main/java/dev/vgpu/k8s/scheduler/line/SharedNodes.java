@@ -2,7 +2,6 @@ package dev.vgpu.k8s.scheduler.line;
 
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.k8s.scheduler.Pods;
 import dev.vgpu.fleet.model.Placement;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequests;

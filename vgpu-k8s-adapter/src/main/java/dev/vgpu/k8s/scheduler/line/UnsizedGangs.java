@@ -1,6 +1,5 @@
 package dev.vgpu.k8s.scheduler.line;
 
-import dev.vgpu.k8s.scheduler.Pods;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
 import java.util.Collection;

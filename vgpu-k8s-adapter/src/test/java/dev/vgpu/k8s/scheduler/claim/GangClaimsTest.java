@@ -2,11 +2,11 @@ package dev.vgpu.k8s.scheduler.claim;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.k8s.names.Driver;
+import dev.vgpu.k8s.node.MockApi;
 import dev.vgpu.k8s.scheduler.ClaimWatch;
 import dev.vgpu.k8s.scheduler.Cluster;
 import dev.vgpu.k8s.scheduler.Pods;
-import dev.vgpu.k8s.names.Driver;
-import dev.vgpu.k8s.node.MockApi;
 import io.fabric8.kubernetes.api.model.Condition;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;

@@ -2,8 +2,8 @@ package dev.vgpu.k8s.scheduler.claim;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.k8s.scheduler.Pods;
 import dev.vgpu.k8s.names.GangName;
+import dev.vgpu.k8s.scheduler.Pods;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.api.model.resource.v1.DeviceClaim;

@@ -2,9 +2,9 @@ package dev.vgpu.k8s.scheduler.line;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.k8s.names.PodRequests;
 import dev.vgpu.k8s.scheduler.Pods;
 import dev.vgpu.k8s.scheduler.SmallCluster;
-import dev.vgpu.k8s.names.PodRequests;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
 import java.util.HashMap;

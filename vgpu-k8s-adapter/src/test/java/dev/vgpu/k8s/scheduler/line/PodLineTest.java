@@ -2,10 +2,10 @@ package dev.vgpu.k8s.scheduler.line;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.k8s.scheduler.Pods;
-import dev.vgpu.k8s.scheduler.SmallCluster;
 import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.KubeletResource;
+import dev.vgpu.k8s.scheduler.Pods;
+import dev.vgpu.k8s.scheduler.SmallCluster;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;

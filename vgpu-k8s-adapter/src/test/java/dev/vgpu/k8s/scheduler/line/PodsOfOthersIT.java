@@ -3,7 +3,6 @@ package dev.vgpu.k8s.scheduler.line;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.k8s.scheduler.Pods;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.GpuLease;
@@ -17,6 +16,7 @@ import dev.vgpu.k8s.node.NodeAgent;
 import dev.vgpu.k8s.node.StrictDevices;
 import dev.vgpu.k8s.node.TestNode;
 import dev.vgpu.k8s.proto.deviceplugin.Device;
+import dev.vgpu.k8s.scheduler.Pods;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;

@@ -2,11 +2,11 @@ package dev.vgpu.k8s.scheduler.line;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.k8s.scheduler.Pods;
 import dev.vgpu.fleet.model.Shape;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.fleet.placement.Workload;
 import dev.vgpu.k8s.names.PodRequests;
+import dev.vgpu.k8s.scheduler.Pods;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
 import java.util.List;
