@@ -4,6 +4,7 @@ package dev.vgpu.bench.chaos;
 public final class ChaosFailure extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
+  /** Says what was wrong. */
   public ChaosFailure(String message) {
     super(message);
   }

@@ -66,6 +66,7 @@ public final class ChaosOptions {
     }
   }
 
+  /** {@return a seed with few digits, which is easy to give again} */
   public static long randomSeed(Random random) {
     return 1 + random.nextLong(LARGEST_RANDOM_SEED);
   }

@@ -17,15 +17,18 @@ public final class FullDisk {
   private final Path ballast;
   private final boolean possible;
 
+  /** Fills nothing yet. */
   public FullDisk(Node node, boolean possible) {
     this.ballast = node.runDirectory().resolve("ballast");
     this.possible = possible;
   }
 
+  /** {@return whether the run directory has a file system of its own} */
   public boolean isPossible() {
     return possible;
   }
 
+  /** Takes all room that is left. */
   public void fill() {
     try (FileChannel channel =
         FileChannel.open(ballast, StandardOpenOption.CREATE, StandardOpenOption.APPEND)) {
@@ -47,6 +50,7 @@ public final class FullDisk {
     }
   }
 
+  /** Gives the room back. */
   public void free() {
     try {
       Files.deleteIfExists(ballast);

@@ -14,6 +14,7 @@ public final class Machine implements Lateness {
   private final LostTime late = new LostTime();
   private double worstMs;
 
+  /** Asks a process whose threads sleep on each processor. */
   public Machine(Child watcher) {
     this.watcher = watcher;
   }
@@ -26,6 +27,7 @@ public final class Machine implements Lateness {
     return late;
   }
 
+  /** {@return the longest delay of one thread up to the last look, in milliseconds} */
   public double worstMs() {
     return worstMs;
   }

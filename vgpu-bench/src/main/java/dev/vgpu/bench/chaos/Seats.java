@@ -17,6 +17,7 @@ public final class Seats {
   private final List<PoolProcess> pools = new ArrayList<>();
   private double worstTakeOverMs;
 
+  /** Opens the pools. */
   public Seats(Node node, Machine machine) throws InterruptedException {
     this.node = node;
     this.machine = machine;
@@ -40,6 +41,7 @@ public final class Seats {
     }
   }
 
+  /** {@return the processes that can hold the seat} */
   public List<PoolProcess> pools() {
     return List.copyOf(pools);
   }
@@ -49,6 +51,7 @@ public final class Seats {
     return pools.get(pools.size() - 1);
   }
 
+  /** {@return the process that holds the seat; waits until one of them does} */
   public PoolProcess holder() throws InterruptedException {
     Patience patience =
         new Patience(machine, () -> pools.stream().map(pool -> pool.child().pid()).toList());

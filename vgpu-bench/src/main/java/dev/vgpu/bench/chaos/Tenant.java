@@ -10,9 +10,15 @@ import org.jspecify.annotations.Nullable;
 
 /** A virtual GPU of the suite; its lease may end and be acquired again. Confined to one thread. */
 public final class Tenant {
+  /** What its leases' names begin with. */
   public final String name;
+
+  /** How its share is enforced. */
   public final SharePolicy policy;
+
+  /** Its share, in percent; 0 for best effort. */
   public final int percent;
+
   final PreemptionClass preemptionClass;
   final MemorySize quota;
 
@@ -23,6 +29,7 @@ public final class Tenant {
   private @Nullable PoolProcess owner;
   private Map<String, String> environment = Map.of();
 
+  /** A tenant without a lease, on any GPU. */
   public Tenant(
       String name,
       SharePolicy policy,
@@ -32,6 +39,7 @@ public final class Tenant {
     this(name, policy, percent, preemptionClass, quota, "");
   }
 
+  /** A tenant without a lease, on one GPU. */
   public Tenant(
       String name,
       SharePolicy policy,
@@ -55,6 +63,7 @@ public final class Tenant {
     owner = pool;
   }
 
+  /** Gives its lease back. */
   public void release() throws InterruptedException {
     Objects.requireNonNull(owner, "owner").release(leaseName());
     owner = null;
@@ -72,6 +81,7 @@ public final class Tenant {
     }
   }
 
+  /** {@return whether no process holds its lease} */
   public boolean isOrphan() {
     return owner == null;
   }

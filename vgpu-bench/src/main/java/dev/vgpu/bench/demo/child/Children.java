@@ -19,6 +19,7 @@ public final class Children implements AutoCloseable {
   private final Thread hook = new Thread(this::endAll, "vgpu-children");
   private boolean closed;
 
+  /** Ends them all at the end of this JVM at the latest. */
   public Children() {
     Runtime.getRuntime().addShutdownHook(hook);
   }

@@ -23,6 +23,7 @@ public final class BusyTime {
     }
   }
 
+  /** {@return when the device was used by anyone} */
   public static BusyTime of(Collection<Span> spans) {
     List<Span> sorted =
         spans.stream()
@@ -43,6 +44,7 @@ public final class BusyTime {
     return new BusyTime(Arrays.copyOf(starts, count), Arrays.copyOf(ends, count));
   }
 
+  /** {@return when one tenant used the device} */
   public static BusyTime of(Collection<Span> spans, int tenant) {
     return of(spans.stream().filter(span -> span.tenant() == tenant).toList());
   }

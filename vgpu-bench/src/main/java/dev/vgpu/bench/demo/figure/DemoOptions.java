@@ -57,6 +57,7 @@ public record DemoOptions(
     }
   }
 
+  /** {@return how long the phases are} */
   public Timing timing() {
     return Timing.of(length);
   }

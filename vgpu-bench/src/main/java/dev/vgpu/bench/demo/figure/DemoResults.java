@@ -15,6 +15,7 @@ public final class DemoResults {
   private final Disturbance disturbance;
   private final Map<Phase, PhaseResult> phases;
 
+  /** Takes the measurements of all phases. */
   public DemoResults(
       int loadPercent,
       Replay replay,

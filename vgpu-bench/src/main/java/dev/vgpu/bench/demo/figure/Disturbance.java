@@ -25,6 +25,7 @@ public record Disturbance(double otherPercent, double stolenPercent) {
 
   /** A reading of the counters at one moment. */
   public record Reading(Optional<ProcessorTime> machine, Duration own) {
+    /** {@return the counters now} */
     public static Reading of(Children children) {
       return new Reading(ProcessorTime.read(), children.processorTime());
     }

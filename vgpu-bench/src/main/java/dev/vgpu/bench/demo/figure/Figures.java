@@ -28,6 +28,7 @@ public final class Figures {
 
   private final DemoResults results;
 
+  /** Takes the measurements. */
   public Figures(DemoResults results) {
     this.results = results;
   }
@@ -60,6 +61,7 @@ public final class Figures {
       long memoryPeakBytes,
       long quotaBytes) {}
 
+  /** {@return the measurements} */
   public DemoResults results() {
     return results;
   }

@@ -20,6 +20,7 @@ public final class Latencies {
     this.failed = failed;
   }
 
+  /** {@return the times from each scheduled arrival to the complete answer} */
   public static Latencies of(Collection<RequestResult> results) {
     return of(results, RequestResult::latencyNs);
   }

@@ -33,6 +33,7 @@ public record PhaseSnapshot(long elapsedNs, List<Tenant> tenants, List<Span> spa
       long memoryPeakBytes,
       long quotaBytes) {}
 
+  /** {@return what the server has told} */
   public static PhaseSnapshot of(JsonNode json) throws IOException {
     List<Tenant> tenants = new ArrayList<>();
     for (JsonNode tenant : json.path("tenants")) {

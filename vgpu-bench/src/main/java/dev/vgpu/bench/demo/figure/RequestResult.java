@@ -31,6 +31,7 @@ public record RequestResult(long scheduledNs, long sentNs, long doneNs, int stat
     return doneNs - scheduledNs;
   }
 
+  /** Writes one line for each request. */
   public static void write(Path file, List<RequestResult> results) throws IOException {
     try (BufferedWriter writer = Files.newBufferedWriter(file, StandardCharsets.UTF_8)) {
       for (RequestResult result : results) {
@@ -49,6 +50,7 @@ public record RequestResult(long scheduledNs, long sentNs, long doneNs, int stat
     }
   }
 
+  /** {@return the requests of a file that was written here} */
   public static List<RequestResult> read(Path file) throws IOException {
     List<RequestResult> results = new ArrayList<>();
     for (String line : Files.readAllLines(file, StandardCharsets.UTF_8)) {

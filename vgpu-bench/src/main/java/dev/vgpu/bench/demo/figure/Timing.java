@@ -31,6 +31,7 @@ public record Timing(
   private static final int COMPARED_PHASES = 3;
   private static final int OTHER_PHASES = 4;
 
+  /** {@return the times of a demo of that length} */
   public static Timing of(DemoOptions.Length length) {
     return switch (length) {
       case FULL -> ofTenths(3, 180, 40, 80, 110, 20, 60, 30, 5);

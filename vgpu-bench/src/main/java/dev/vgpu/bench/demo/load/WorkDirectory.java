@@ -26,6 +26,7 @@ public final class WorkDirectory implements AutoCloseable {
     Runtime.getRuntime().addShutdownHook(hook);
   }
 
+  /** {@return a new directory below {@code java.io.tmpdir}} */
   public static WorkDirectory create(DemoOptions.Logs logs) throws UserException {
     return create(logs, JavaCommand.temporaryDirectory(), NEEDED_BYTES);
   }

@@ -127,6 +127,7 @@ public final class CheckNode implements AutoCloseable {
     return -1;
   }
 
+  /** {@return the node under test} */
   public Node node() {
     return node;
   }

@@ -27,7 +27,10 @@ import org.jspecify.annotations.Nullable;
  * @param err the end of its standard error
  */
 public record Done(int exitCode, double seconds, String out, String err) {
+  /** The exit code of a program that was terminated at its limit. */
   public static final int TIMED_OUT = 124;
+
+  /** The exit code of a program that could not be started. */
   public static final int NOT_RUN = 127;
 
   private static final int ERR_CHARS = 2_000;
@@ -91,6 +94,7 @@ public record Done(int exitCode, double seconds, String out, String err) {
     return text.length() <= ERR_CHARS ? text : "…" + text.substring(text.length() - ERR_CHARS);
   }
 
+  /** {@return whether its exit code is 0} */
   public boolean isOk() {
     return exitCode == 0;
   }

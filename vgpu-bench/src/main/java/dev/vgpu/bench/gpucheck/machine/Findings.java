@@ -32,6 +32,7 @@ public final class Findings {
   private final ArrayNode failures = root.putArray("failures");
   private final ArrayNode unexpected = root.putArray(UNEXPECTED);
 
+  /** Writes empty findings. */
   public Findings(Path file) {
     this.file = file;
     write();
@@ -100,6 +101,7 @@ public final class Findings {
     write();
   }
 
+  /** {@return whether anything failed so far} */
   public boolean hasFailures() {
     return !failures.isEmpty();
   }

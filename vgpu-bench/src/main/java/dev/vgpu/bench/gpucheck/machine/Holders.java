@@ -34,6 +34,7 @@ public final class Holders {
   private final long idleProcesses;
   private long plain;
 
+  /** Reads what the GPU holds before the first program. */
   public Holders(CheckNode node, Findings findings, Map<String, String> leased, Child observer)
       throws InterruptedException {
     this.node = node;

@@ -23,6 +23,7 @@ public final class MpsControl {
   private final GpuId gpu;
   private boolean isStarted;
 
+  /** Makes the directories of a daemon, and starts none. */
   public MpsControl(Path tool, Path directory, GpuId gpu) throws IOException {
     this.tool = tool;
     this.directory = directory;

@@ -23,6 +23,7 @@ public record Outcome(
   private static final int MOST_CHARS = 300;
   private static final ObjectMapper JSON = new ObjectMapper();
 
+  /** {@return the outcome of a step that was not begun} */
   public static Outcome notRun(String why) {
     return new Outcome("not run", 0, why, MissingNode.getInstance(), "", "");
   }
@@ -59,6 +60,7 @@ public record Outcome(
     return line.length() <= MOST_CHARS ? line : line.substring(0, MOST_CHARS) + "…";
   }
 
+  /** {@return the JSON in a file; a missing node if there is none} */
   public static JsonNode read(Path file) {
     try {
       return JSON.readTree(file.toFile());
@@ -76,6 +78,7 @@ public record Outcome(
     }
   }
 
+  /** {@return the end of a file; empty if it cannot be read} */
   public static String tailOf(Path file) {
     try {
       return Done.tail(Files.readString(file));
@@ -84,6 +87,7 @@ public record Outcome(
     }
   }
 
+  /** {@return the lines of a file; none if it cannot be read} */
   public static List<String> linesOf(Path file) {
     try {
       return Files.readAllLines(file);

@@ -30,6 +30,7 @@ public record Place(Path home, boolean isBundle, Path work) {
 
   private static final List<String> SCRIPTS = List.of("torch_pair.py", "clients.py");
 
+  /** {@return the place of a bundle, or of a checkout, as the environment says} */
   public static Place of(Path work) {
     String bundle = System.getenv("VGPU_BUNDLE");
     String home = Objects.requireNonNullElse(System.getenv("VGPU_HOME"), ".");

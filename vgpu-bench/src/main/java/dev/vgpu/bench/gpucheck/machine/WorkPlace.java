@@ -37,6 +37,7 @@ public final class WorkPlace {
     return make(Path.of(System.getProperty("java.io.tmpdir", "/tmp")));
   }
 
+  /** Creates it below a directory, and removes those there whose processes have ended. */
   public static WorkPlace make(Path base) throws IOException {
     try (DirectoryStream<Path> others = Files.newDirectoryStream(base, PREFIX + "*")) {
       for (Path other : others) {
@@ -68,6 +69,7 @@ public final class WorkPlace {
         + process.info().startInstant().map(start -> start.toEpochMilli()).orElse(0L);
   }
 
+  /** {@return the directory} */
   public Path directory() {
     return directory;
   }

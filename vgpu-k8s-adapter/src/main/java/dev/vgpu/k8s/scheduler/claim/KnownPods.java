@@ -24,6 +24,7 @@ import java.util.Optional;
  */
 public record KnownPods(
     Map<String, Pod> byUid, Map<String, String> names, Map<String, Instant> born) {
+  /** {@return those of some pods that have not ended} */
   public static KnownPods of(Collection<Pod> pods) {
     KnownPods known = new KnownPods(new LinkedHashMap<>(), new HashMap<>(), new HashMap<>());
     for (Pod pod : pods) {

@@ -10,6 +10,7 @@ public record Answer(Kind kind, String text) {
   /** Begins the reasons that kube-scheduler is told, and writes into the pods' conditions. */
   public static final String MARK = "vgpu: ";
 
+  /** The three answers. */
   public enum Kind {
     /** It requests no GPU: any node will do. */
     ANY,

@@ -40,6 +40,7 @@ public record NodeGpus(
   private static final BigDecimal MILLI = BigDecimal.valueOf(1000);
   private static final String FEATURE = "nvidia.com/gpu.";
 
+  /** Copies the lists. */
   public NodeGpus {
     ids = List.copyOf(ids);
     offered = Set.copyOf(offered);

@@ -26,11 +26,13 @@ public record NodeRules(String name, Map<String, String> labels, List<Taint> tai
   private static final String CORDON = "node.kubernetes.io/unschedulable";
   private static final String NO_SCHEDULE = "NoSchedule";
 
+  /** Copies the labels and the taints. */
   public NodeRules {
     labels = Map.copyOf(labels);
     taints = List.copyOf(taints);
   }
 
+  /** {@return a node's rules} */
   public static NodeRules of(Node node) {
     List<Taint> taints = new ArrayList<>();
     if (node.getSpec() != null) {

@@ -29,6 +29,7 @@ public record Place(String node, List<String> ids) {
 
   private static final ObjectMapper JSON = new ObjectMapper();
 
+  /** Copies the list. */
   public Place {
     ids = List.copyOf(ids);
   }

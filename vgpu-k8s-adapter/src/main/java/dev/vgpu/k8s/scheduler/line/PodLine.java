@@ -24,10 +24,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The line of the cluster's pods in front of the fleet. It receives the API's events about pods and
- * produces answers and writes. Its whole state can be rebuilt from the API after a restart. Safe
- * for use by several threads; it never blocks and never writes to the API itself. Times are seconds
- * of one clock.
+ * The line of the cluster's pods in front of the fleet. It takes the API's events about pods, and
+ * makes answers and writes. Its whole state can be rebuilt from the API. Safe for use by several
+ * threads; it never blocks and never writes to the API itself. Times are seconds of one clock.
  */
 public final class PodLine {
   private static final Logger LOG = LoggerFactory.getLogger(PodLine.class);

@@ -17,10 +17,12 @@ public final class UnsizedGangs {
   /** By the gang's name; then by UID. The gang that was looked at longest ago is first. */
   private final Map<String, Map<String, Pod>> pods = new LinkedHashMap<>();
 
+  /** Adds a pod, or replaces it. */
   public void add(String gang, Pod pod) {
     pods.computeIfAbsent(gang, key -> new LinkedHashMap<>()).put(pod.getMetadata().getUid(), pod);
   }
 
+  /** Removes a pod, if it is here. */
   public void remove(String uid) {
     pods.values().removeIf(members -> members.remove(uid) != null && members.isEmpty());
   }
