@@ -7,6 +7,7 @@ import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.proto.dra.Claim;
 import dev.vgpu.k8s.proto.dra.Device;
 import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.Quantity;
 import io.fabric8.kubernetes.api.model.StatusDetails;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import java.io.IOException;
@@ -56,6 +57,15 @@ class SeveralNodesTest {
     return node.api.resources(ResourceSlice.class).withName(name + "-vgpu.dev").get();
   }
 
+  private void awaitOffer(String of, String share) throws InterruptedException {
+    TestNode.await(
+        "less is left",
+        () ->
+            slice(of).getSpec().getDevices().stream()
+                .map(device -> device.getCapacity().get("share").getValue())
+                .anyMatch(new Quantity(share)::equals));
+  }
+
   /** The role looks after slots that are held. */
   private static void runAPod(TestNode on, StrictDevices devices) {
     Pod unused = on.pod("of-" + on.name(), on.reservation(1, "128Mi"));
@@ -101,7 +111,7 @@ class SeveralNodesTest {
     Pod ignored = node.pod("a", node.reservation(25, "1Gi"));
     String unused = devices.admit("a", "main", "slot-0");
     devices.preStart("slot-0");
-    TestNode.await("less is left", () -> slice(TestNode.NAME).toString().contains("75"));
+    awaitOffer(TestNode.NAME, "75");
     assertThat(slice(OTHER).getMetadata().getResourceVersion()).isEqualTo(before);
   }
 
@@ -132,6 +142,7 @@ class SeveralNodesTest {
     TestNode.await("slices", () -> slice(TestNode.NAME) != null && slice(OTHER) != null);
     runAPod(node, devices);
     runAPod(other, othersDevices);
+    awaitOffer(TestNode.NAME, "99");
     Claim claim = node.create("gpu-of-a", 0, 50);
     Claim others = other.create("gpu-of-b", 0, 40);
     List<Device> given = node.kubelet.prepare(claim);

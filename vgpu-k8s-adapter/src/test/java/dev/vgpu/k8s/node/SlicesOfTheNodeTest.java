@@ -51,9 +51,7 @@ class SlicesOfTheNodeTest {
   /** kube-scheduler compares whole names, and a claim with another name would wait for ever. */
   @Test
   void thePolicyTakesTheSlicesCapacitiesAndNoOthers() throws Exception {
-    Path policy =
-        Path.of(System.getProperty("vgpu.home"))
-            .resolve("vgpu-k8s-adapter/deploy/base/parameters-policy.yaml");
+    Path policy = Path.of("deploy/base/parameters-policy.yaml");
     Matcher taken =
         Pattern.compile("asked\\.all\\(q, q\\.all\\(a, a\\.all\\(k, k in \\[(.*?)]")
             .matcher(Files.readString(policy));
