@@ -207,11 +207,11 @@ explain_failure() {
   else
     tail -n 15 "$LOG" | sed 's/^/  /' >&2
   fi
-  if grep '^\[ERROR\]' "$LOG" | grep -q -e 'UnknownHostException' -e 'Unknown host' -e 'Connection timed out' \
+  if grep -a '^\[ERROR\]' "$LOG" | grep -q -e 'UnknownHostException' -e 'Unknown host' -e 'Connection timed out' \
     -e 'Connection refused' -e 'Network is unreachable' -e 'Temporary failure in name resolution'; then
     say "The first build fetches its dependencies from Maven Central, which this machine could not reach." \
       "Behind a proxy or a mirror, set it in ~/.m2/settings.xml."
-  elif grep '^\[ERROR\]' "$LOG" | grep -q 'PKIX path building failed'; then
+  elif grep -a '^\[ERROR\]' "$LOG" | grep -q 'PKIX path building failed'; then
     say "$JDK does not trust the certificate that Maven Central, or a proxy before it, shows." \
       "Import the proxy's authority into that JDK (keytool -importcert -cacerts; Debian: update-ca-certificates)."
   fi

@@ -145,10 +145,17 @@ public final class MockApi implements AutoCloseable {
   @Override
   public void close() {
     comeBack();
+    end(server);
+  }
+
+  /**
+   * Ends a mock API server. If a watch is just closing, the server ends later: its event loop then
+   * waits up to 30 s for a thread of its own.
+   */
+  public static void end(KubernetesMockServer server) {
     try {
       server.destroy();
     } catch (IllegalStateException e) {
-      // A watch was just closing: its event loop then waits up to 30 s for a thread of its own.
       LOGGER.log(Level.INFO, "the mock API server ends later", e);
     }
   }

@@ -3,6 +3,7 @@ package dev.vgpu.k8s.scheduler;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.vgpu.k8s.node.MockApi;
 import io.fabric8.kubernetes.api.model.LabelSelectorBuilder;
 import io.fabric8.kubernetes.api.model.LabelSelectorRequirement;
 import io.fabric8.kubernetes.api.model.Pod;
@@ -52,7 +53,7 @@ class EvictionsTest {
   @AfterEach
   void close() {
     client.close();
-    apiServer.destroy();
+    MockApi.end(apiServer);
   }
 
   /** A pod that runs, with a label. */

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.fleet.placement.Policies;
+import dev.vgpu.k8s.node.MockApi;
 import dev.vgpu.k8s.node.TestNode;
 import dev.vgpu.k8s.scheduler.line.Place;
 import dev.vgpu.k8s.scheduler.line.PodLine;
@@ -100,7 +101,7 @@ class ExtenderServerTest {
     watch.close();
     writers.shutdownNow();
     client.close();
-    apiServer.destroy();
+    MockApi.end(apiServer);
   }
 
   private HttpResponse<String> post(String path, String body) throws Exception {

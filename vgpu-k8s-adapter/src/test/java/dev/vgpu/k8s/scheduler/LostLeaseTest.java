@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.fleet.placement.Policies;
+import dev.vgpu.k8s.node.MockApi;
 import dev.vgpu.k8s.node.TestNode;
 import dev.vgpu.k8s.scheduler.line.Place;
 import dev.vgpu.k8s.time.NanoClock;
@@ -80,7 +81,7 @@ class LostLeaseTest {
     for (int i = opened.size() - 1; i >= 0; i--) {
       opened.get(i).close();
     }
-    apiServer.destroy();
+    MockApi.end(apiServer);
   }
 
   private KubernetesClient client(int timeoutMs) {

@@ -10,6 +10,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.PreemptionClass;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
+import dev.vgpu.k8s.node.MockApi;
 import dev.vgpu.k8s.node.TestNode;
 import dev.vgpu.k8s.scheduler.claim.ClaimConditions;
 import dev.vgpu.k8s.scheduler.line.Place;
@@ -94,7 +95,7 @@ class SchedulerDeathIT {
   void close() throws InterruptedException {
     process.destroyForcibly().waitFor();
     user.close();
-    apiServer.destroy();
+    MockApi.end(apiServer);
   }
 
   /** Starts a process, which leads at once: the lease of the one before has ended. */
