@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -363,9 +364,14 @@ static void role_refused(const char *unused) {
   CHECK(cuDeviceGet(&device, 0) == ABI_NOT_INITIALIZED, "nothing works");
 }
 
+enum { MOST_WAKES = 2000 }; /* of a thread that waits 10 s for the seat's answer: 20 a second, and the retries */
+
 static void *join_late(void *unused) {
   (void)unused;
   CHECK(cuInit(0) == ABI_SYSTEM_NOT_READY, "cuInit");
+  struct rusage waited;
+  CHECK(getrusage(RUSAGE_THREAD, &waited) == 0, "getrusage");
+  CHECK(waited.ru_nvcsw < MOST_WAKES, "it woke %ld times while no answer came", waited.ru_nvcsw);
   return NULL;
 }
 

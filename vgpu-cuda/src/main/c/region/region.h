@@ -204,6 +204,8 @@ int vgpu__seat_connect(struct vgpu_tenant *tenant);
 void vgpu__seat_welcomed(struct vgpu_tenant *tenant, const struct shm_message *welcome);
 /* Receives one message, if it is complete. */
 int vgpu__seat_receive(struct vgpu_tenant *tenant, struct shm_message *into);
+/* Sleeps until there is something to receive, for at most ns. */
+void vgpu__seat_await(struct vgpu_tenant *tenant, uint64_t ns);
 int vgpu__seat_connected(struct vgpu_tenant *tenant);
 void vgpu__seat_send(struct vgpu_tenant *tenant, uint32_t type);
 void vgpu__seat_close(struct vgpu_tenant *tenant);

@@ -4,7 +4,6 @@
  * inode before each use.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -159,6 +158,14 @@ int vgpu__seat_receive(struct vgpu_tenant *tenant, struct shm_message *into) {
   vgpu__unlock(&link->lock);
   errno = kept;
   return result;
+}
+
+void vgpu__seat_await(struct vgpu_tenant *tenant, uint64_t ns) {
+  struct vgpu_link *link = &tenant->link;
+  vgpu__lock(&link->lock);
+  int fd = vgpu__is_ours(link) ? link->fd : -1;
+  vgpu__unlock(&link->lock);
+  if (fd >= 0) vgpu__socket_wait(fd, ns);
 }
 
 int vgpu__seat_connected(struct vgpu_tenant *tenant) {

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -38,6 +39,15 @@ ssize_t vgpu__socket_send(int fd, const void *from, size_t size) {
 
 ssize_t vgpu__socket_receive(int fd, void *into, size_t size) {
   return syscall(SYS_recvfrom, fd, into, size, MSG_DONTWAIT, NULL, NULL);
+}
+
+void vgpu__socket_wait(int fd, uint64_t ns) {
+  int kept = errno;
+  struct pollfd socket = {.fd = fd, .events = POLLIN};
+  struct timespec span = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+  if (syscall(SYS_ppoll, &socket, 1, &span, NULL, 0) < 0 && errno != EINTR)
+    vgpu__sleep_ns(ns < NS_PER_MS ? ns : NS_PER_MS);
+  errno = kept;
 }
 
 void vgpu__sleep_ns(uint64_t ns) {

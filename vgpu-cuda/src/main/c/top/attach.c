@@ -18,6 +18,8 @@
  * late on an overloaded machine.
  */
 enum { MOST_PATIENCE_MS = 10000, RETRY_MS = 2 };
+static const uint64_t AWAIT_NS = 50u *
+                                 NS_PER_MS; /* how long one wait for the answer is; it ends early with the answer */
 
 static int quiet; /* vgpu_attach returns the reason to its caller instead */
 
@@ -69,7 +71,8 @@ static int vgpu__await_welcome(struct vgpu_tenant *tenant, uint32_t *slot, uint6
     if (got == VGPU_SEAT_GONE) return 0;
     if (got == VGPU_SEAT_NOTHING) {
       if (vgpu__now_ns() > deadline) return 0;
-      vgpu__sleep_ns(50 * NS_PER_US);
+      /* A crowd that attaches at once must leave the processors to the seat. */
+      vgpu__seat_await(tenant, AWAIT_NS);
       continue;
     }
     if (message.type != SHM_MESSAGE_WELCOME) continue;
