@@ -204,6 +204,23 @@ class PreemptionTest {
   }
 
   @Test
+  void nobodyIsBoundInTheRoomOfVictimsThatStayAlsoIfThePodIsDeleted() {
+    run("node-0", share("a", 100, 1), share("b", 100, 9));
+    run("node-1", share("c", 100, 9), share("d", 100, 9));
+    assertThat(preempt(share("high", 100, 9), victims("node-0", "a"))).isEqualTo(NODE_0);
+    cluster.delete("uid-high");
+    cluster.create(share("next", 100, 0));
+    assertThat(cluster.schedule("uid-next")).isTrue();
+    assertThat(cluster.bind("uid-next")).isFalse();
+    cluster.nowS = Preemption.DUE_S + 1;
+    cluster.line.tick(cluster.nowS);
+    cluster.settle();
+    assertThat(cluster.isBound("uid-next")).isFalse();
+    assertThat(cluster.isBound("uid-a")).isTrue();
+    cluster.check();
+  }
+
+  @Test
   void victimsThatTakeLongToEndAreWaitedFor() {
     run("node-0", share("a", 100, 1), share("b", 100, 9));
     run("node-1", share("c", 100, 9), share("d", 100, 9));
