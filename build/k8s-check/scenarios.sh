@@ -5,8 +5,8 @@
 
 SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class claims-mig gpu-lost'
 SCENARIOS="$SCENARIOS node-annotation accounts node-policy slots slots-refused slots-several annotations beside gang"
-SCENARIOS="$SCENARIOS gang-queue pod-group gang-claims eviction eviction-refused eviction-gang names extender-killed"
-SCENARIOS="$SCENARIOS extender-tls api-server-away show node-cost many thousand"
+SCENARIOS="$SCENARIOS gang-queue pod-group gang-claims eviction eviction-refused eviction-gang preemption names"
+SCENARIOS="$SCENARIOS extender-killed extender-tls api-server-away show node-cost many thousand"
 SCENARIOS="$SCENARIOS kubelet-daemon-set kubelet-claims kubelet-shares kubelet-prepare"
 SCENARIOS="$SCENARIOS kubelet-several kubelet-killed kubelet-restarted kubelet-health kubelet-slots kubelet-scheduler"
 SCENARIOS="$SCENARIOS kubelet-gang"
@@ -433,6 +433,34 @@ EOF2
   until_true 100 has 'low-1 low-2' leaving || fail "not evicted: $(last_line vgpu-scheduler)" || return 1
   k delete pod low-1 low-2 --force --grace-period=0 >/dev/null 2>&1
   bound 60 urgent
+}
+
+# urgent: gives the pod of standard input the high priority, and 10 processors.
+urgent() {
+  sed -e 's/^spec:/&\n  priorityClassName: urgent/' -e 's|vgpu.dev/slot: [0-9]*|&, cpu: 10|'
+}
+
+# The nodes have no processors left. kube-scheduler may evict one pod for 10 of them; that frees one GPU of two.
+scenario_preemption() {
+  local i
+  make <<EOF2 || return 1
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: urgent}
+value: 1000
+EOF2
+  { for i in 1 2 3 4; do
+    slot "low-$i" 60 4Gi | sed -e "s/^  annotations:/  labels: {kept: \"yes\"}\n&/" -e 's|vgpu.dev/slot: 1|&, cpu: 30|'
+  done; } | make && bound 60 low-1 low-2 low-3 low-4 || return 1
+  slot wide 100 4Gi | sed 's|vgpu.dev/slot: 1|vgpu.dev/slot: 2|' | urgent | make || return 1
+  says wide 'Insufficient cpu' || return 1
+  k delete pod wide --force --grace-period=0 >/dev/null 2>&1
+  slot high 100 4Gi | urgent | make || return 1
+  until_true 40 one_gone || fail "nobody was evicted: $(waiting_text)" || return 1
+  # Evictions for the first pod would show by now, too.
+  [ "$(leaving | wc -w)" -eq 1 ] || fail "more went than one: $(leaving)" || return 1
+  k delete pod "$(leaving)" --force --grace-period=0 >/dev/null 2>&1
+  bound 60 high
 }
 
 # manifest NAME: one of the tests, without the UID, which the server gives.

@@ -267,7 +267,7 @@ public final class FleetQueue {
     if (reservation != null || gang == null || running.containsKey(held.gang())) {
       return;
     }
-    List<Gang> bundle = bundle(gang, waiting.stream().filter(Gang::isDependent).toList());
+    List<Gang> bundle = planner.bundle(gang, dependents(), running.keySet());
     if (!bundle.isEmpty()
         && planner.mayFit(members(bundle), gang.terms(), held.nodes(), running.values())) {
       reservation = held;
@@ -316,9 +316,9 @@ public final class FleetQueue {
     policy.settle(fleet);
     List<Decision> decisions = new ArrayList<>();
     boolean isFirst = true;
-    List<Gang> dependents = waiting.stream().filter(Gang::isDependent).toList();
+    List<Gang> dependents = dependents();
     for (Gang gang : List.copyOf(waiting)) {
-      List<Gang> bundle = bundle(gang, dependents);
+      List<Gang> bundle = planner.bundle(gang, dependents, running.keySet());
       if (bundle.isEmpty() || running.containsKey(gang.name())) {
         continue;
       }
@@ -332,37 +332,52 @@ public final class FleetQueue {
     return decisions;
   }
 
+  private List<Gang> dependents() {
+    return waiting.stream().filter(Gang::isDependent).toList();
+  }
+
   /**
-   * {@return the gang and all complete gangs that must share its nodes; empty if it cannot be
-   * tried, because a member or a request that a member depends on is missing}
+   * Starts a waiting gang in the room that running gangs leave, if it fits there; these have ended
+   * then. Otherwise nothing changes. The other waiting gangs do not come before it.
+   *
+   * @param name the gang's name
+   * @param member the request that replaces a member's own one for this, under the same name
+   * @param leaving the names of the running gangs; unknown names have no effect
+   * @param isAhead whether it may use reserved nodes also if {@link #decide} would not let it
+   * @param nowS the current time in seconds
+   * @return the started gangs; empty if it does not fit, does not wait, or is not complete
    */
-  private List<Gang> bundle(Gang gang, List<Gang> dependents) {
-    List<Gang> bundle = new ArrayList<>(List.of(gang));
-    // A gang that depends on a later one of the list is found in another pass.
-    for (int size = 0; size < bundle.size(); ) {
-      size = bundle.size();
-      for (Gang other : dependents) {
-        if (other.isComplete()
-            && !running.containsKey(other.name())
-            && !bundle.contains(other)
-            && bundle.stream().anyMatch(other::dependsOn)) {
-          bundle.add(other);
-        }
-      }
+  public List<Decision> startInstead(
+      String name, Request member, Set<String> leaving, boolean isAhead, double nowS) {
+    List<Decision> decisions = new ArrayList<>();
+    Gang gang = known.get(name);
+    List<Gang> bundle =
+        gang == null || running.containsKey(name)
+            ? List.of()
+            : planner.bundle(gang, dependents(), running.keySet());
+    if (bundle.isEmpty()) {
+      return decisions;
     }
-    Set<String> names = new HashSet<>();
-    bundle.forEach(one -> one.members().forEach(member -> names.add(member.name())));
-    boolean isReady =
-        gang.isComplete()
-            && bundle.stream()
-                .flatMap(one -> one.members().stream())
-                .map(Request::sameNodeAs)
-                .allMatch(
-                    name ->
-                        name.isEmpty()
-                            || names.contains(name)
-                            || fleet.placement(name).isPresent());
-    return isReady ? bundle : List.of();
+    List<Request> members = new ArrayList<>(members(bundle));
+    members.removeIf(one -> one.name().equals(member.name()));
+    members.add(0, member); // of equal ones, the first is placed first
+    List<Gang> ended = running.values().stream().filter(g -> leaving.contains(g.name())).toList();
+    boolean mayUseAll = isAhead || mayUseAll(bundle.get(0), bundle, nowS);
+    planner
+        .instead(ended, members, bundle.get(0).terms(), mayUseAll ? ANY : this::isNotReserved)
+        .ifPresent(
+            placed -> {
+              ended.forEach(one -> known.remove(one.name()));
+              ended.forEach(one -> running.remove(one.name()));
+              placesChanged();
+              start(bundle, placed, nowS, decisions);
+            });
+    return decisions;
+  }
+
+  private boolean isNotReserved(int node) {
+    Reservation held = reservation;
+    return held == null || !held.nodes().contains(node);
   }
 
   private static List<Request> members(List<Gang> bundle) {
@@ -381,12 +396,7 @@ public final class FleetQueue {
             .allMatch(m -> m.sameNodeAs().isEmpty() && m.spread().isEmpty() && m.nodes().isEmpty());
     Optional<List<Placement>> placed = Optional.empty();
     if (!isPlain || !refused.contains(key)) {
-      Reservation held = reservation;
-      placed =
-          trial.place(
-              members,
-              terms.closeness(),
-              mayUseAll || held == null ? ANY : node -> !held.nodes().contains(node));
+      placed = trial.place(members, terms.closeness(), mayUseAll ? ANY : this::isNotReserved);
       if (placed.isEmpty() && isPlain) {
         refused.add(key);
       }

@@ -95,6 +95,54 @@ final class Planner {
     }
   }
 
+  /**
+   * {@return the gang and all complete gangs that must share its nodes; empty if it cannot be
+   * tried, because a member or a request that a member depends on is missing}
+   */
+  List<Gang> bundle(Gang gang, List<Gang> dependents, Set<String> running) {
+    List<Gang> bundle = new ArrayList<>(List.of(gang));
+    // A gang that depends on a later one of the list is found in another pass.
+    for (int size = 0; size < bundle.size(); ) {
+      size = bundle.size();
+      for (Gang other : dependents) {
+        if (other.isComplete()
+            && !running.contains(other.name())
+            && !bundle.contains(other)
+            && bundle.stream().anyMatch(other::dependsOn)) {
+          bundle.add(other);
+        }
+      }
+    }
+    Set<String> names = new HashSet<>();
+    bundle.forEach(one -> one.members().forEach(member -> names.add(member.name())));
+    boolean isReady =
+        gang.isComplete()
+            && bundle.stream()
+                .flatMap(one -> one.members().stream())
+                .map(Request::sameNodeAs)
+                .allMatch(
+                    name ->
+                        name.isEmpty()
+                            || names.contains(name)
+                            || fleet.placement(name).isPresent());
+    return isReady ? bundle : List.of();
+  }
+
+  /**
+   * {@return the placements of requests in the room that gangs leave, and without these gangs;
+   * empty if they do not fit, and then nothing has changed}
+   */
+  Optional<List<Placement>> instead(
+      List<Gang> leaving, List<Request> members, Terms terms, IntPredicate allowed) {
+    List<Placement> taken = leaving.stream().flatMap(gang -> gang.placements().stream()).toList();
+    taken.forEach(fleet::undo);
+    Optional<List<Placement>> placed = trial.place(members, terms.closeness(), allowed);
+    if (placed.isEmpty()) {
+      restore(taken);
+    }
+    return placed;
+  }
+
   /** A placed gang, and the gangs evicted for it. */
   record Eviction(List<Placement> placed, List<Gang> victims) {}
 

@@ -15,6 +15,7 @@ import dev.vgpu.fleet.model.SmallFleets;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.fleet.placement.Workload;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 
@@ -324,5 +325,58 @@ class GangTest {
     assertThatThrownBy(() -> queue.add(terms, Request.builder("bad").migInstance("9g.1tb").build()))
         .hasMessageContaining("9g.1tb");
     assertThat(queue.waiting()).isEmpty();
+  }
+
+  /** The caller knows which gangs leave; the queue knows whether that makes room. */
+  @Test
+  void aGangStartsInTheRoomThatOthersLeaveOrNothingChanges() {
+    Fleet fleet = SmallFleets.alike(2, 1);
+    FleetQueue queue = queue(fleet);
+    for (String name : List.of("a", "b", "c", "d")) {
+      queue.add(Terms.of(name, 1, NEARLINE, 100), share(name, 50));
+    }
+    assertThat(started(queue.decide(0))).containsExactly("a", "b", "c", "d");
+    int node = fleet.placement("a").orElseThrow().node();
+    String beside =
+        List.of("b", "c", "d").stream()
+            .filter(one -> fleet.placement(one).orElseThrow().node() == node)
+            .findFirst()
+            .orElseThrow();
+    String far =
+        List.of("b", "c", "d").stream()
+            .filter(one -> !one.equals(beside))
+            .findFirst()
+            .orElseThrow();
+    queue.add(Terms.of("wide", 1, NEARLINE, 100), whole("wide", NEARLINE, 1));
+    Request wide = whole("wide", NEARLINE, 1);
+    Map<String, Placement> before = Map.copyOf(fleet.placements());
+    long placed = fleet.placedCount();
+    assertThat(queue.startInstead("wide", wide, Set.of("a", far), false, 1)).isEmpty();
+    assertThat(queue.startInstead("none", wide, Set.of("a", beside), false, 1)).isEmpty();
+    assertThat(fleet.placements()).isEqualTo(before);
+    assertThat(fleet.placedCount()).isEqualTo(placed);
+    assertThat(queue.waiting()).containsExactly("wide");
+    List<Decision> decisions = queue.startInstead("wide", wide, Set.of("a", beside), false, 1);
+    assertThat(started(decisions)).containsExactly("wide");
+    assertThat(fleet.placement("wide").orElseThrow().node()).isEqualTo(node);
+    assertThat(queue.running()).doesNotContain("a", beside).hasSize(3);
+    queue.end("a"); // it has really ended now
+    SmallFleets.check(fleet);
+  }
+
+  @Test
+  void reservedNodesAreUsedInsteadByThoseThatAreAheadOnly() {
+    FleetQueue queue = queue(SmallFleets.alike(1, 1));
+    queue.add(Terms.of("a", 1, NEARLINE, 100), share("a", 50));
+    queue.add(Terms.of("b", 1, NEARLINE, 100), share("b", 30));
+    queue.decide(0);
+    queue.add(Terms.of("first", 1, NEARLINE, 100), share("first", 90));
+    queue.add(Terms.of("later", 1, NEARLINE, 100), share("later", 60));
+    assertThat(queue.decide(0)).isEmpty();
+    assertThat(queue.reservation().orElseThrow().gang()).isEqualTo("first");
+    Request later = share("later", 60);
+    assertThat(queue.startInstead("later", later, Set.of("a"), false, 1)).isEmpty();
+    assertThat(started(queue.startInstead("later", later, Set.of("a"), true, 1)))
+        .containsExactly("later");
   }
 }

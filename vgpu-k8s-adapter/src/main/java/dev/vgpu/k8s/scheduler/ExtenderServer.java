@@ -24,9 +24,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Serves the extender over HTTP: {@code /filter}, {@code /filter-claims}, {@code /prioritize},
- * {@code /bind}, and {@code /readyz}. A process that is not the leader answers 503 to all of them.
- * With TLS, clients without a certificate that it trusts may ask only whether it is ready. Must be
- * closed.
+ * {@code /preempt}, {@code /bind}, and {@code /readyz}. A process that is not the leader answers
+ * 503 to all of them. With TLS, clients without a certificate that it trusts may ask only whether
+ * it is ready. Must be closed.
  */
 final class ExtenderServer implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(ExtenderServer.class);
@@ -65,6 +65,7 @@ final class ExtenderServer implements AutoCloseable {
     serve("/filter", service::filter);
     serve("/filter-claims", service::filterClaims);
     serve("/prioritize", service::prioritize);
+    serve("/preempt", service::preempt);
     serve("/bind", service::bind);
     server.createContext(
         "/readyz",

@@ -1,5 +1,7 @@
 package dev.vgpu.k8s.scheduler;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonMappingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
@@ -11,11 +13,14 @@ import dev.vgpu.k8s.names.PodRequests;
 import dev.vgpu.k8s.scheduler.line.Action;
 import dev.vgpu.k8s.scheduler.line.Answer;
 import dev.vgpu.k8s.scheduler.line.Bindings;
+import dev.vgpu.k8s.scheduler.line.Candidate;
 import dev.vgpu.k8s.scheduler.line.PodLine;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -38,6 +43,8 @@ final class ExtenderService {
   private static final int BEST = 10;
   private static final String NEEDED =
       "Pod and NodeNames are needed: set nodeCacheCapable of the extender";
+  private static final String NEEDED_TO_PREEMPT =
+      "Pod and NodeNameToMetaVictims are needed: set nodeCacheCapable of the extender";
 
   private final PodLine line;
   private final Cluster cluster;
@@ -99,19 +106,14 @@ final class ExtenderService {
 
   /** {@return what is asked; otherwise adds the error to the answer} */
   private Optional<Candidates> candidates(JsonNode args, ObjectNode result) {
-    JsonNode meta = args.path("Pod").path("metadata");
     JsonNode names = args.path("NodeNames");
-    if (meta.isMissingNode() || !names.isArray()) {
+    if (args.path("Pod").path("metadata").isMissingNode() || !names.isArray()) {
       result.put("Error", NEEDED);
       return Optional.empty();
     }
     Optional<Pod> pod;
     try {
-      pod =
-          pods.find(
-              meta.path("namespace").asText(),
-              meta.path("name").asText(),
-              meta.path("uid").asText());
+      pod = find(args);
     } catch (KubernetesClientException e) {
       result.put("Error", "the pod cannot be read: " + e.getMessage());
       return Optional.empty();
@@ -123,6 +125,12 @@ final class ExtenderService {
     Set<String> nodes = new LinkedHashSet<>();
     names.forEach(name -> nodes.add(name.asText()));
     return Optional.of(new Candidates(pod.get(), nodes));
+  }
+
+  private Optional<Pod> find(JsonNode args) {
+    JsonNode meta = args.path("Pod").path("metadata");
+    return pods.find(
+        meta.path("namespace").asText(), meta.path("name").asText(), meta.path("uid").asText());
   }
 
   /** {@return the nodes that the pod may use} */
@@ -154,6 +162,57 @@ final class ExtenderService {
       }
     }
     return result.put("Error", "");
+  }
+
+  /**
+   * {@return of the nodes where kube-scheduler would evict pods for another one, the one where that
+   * gets its place then, with the same victims} kube-scheduler evicts nobody elsewhere. Without
+   * such a node, nor if the pod cannot be looked up, it evicts nobody at all.
+   *
+   * @throws JsonProcessingException if it is not asked as the protocol says; nothing is done then
+   */
+  JsonNode preempt(JsonNode args) throws JsonProcessingException {
+    JsonNode proposed = args.path("NodeNameToMetaVictims");
+    List<Candidate> all = proposals(args);
+    ObjectNode kept = JsonNodeFactory.instance.objectNode();
+    try {
+      Optional<Pod> pod = find(args);
+      if (pod.isPresent()) {
+        Answer answer = line.preempt(pod.get(), all, size(pod.get()), clockS.getAsDouble());
+        forgetIfGone(pod.get());
+        carryOut();
+        all.stream()
+            .map(Candidate::node)
+            .filter(node -> answer.kind() == Answer.Kind.ANY || answer.text().equals(node))
+            .forEach(node -> kept.set(node, proposed.path(node)));
+      }
+    } catch (KubernetesClientException e) {
+      LOG.warn("nobody is evicted for a pod that cannot be looked up: {}", e.getMessage());
+    }
+    ObjectNode result = JsonNodeFactory.instance.objectNode();
+    result.set("NodeNameToMetaVictims", kept);
+    return result;
+  }
+
+  private static List<Candidate> proposals(JsonNode args) throws JsonProcessingException {
+    JsonNode proposed = args.path("NodeNameToMetaVictims");
+    if (!args.path("Pod").path("metadata").isObject() || !proposed.isObject()) {
+      throw new JsonMappingException(null, NEEDED_TO_PREEMPT);
+    }
+    List<Candidate> all = new ArrayList<>();
+    for (Map.Entry<String, JsonNode> one : proposed.properties()) {
+      List<String> uids = new ArrayList<>();
+      one.getValue().path("Pods").forEach(pod -> uids.add(pod.path("UID").asText()));
+      JsonNode violations = one.getValue().path("NumPDBViolations");
+      if (uids.isEmpty() || uids.contains("") || !violations.canConvertToLong()) {
+        throw new JsonMappingException(
+            null,
+            "a node's Pods with the UID of each, and its NumPDBViolations, are needed: node="
+                + one.getKey());
+      }
+      all.add(new Candidate(one.getKey(), uids, violations.asLong()));
+    }
+    return all;
   }
 
   /** If a pod was deleted during the question, the line was told before it knew the pod. */

@@ -3,125 +3,24 @@ package dev.vgpu.k8s.scheduler;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.JsonNodeFactory;
-import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.fleet.placement.Policies;
-import dev.vgpu.k8s.node.MockApi;
 import dev.vgpu.k8s.node.TestNode;
 import dev.vgpu.k8s.scheduler.line.Place;
-import dev.vgpu.k8s.scheduler.line.PodLine;
-import dev.vgpu.k8s.time.NanoClock;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
-import io.fabric8.kubernetes.client.KubernetesClient;
-import io.fabric8.kubernetes.client.server.mock.KubernetesMockServer;
-import io.fabric8.mockwebserver.Context;
-import io.fabric8.mockwebserver.MockWebServer;
-import java.io.IOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.net.URI;
-import java.net.http.HttpClient;
-import java.net.http.HttpRequest;
-import java.net.http.HttpResponse;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.atomic.AtomicBoolean;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The extender over HTTP, with an API server that stores pods and nodes. */
-class ExtenderServerTest {
-  private static final ObjectMapper JSON = new ObjectMapper();
-
-  private final BindingDispatcher api = new BindingDispatcher();
-  private final KubernetesMockServer apiServer =
-      new KubernetesMockServer(new Context(), new MockWebServer(), new HashMap<>(), api, false);
-  private final HttpClient http = HttpClient.newHttpClient();
-  private final ExecutorService writers = Executors.newFixedThreadPool(2);
-  private final AtomicBoolean leads = new AtomicBoolean(true);
-  private final List<String> nodes = new ArrayList<>();
-  private KubernetesClient client;
-  private ExtenderService service;
-  private ClusterWatch watch;
-  private ExtenderServer server;
-
-  /** By UID: pods that are deleted as soon as they are found. */
-  private final Map<String, Pod> deleted = new ConcurrentHashMap<>();
-
-  /** Why nodes keep their devices from pods with claims. */
-  private final Map<String, String> refusals = new HashMap<>();
-
-  @BeforeEach
-  void begin() throws IOException {
-    apiServer.init(InetAddress.getLoopbackAddress(), 0);
-    client = apiServer.createClient();
-    Pods.nodes(2, 2).forEach(node -> client.resource(node).create());
-    Pods.nodes(2, 2).forEach(node -> nodes.add(node.getMetadata().getName()));
-    PodLine line = new PodLine(Policies.OURS);
-    service =
-        new ExtenderService(
-            line,
-            new Cluster(client, () -> true),
-            writers,
-            NanoClock.seconds(),
-            Duration.ofSeconds(40),
-            (pod, listed) -> pod.getSpec().getResourceClaims().isEmpty() ? Map.of() : refusals,
-            (namespace, name, uid) ->
-                Optional.ofNullable(deleted.remove(uid))
-                    .or(() -> watch.find(namespace, name, uid)));
-    watch = new ClusterWatch(client, line, service, NanoClock.seconds());
-    watch.begin();
-    server =
-        new ExtenderServer(
-            new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
-            Optional.empty(),
-            service,
-            leads::get);
-  }
-
-  @AfterEach
-  void end() {
-    server.close();
-    watch.close();
-    writers.shutdownNow();
-    client.close();
-    MockApi.end(apiServer);
-  }
-
-  private HttpResponse<String> post(String path, String body) throws Exception {
-    URI uri = URI.create("http://127.0.0.1:" + server.port() + path);
-    return http.send(
-        HttpRequest.newBuilder(uri).POST(HttpRequest.BodyPublishers.ofString(body)).build(),
-        HttpResponse.BodyHandlers.ofString());
-  }
-
-  private JsonNode filter(Pod pod) throws Exception {
-    return filter("/filter", pod);
-  }
-
-  private JsonNode filter(String path, Pod pod) throws Exception {
-    ObjectNode args = JsonNodeFactory.instance.objectNode();
-    args.set("Pod", JSON.valueToTree(pod));
-    nodes.forEach(args.putArray("NodeNames")::add);
-    return JSON.readTree(post(path, args.toString()).body());
-  }
-
+class ExtenderServerTest extends ExtenderOverHttp {
   @Test
   void nodesKeepDevicesThatAreHeldFromPodsWithClaims() throws Exception {
     refusals.put("node-1", "its GPUs are held for gang default/large");
@@ -190,23 +89,6 @@ class ExtenderServerTest {
     } catch (Exception e) {
       throw new AssertionError(e);
     }
-  }
-
-  private String bind(Pod pod, String node) throws Exception {
-    ObjectNode args = JsonNodeFactory.instance.objectNode();
-    args.put("PodName", pod.getMetadata().getName());
-    args.put("PodNamespace", pod.getMetadata().getNamespace());
-    args.put("PodUID", pod.getMetadata().getUid());
-    args.put("Node", node);
-    return JSON.readTree(post("/bind", args.toString()).body()).path("Error").asText();
-  }
-
-  private Pod create(Pod pod) {
-    return client.resource(pod).create();
-  }
-
-  private Pod read(Pod pod) {
-    return client.resource(pod).get();
   }
 
   @Test
@@ -454,6 +336,7 @@ class ExtenderServerTest {
   void whoDoesNotLeadAnswersNobody() throws Exception {
     leads.set(false);
     assertThat(post("/filter", "{}").statusCode()).isEqualTo(503);
+    assertThat(post("/preempt", "{}").statusCode()).isEqualTo(503);
     assertThat(post("/bind", "{}").statusCode()).isEqualTo(503);
   }
 

@@ -4,6 +4,7 @@ import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
+import dev.vgpu.k8s.names.PodRequests;
 import dev.vgpu.k8s.scheduler.line.Roll.Unserved;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.List;
@@ -105,6 +106,33 @@ final class Entrance {
   void forget(String uid) {
     roll.unserved.remove(uid);
     unsized.remove(uid);
+  }
+
+  /** {@return why a pod is not in line; empty if it is now} */
+  Optional<Answer> admit(Pod pod, int size) {
+    try {
+      Optional<PodRequest> request = PodRequests.of(pod);
+      if (request.isEmpty()) {
+        return Optional.of(Answer.any());
+      }
+      String uid = pod.getMetadata().getUid();
+      if (size < 1) {
+        waitsOutside(pod, size);
+        return Optional.of(
+            Answer.none("the size of its gang is not known: its group object is not there"));
+      }
+      unsized.remove(uid);
+      Optional<String> lack =
+          roll.entries.containsKey(uid) ? Optional.empty() : roll.lack(pod, request.get());
+      if (lack.isPresent()) {
+        waitsOutside(pod, size);
+        return lack.map(Answer::none);
+      }
+      Entry ignored = enter(pod, request, size);
+      return Optional.empty();
+    } catch (PodRefusedException | IllegalArgumentException e) {
+      return Optional.of(Answer.none("refused: " + e.getMessage()));
+    }
   }
 
   /**

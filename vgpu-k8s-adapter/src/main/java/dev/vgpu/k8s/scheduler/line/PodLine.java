@@ -4,9 +4,7 @@ import static java.util.Objects.requireNonNull;
 
 import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.gang.Decision;
-import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
-import dev.vgpu.k8s.names.PodRequests;
 import dev.vgpu.k8s.scheduler.claim.ClaimUse;
 import dev.vgpu.k8s.scheduler.claim.KnownPods;
 import io.fabric8.kubernetes.api.model.Node;
@@ -44,6 +42,7 @@ public final class PodLine {
   private final Reasons reasons;
   private final Bindings bindings;
   private final Entrance entrance;
+  private final Preemption preemption;
   private final List<Action> outbox = new ArrayList<>();
   private double evictAgainS;
 
@@ -58,6 +57,7 @@ public final class PodLine {
     reasons = new Reasons(roll, shared);
     bindings = new Bindings(roll);
     entrance = new Entrance(roll, shared);
+    preemption = new Preemption(roll);
   }
 
   /**
@@ -81,31 +81,12 @@ public final class PodLine {
 
   /** {@return the pod's node, or why it has none} Size of its gang: 1 without one, 0 if unknown. */
   public synchronized Answer filter(Pod pod, Set<String> listed, int size, double nowS) {
-    Optional<PodRequest> request;
-    Entry entry;
-    boolean ignored = leavesAsOther(pod);
-    try {
-      request = PodRequests.of(pod);
-      if (request.isEmpty()) {
-        return Answer.any();
-      }
-      String uid = pod.getMetadata().getUid();
-      if (size < 1) {
-        entrance.waitsOutside(pod, size);
-        return Answer.none("the size of its gang is not known: its group object is not there");
-      }
-      entrance.unsized.remove(uid);
-      Optional<String> lack =
-          roll.entries.containsKey(uid) ? Optional.empty() : roll.lack(pod, request.get());
-      if (lack.isPresent()) {
-        entrance.waitsOutside(pod, size);
-        return Answer.none(lack.get());
-      }
-      entry = entrance.enter(pod, request, size);
-    } catch (PodRefusedException | IllegalArgumentException e) {
-      return Answer.none("refused: " + e.getMessage());
+    Optional<Answer> refusal = admit(pod, size);
+    if (refusal.isPresent()) {
+      return refusal.get();
     }
-    Crew crew = crew(entry);
+    Entry entry = roll.entry(pod.getMetadata().getUid());
+    Crew crew = roll.crew(entry.crew);
     crew.askedS = nowS;
     Place place = crew.isPlaced ? entry.place : null;
     if (place != null && listed.contains(place.node())) {
@@ -136,9 +117,30 @@ public final class PodLine {
     return isLeft(found) ? leavingText(found) : filter(pod, listed, size, nowS);
   }
 
+  /** {@return why a pod is not in line; empty if it is now} */
+  private Optional<Answer> admit(Pod pod, int size) {
+    boolean ignored = leavesAsOther(pod);
+    return entrance.admit(pod, size);
+  }
+
+  /** {@return where a pod gets its place if proposed victims end, or why nowhere} Size as above. */
+  public synchronized Answer preempt(Pod pod, List<Candidate> all, int size, double nowS) {
+    Entry before = roll.entries.get(pod.getMetadata().getUid());
+    Optional<Answer> refusal = admit(pod, size);
+    if (refusal.isPresent()) {
+      return refusal.get();
+    }
+    Entry entry = roll.entry(pod.getMetadata().getUid());
+    shared.resolve();
+    return preemption
+        .node(entry, entry != before, all, nowS, crew -> placed(crew, Set.of(), nowS))
+        .map(Answer::node)
+        .orElseGet(() -> Answer.none("it would have no place without these pods either"));
+  }
+
   /** {@return whether pods on a node are being evicted} */
   private boolean isLeft(Place place) {
-    return !leaving(place.node()).isEmpty();
+    return !roll.leaving(place.node()).isEmpty();
   }
 
   private static Answer leavingText(Place place) {
@@ -164,10 +166,6 @@ public final class PodLine {
         .forEach(pod -> entrance.waitsOutside(pod, size));
     entrance.joinServed();
     decide(nowS);
-  }
-
-  private Crew crew(Entry entry) {
-    return requireNonNull(roll.crews.get(entry.crew), entry.crew);
   }
 
   /**
@@ -399,6 +397,7 @@ public final class PodLine {
 
   /** Decides again, because time has passed. */
   public synchronized void tick(double nowS) {
+    preemption.endOverdue(nowS);
     roll.crews.values().stream()
         .filter(crew -> crew.isUnclaimed() && nowS - crew.askedS > UNCLAIMED_S)
         .toList()
@@ -428,36 +427,26 @@ public final class PodLine {
             .computeIfAbsent(evict.forGang(), key -> new ArrayList<>())
             .addAll(evict(crew, evict.forGang()));
       } else {
-        crew.isPlaced = true;
-        crew.askedS = nowS;
-        for (String uid : crew.members) {
-          Entry entry = roll.entry(uid);
-          Place place = roll.view.place(uid).orElseThrow();
-          entry.sinceS = nowS;
-          entry.place = place;
-          crew.inTheWay.addAll(leaving(place.node()));
-          if (!unwritten.contains(uid)) {
-            outbox.add(new Action.Write(entry.pod(), place, annotations(entry, crew, nowS)));
-          }
-        }
+        placed(crew, unwritten, nowS);
       }
     }
     victims.values().removeIf(List::isEmpty);
     victims.forEach((crew, pods) -> outbox.add(new Action.Evict(pods, crew)));
   }
 
-  /**
-   * {@return the pods on a node that are being evicted: until they have ended, their places are not
-   * free}
-   */
-  private List<String> leaving(String node) {
-    return roll.crews.values().stream()
-        .filter(crew -> crew.isLeaving)
-        .flatMap(crew -> crew.members.stream())
-        .map(roll::entry)
-        .filter(entry -> entry.place != null && entry.place.node().equals(node))
-        .map(Entry::uid)
-        .toList();
+  private void placed(Crew crew, Set<String> unwritten, double nowS) {
+    crew.isPlaced = true;
+    crew.askedS = nowS;
+    for (String uid : crew.members) {
+      Entry entry = roll.entry(uid);
+      Place place = roll.view.place(uid).orElseThrow();
+      entry.sinceS = nowS;
+      entry.place = place;
+      crew.inTheWay.addAll(roll.leaving(place.node()));
+      if (!unwritten.contains(uid)) {
+        outbox.add(new Action.Write(entry.pod(), place, annotations(entry, crew, nowS)));
+      }
+    }
   }
 
   /** {@return the pods to evict: not those that are ending anyway, or are not bound yet} */
@@ -493,6 +482,7 @@ public final class PodLine {
     entrance.unsized.clear();
     roll.begin(allNodes, pods, claims, nowS);
     shared.begin();
+    preemption.begin();
     Restart.waiting(pods).forEach(entrance::waits);
     entrance.joinServed();
     decide(nowS);

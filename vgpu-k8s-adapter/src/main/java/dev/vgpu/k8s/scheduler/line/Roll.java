@@ -310,6 +310,24 @@ final class Roll {
         + (request.isWhole() ? ", or a node where NVIDIA's device plugin gives whole GPUs" : "");
   }
 
+  /**
+   * {@return the pods on a node that are being evicted: until they have ended, their places are not
+   * free}
+   */
+  List<String> leaving(String node) {
+    return crews.values().stream()
+        .filter(crew -> crew.isLeaving)
+        .flatMap(crew -> crew.members.stream())
+        .map(this::entry)
+        .filter(entry -> entry.place != null && entry.place.node().equals(node))
+        .map(Entry::uid)
+        .toList();
+  }
+
+  Crew crew(String name) {
+    return requireNonNull(crews.get(name), name);
+  }
+
   Entry entry(String uid) {
     return requireNonNull(entries.get(uid), uid);
   }
