@@ -33,6 +33,10 @@ if [ "${1-}" = -- ]; then
   done
   exit $failed
 fi
+if grep -rn NOLINT samples vgpu-* --include='*.[ch]' --exclude-dir=target |
+  grep -vE 'NOLINT[A-Z]*\([a-z0-9,-]+\): ..' | sed 's/$/ error: a NOLINT names the check and the reason/' | grep .; then
+  exit 1
+fi
 [ $# -ne 0 ] || set -- vgpu-cuda/src/main/*/*.c vgpu-cuda/src/main/c/*/*.c vgpu-emulator/src/main/c/*/*.c \
   vgpu-kmod/src/main/c/core/*.c vgpu-kmod/src/main/c/user/*.c vgpu-nvml/src/main/c/*.c vgpu-bench/src/main/c/*.c \
   $(ls samples/cuda-programs/src/main/c/*.c | grep -v /driver.c) # which includes what the build makes
