@@ -148,8 +148,10 @@ stage_tests() {
 # The C sources are in the format of one release of clang-format, which these systems have as a package.
 install_clang() {
   local package missing=
-  for package in clang-format-14 clang-tidy-14; do
-    command -v $package >/dev/null 2>&1 || missing="$missing $package"
+  # shellcheck source=build/clang.sh
+  . "$ROOT/build/clang.sh"
+  for package in "clang-format-$clang_release" "clang-tidy-$clang_release"; do
+    command -v "$package" >/dev/null 2>&1 || missing="$missing $package"
   done
   case $(os_release UBUNTU_CODENAME VERSION_CODENAME) in
     # shellcheck disable=SC2086 # a list of words

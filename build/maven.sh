@@ -207,11 +207,13 @@ explain_failure() {
   else
     tail -n 15 "$LOG" | sed 's/^/  /' >&2
   fi
-  if grep -a '^\[ERROR\]' "$LOG" | grep -q -e 'UnknownHostException' -e 'Unknown host' -e 'Connection timed out' \
+  # Maven's own words, because a test may tell of a connection, too.
+  lines=$(grep -a '^\[ERROR\].*Could not transfer \(artifact\|metadata\) ' "$LOG")
+  if printf '%s\n' "$lines" | grep -q -e 'UnknownHostException' -e 'Unknown host' -e 'Connection timed out' \
     -e 'Connection refused' -e 'Network is unreachable' -e 'Temporary failure in name resolution'; then
     say "The first build fetches its dependencies from Maven Central, which this machine could not reach." \
       "Behind a proxy or a mirror, set it in ~/.m2/settings.xml."
-  elif grep -a '^\[ERROR\]' "$LOG" | grep -q 'PKIX path building failed'; then
+  elif printf '%s\n' "$lines" | grep -q 'PKIX path building failed'; then
     say "$JDK does not trust the certificate that Maven Central, or a proxy before it, shows." \
       "Import the proxy's authority into that JDK (keytool -importcert -cacerts; Debian: update-ca-certificates)."
   fi

@@ -81,12 +81,10 @@ static void vgpu__pool_shrink(struct pool *pool, uint64_t beyond, uint32_t first
   }
 }
 
-/*
- * The bytes that the pool has reserved. Asked twice: one failure says nothing about the pool, and its charge would
- * stay.
- */
+/* The bytes that the pool has reserved. One failure says nothing about the pool, and its charge would stay. */
 static int vgpu__pool_reserved(const struct pool *pool, uint64_t *bytes) {
-  return REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_RESERVED, bytes) == ABI_SUCCESS || /* NOLINT: twice */
+  /* NOLINTNEXTLINE(misc-redundant-expression): asked twice */
+  return REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_RESERVED, bytes) == ABI_SUCCESS ||
          REAL(cuMemPoolGetAttribute)(pool->handle, ATTRIBUTE_RESERVED, bytes) == ABI_SUCCESS;
 }
 

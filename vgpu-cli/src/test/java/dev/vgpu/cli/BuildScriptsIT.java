@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -73,13 +74,28 @@ class BuildScriptsIT {
         .doesNotContain("triggers");
   }
 
+  private String explanationOf(String error) throws Exception {
+    return standardErrorWithLog("[ERROR] " + error + "\n", "explain_failure");
+  }
+
   @Test
-  void aCertificateThatTheJdkDoesNotTrustIsExplained() throws Exception {
-    String log =
-        "[ERROR] Could not transfer artifact: (certificate_unknown) PKIX path building failed\n";
-    assertThat(standardErrorWithLog(log, "explain_failure")).contains("/the/jdk does not trust");
-    assertThat(standardErrorWithLog("[ERROR] Unknown host central\n", "explain_failure"))
-        .contains("could not reach")
-        .doesNotContain("trust");
+  void aFailedDownloadIsExplained() throws Exception {
+    String failed =
+        "Non-resolvable import POM: Could not transfer artifact a:b:pom:1 from/to central: ";
+    assertThat(explanationOf(failed + "(certificate_unknown) PKIX path building failed"))
+        .contains("/the/jdk does not trust");
+    for (String reason :
+        List.of("repo.example: Unknown host", "Connect to [::1] failed: Connection refused")) {
+      assertThat(explanationOf(failed + reason))
+          .contains("could not reach")
+          .doesNotContain("trust");
+    }
+  }
+
+  @Test
+  void aTestThatTellsOfAConnectionIsNoFailedDownload() throws Exception {
+    assertThat(explanationOf("  FooTest.bar:12 java.net.ConnectException: Connection refused"))
+        .contains("FooTest")
+        .doesNotContain("could not reach");
   }
 }
