@@ -85,15 +85,16 @@ wide_device() {
   printf 'allowMultipleAllocations: true, capacity: {share: {value: "100"}, memory: {value: 40Gi}}'
 }
 
-# asked_pods SPEC: creates ASKED pods that kube-scheduler leaves alone; made-N is the API server's answer. SPEC is the end
+# asked_pods SPEC: creates ASKED pods that kube-scheduler leaves alone; made/N is the API server's answer. SPEC is the end
 # of a pod.
 asked_pods() {
   local i token api="https://127.0.0.1:$API_PORT/api/v1/namespaces/default/pods"
   token=$(sed -n 's/,admin,.*//p' "$WORK/tokens")
+  mkdir -p "$WORK/asked" "$WORK/made" "$WORK/answer"
   for ((i = 0; i < ASKED; i++)); do
-    printf '{"metadata": {"name": "asked-%s", "labels": {"asked": ""}, %s' $i "$1" >"$WORK/asked-$i"
+    printf '{"metadata": {"name": "asked-%s", "labels": {"asked": ""}, %s' $i "$1" >"$WORK/asked/$i"
     [ $i -eq 0 ] || echo next
-    printf 'url = "%s"\ncacert = "%s"\ndata = "@%s/asked-%s"\noutput = "%s/made-%s"\nfail\nsilent\n' \
+    printf 'url = "%s"\ncacert = "%s"\ndata = "@%s/asked/%s"\noutput = "%s/made/%s"\nfail\nsilent\n' \
       "$api" "$WORK/crt" "$WORK" $i "$WORK" $i
     printf 'header = "Content-Type: application/json"\nheader = "Authorization: Bearer %s"\n' "$token"
   done >"$WORK/asks"
@@ -106,10 +107,10 @@ questions() {
   local i nodes=''
   for ((i = 0; i < WIDE; i++)); do nodes="$nodes${nodes:+,}\"wide-$i\""; done
   for ((i = 0; i < ASKED; i++)); do
-    printf '{"Pod": %s, "NodeNames": [%s]}' "$(<"${2//N/$i}")" "$nodes" >"$WORK/asked-$i"
+    printf '{"Pod": %s, "NodeNames": [%s]}' "$(<"${2//N/$i}")" "$nodes" >"$WORK/asked/$i"
     [ $i -eq 0 ] || echo next
-    printf 'url = "http://127.0.0.1:%s/%s"\ndata = "@%s/asked-%s"\n' "$EXTENDER_PORT" "$1" "$WORK" $i
-    printf 'output = "%s/answer-%s"\nfail\nsilent\nwrite-out = "%%{time_total}\\n"\n' "$WORK" $i
+    printf 'url = "http://127.0.0.1:%s/%s"\ndata = "@%s/asked/%s"\n' "$EXTENDER_PORT" "$1" "$WORK" $i
+    printf 'output = "%s/answer/%s"\nfail\nsilent\nwrite-out = "%%{time_total}\\n"\n' "$WORK" $i
   done >"$WORK/asks"
 }
 
@@ -140,18 +141,18 @@ in_time() {
 # answered EXPRESSION: all answers match.
 answered() {
   local other
-  other=$(grep -L -e "$1" "$WORK"/answer-* | head -n 1)
+  other=$(grep -L -e "$1" "$WORK"/answer/* | head -n 1)
   [ -z "$other" ] || fail "an answer is not as '$1': $(cut -c 1-200 "$other")"
 }
 
 holds_a_place() {
-  curl -sf -d "@$WORK/asked-0" "http://127.0.0.1:$EXTENDER_PORT/filter-claims" | grep '"wide-0":"its GPUs are held'
+  curl -sf -d "@$WORK/asked/0" "http://127.0.0.1:$EXTENDER_PORT/filter-claims" | grep '"wide-0":"its GPUs are held'
 }
 
 asks_about_a_thousand() {
   asked_pods '"annotations": {"vgpu.dev/share": "50", "vgpu.dev/memory": "4Gi"}}, "spec": {"schedulerName": "nobody",
     "containers": [{"name": "main", "image": "none", "resources": {"limits": {"vgpu.dev/slot": "1"}}}]}}' || return 1
-  questions filter "$WORK/made-N"
+  questions filter "$WORK/made/N"
   NOTE=$(ask filter) && answered '"NodeNames":\["wide-[0-9]*"\]' || return 1
   k delete --raw '/api/v1/namespaces/default/pods?labelSelector=asked&gracePeriodSeconds=0' >"$WORK/last" 2>&1
   # It fits on the first node alone, as far as the slices tell, and no node has what it selects.

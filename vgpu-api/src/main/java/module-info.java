@@ -4,7 +4,10 @@ module dev.vgpu {
   requires static org.jspecify;
 
   exports dev.vgpu;
+  exports dev.vgpu.backend;
+  exports dev.vgpu.request;
   exports dev.vgpu.spi;
+  exports dev.vgpu.watch;
   // Container runtimes' files; not part of the API.
   exports dev.vgpu.cdi to
       dev.vgpu.cli;

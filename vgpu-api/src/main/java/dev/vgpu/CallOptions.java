@@ -2,6 +2,8 @@ package dev.vgpu;
 
 import static java.util.Objects.requireNonNull;
 
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
 import java.time.Duration;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;

@@ -2,6 +2,7 @@ package dev.vgpu;
 
 import static java.util.Objects.requireNonNull;
 
+import dev.vgpu.watch.GpuLease;
 import java.util.List;
 
 /**

@@ -1,5 +1,17 @@
 package dev.vgpu;
 
+import dev.vgpu.backend.BackendChoice;
+import dev.vgpu.backend.BackendStatus;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.GpuPart;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuLease;
+import dev.vgpu.watch.GpuListener;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.GpuState;
+import dev.vgpu.watch.PhysicalGpu;
+import dev.vgpu.watch.UsageRecord;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Iterator;

@@ -2,6 +2,8 @@ package dev.vgpu;
 
 import static java.util.Objects.requireNonNull;
 
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;

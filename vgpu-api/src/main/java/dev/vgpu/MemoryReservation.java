@@ -1,5 +1,7 @@
 package dev.vgpu;
 
+import dev.vgpu.request.MemorySize;
+
 /**
  * Memory set aside out of a virtual GPU's quota, for example for the weights of a loaded model.
  * Safe for use by several threads.

@@ -1,5 +1,6 @@
 package dev.vgpu;
 
+import dev.vgpu.watch.GpuEvent;
 import org.jspecify.annotations.Nullable;
 
 /**

@@ -1,5 +1,7 @@
 package dev.vgpu;
 
+import dev.vgpu.request.MemorySize;
+
 /** Frees memory of a virtual GPU when its GPU runs short of it. */
 @FunctionalInterface
 public interface ReclaimHandler {

@@ -1,5 +1,12 @@
 package dev.vgpu;
 
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.FailureMode;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuUsage;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.List;

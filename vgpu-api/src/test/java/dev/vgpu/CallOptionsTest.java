@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 

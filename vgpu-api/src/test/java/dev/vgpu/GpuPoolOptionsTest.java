@@ -5,6 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
 import dev.vgpu.GpuPoolOptions.LeakTracking;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;

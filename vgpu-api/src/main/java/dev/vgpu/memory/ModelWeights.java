@@ -2,8 +2,8 @@ package dev.vgpu.memory;
 
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.MemoryReservation;
-import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.request.MemorySize;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;

@@ -1,7 +1,7 @@
 package dev.vgpu.memory;
 
 import dev.vgpu.CallOptions;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;

@@ -1,10 +1,10 @@
 package dev.vgpu.spi;
 
-import dev.vgpu.Capabilities;
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;

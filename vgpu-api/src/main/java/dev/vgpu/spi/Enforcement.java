@@ -1,8 +1,8 @@
 package dev.vgpu.spi;
 
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;

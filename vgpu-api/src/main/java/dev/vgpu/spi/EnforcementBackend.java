@@ -1,13 +1,13 @@
 package dev.vgpu.spi;
 
-import dev.vgpu.BackendStatus;
-import dev.vgpu.Capabilities;
 import dev.vgpu.ContainerSpec;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuPart;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.backend.BackendStatus;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.GpuPart;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;

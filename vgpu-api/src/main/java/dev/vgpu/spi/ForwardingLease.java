@@ -2,10 +2,10 @@ package dev.vgpu.spi;
 
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.Capabilities;
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;

@@ -1,7 +1,7 @@
 package dev.vgpu.spi;
 
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuHealth;
 
 /** Receives health changes of GPUs from a {@link GpuProvider}. Called on the provider's thread. */
 public interface GpuHealthListener {

@@ -1,13 +1,13 @@
 package dev.vgpu.spi;
 
-import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuDriverException;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuReading;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
+import dev.vgpu.backend.BackendStatus;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;

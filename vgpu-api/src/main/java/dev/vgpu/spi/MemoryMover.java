@@ -1,7 +1,7 @@
 package dev.vgpu.spi;
 
 import dev.vgpu.GpuSuspendException;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 import java.time.Duration;
 
 /**

@@ -1,7 +1,7 @@
 package dev.vgpu.spi;
 
 import dev.vgpu.GpuSuspendException;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
-import dev.vgpu.GpuUsage;
-import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuUsage;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -3,8 +3,8 @@ package dev.vgpu.memory;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.CallOptions;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
 import org.junit.jupiter.api.Test;
 
 class PeakMemoryTest {

@@ -7,13 +7,13 @@ import static org.mockito.Mockito.doReturn;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.verify;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuLease;
-import dev.vgpu.GpuUsage;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuLease;
+import dev.vgpu.watch.GpuUsage;
+import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;

@@ -2,10 +2,6 @@ package dev.vgpu.cli;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import dev.vgpu.FailureMode;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.cli.command.CheckoutCommands;
 import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.console.Console;
@@ -27,6 +23,10 @@ import dev.vgpu.cli.watch.DevicesCommand;
 import dev.vgpu.cli.watch.LsCommand;
 import dev.vgpu.cli.watch.TopCommand;
 import dev.vgpu.cli.watch.UsageCommand;
+import dev.vgpu.request.FailureMode;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.io.OutputStreamWriter;
 import java.io.PrintStream;
 import java.io.PrintWriter;

@@ -1,8 +1,8 @@
 package dev.vgpu.cli;
 
 import dev.vgpu.GpuPool;
-import dev.vgpu.MemorySize;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.testing.Frames;
 import java.io.IOException;
 import java.net.UnixDomainSocketAddress;

@@ -37,7 +37,12 @@ import org.junit.jupiter.api.Test;
 
 /** Rules for the API and the core that {@code module-info} cannot express. */
 class ArchitectureTest {
-  private static final String[] API = {"dev.vgpu", "dev.vgpu.spi"};
+  private static final String[] API = {
+    "dev.vgpu", "dev.vgpu.backend", "dev.vgpu.request", "dev.vgpu.spi", "dev.vgpu.watch"
+  };
+  private static final String[] BELOW_API =
+      Stream.concat(Stream.of(API), Stream.of("java..", "org.jspecify.annotations"))
+          .toArray(String[]::new);
   private static final String CORE = "dev.vgpu.core..";
 
   private static final Set<String> CLOCKS =
@@ -102,7 +107,7 @@ class ArchitectureTest {
         .resideInAnyPackage(API)
         .should()
         .onlyDependOnClassesThat()
-        .resideInAnyPackage("dev.vgpu", "dev.vgpu.spi", "java..", "org.jspecify.annotations")
+        .resideInAnyPackage(BELOW_API)
         .check(PRODUCT);
   }
 

@@ -1,10 +1,7 @@
 package dev.vgpu.cuda;
 
-import dev.vgpu.BackendStatus;
-import dev.vgpu.Capabilities;
 import dev.vgpu.ContainerSpec;
-import dev.vgpu.PhysicalGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.backend.BackendStatus;
 import dev.vgpu.cuda.attach.SelfAttachment;
 import dev.vgpu.cuda.files.ContainerFiles;
 import dev.vgpu.cuda.files.DeviceNodes;
@@ -19,9 +16,12 @@ import dev.vgpu.cuda.pages.PassedFiles;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.cuda.process.ProcFiles;
 import dev.vgpu.cuda.process.ProgramCheck;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
 import dev.vgpu.spi.ProcessAttachment;
+import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;

@@ -1,16 +1,16 @@
 package dev.vgpu.cuda;
 
-import dev.vgpu.BackendStatus;
-import dev.vgpu.Capabilities;
-import dev.vgpu.PhysicalGpu;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.backend.BackendStatus;
 import dev.vgpu.cuda.attach.GreenAttachment;
 import dev.vgpu.cuda.attach.GreenEnforcement;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
 import dev.vgpu.spi.ProcessAttachment;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Map;

@@ -2,8 +2,8 @@ package dev.vgpu.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;

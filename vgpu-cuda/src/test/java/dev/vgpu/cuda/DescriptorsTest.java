@@ -5,9 +5,9 @@ import static dev.vgpu.cuda.layout.ShmLayout.STATUS_FULL;
 import static dev.vgpu.cuda.layout.ShmLayout.STATUS_OK;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cuda.hook.HookMessage;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.BufferedReader;

@@ -10,12 +10,12 @@ import static dev.vgpu.cuda.layout.ShmLayout.SLOT_COUNT;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.cuda.layout.ShmLayout.Express;
 import dev.vgpu.cuda.layout.ShmLayout.Grant;
 import dev.vgpu.cuda.layout.ShmLayout.Slot;
 import dev.vgpu.cuda.pages.MemoryLedger;
 import dev.vgpu.cuda.pages.SharedPage;
+import dev.vgpu.request.PreemptionClass;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.BufferedReader;

@@ -4,11 +4,11 @@ import static dev.vgpu.cuda.layout.ShmLayout.GRANT_MORE_OFFSET;
 import static dev.vgpu.cuda.layout.ShmLayout.GRANT_OFFSET;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cuda.layout.ShmLayout;
 import dev.vgpu.cuda.layout.ShmLayout.Grant;
 import dev.vgpu.cuda.layout.ShmLayout.GrantMore;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.IOException;

@@ -2,8 +2,6 @@ package dev.vgpu.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cuda.files.Preloads;
 import dev.vgpu.cuda.hook.ContextMemory;
 import dev.vgpu.cuda.hook.HookEnforcement;
@@ -11,6 +9,8 @@ import dev.vgpu.cuda.layout.ShmLayout.Header;
 import dev.vgpu.cuda.pages.FutexWake;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.cuda.process.ProcFiles;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.IOException;

@@ -5,11 +5,11 @@ import static dev.vgpu.cuda.layout.ShmLayout.STATUS_OK;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.cuda.process.ProcFiles;
 import dev.vgpu.cuda.process.ProcessLife;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.IOException;

@@ -7,11 +7,11 @@ import static dev.vgpu.cuda.layout.ShmLayout.STATUS_SECRET;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cuda.hook.HookMessage;
 import dev.vgpu.cuda.hook.SlotSecrets;
 import dev.vgpu.cuda.process.ProcFiles;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import java.io.IOException;

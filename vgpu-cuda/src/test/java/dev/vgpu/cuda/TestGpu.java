@@ -1,8 +1,8 @@
 package dev.vgpu.cuda;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.PhysicalGpu;
 
 /** A GPU that a provider has found. */
 public record TestGpu(GpuId id, String provider) implements PhysicalGpu {

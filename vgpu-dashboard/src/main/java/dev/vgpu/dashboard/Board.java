@@ -2,14 +2,14 @@ package dev.vgpu.dashboard;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuReading;
-import dev.vgpu.GpuState;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuLease;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.GpuState;
+import dev.vgpu.watch.PhysicalGpu;
 import java.time.InstantSource;
 import java.util.Arrays;
 import java.util.HashMap;

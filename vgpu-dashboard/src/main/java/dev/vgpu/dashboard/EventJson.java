@@ -1,9 +1,9 @@
 package dev.vgpu.dashboard;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuUsage;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuUsage;
 import java.lang.reflect.RecordComponent;
 import java.util.List;
 import java.util.Locale;

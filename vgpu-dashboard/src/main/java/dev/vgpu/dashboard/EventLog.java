@@ -1,6 +1,6 @@
 package dev.vgpu.dashboard;
 
-import dev.vgpu.GpuEvent;
+import dev.vgpu.watch.GpuEvent;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashSet;

@@ -1,10 +1,10 @@
 package dev.vgpu.dashboard;
 
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuReading;
-import dev.vgpu.GpuState;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.GpuState;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;

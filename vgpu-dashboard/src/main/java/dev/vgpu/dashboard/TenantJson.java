@@ -1,10 +1,10 @@
 package dev.vgpu.dashboard;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuLease;
-import dev.vgpu.GpuUsage;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuLease;
+import dev.vgpu.watch.GpuUsage;
 import java.util.Locale;
 
 /** A tenant as JSON for the page. Values that cannot be measured are null. */

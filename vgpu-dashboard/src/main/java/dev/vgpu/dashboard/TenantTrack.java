@@ -1,6 +1,6 @@
 package dev.vgpu.dashboard;
 
-import dev.vgpu.GpuLease;
+import dev.vgpu.watch.GpuLease;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;

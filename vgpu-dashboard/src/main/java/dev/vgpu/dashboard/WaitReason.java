@@ -1,8 +1,8 @@
 package dev.vgpu.dashboard;
 
-import dev.vgpu.GpuLease;
-import dev.vgpu.GpuState;
-import dev.vgpu.PreemptionClass;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.watch.GpuLease;
+import dev.vgpu.watch.GpuState;
 import java.util.List;
 import java.util.Optional;
 

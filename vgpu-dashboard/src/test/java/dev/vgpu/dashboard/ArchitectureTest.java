@@ -32,6 +32,9 @@ class ArchitectureTest {
         .onlyDependOnClassesThat()
         .resideInAnyPackage(
             "dev.vgpu",
+            "dev.vgpu.backend",
+            "dev.vgpu.request",
+            "dev.vgpu.watch",
             "dev.vgpu.dashboard..",
             "java..",
             "com.sun.net.httpserver",

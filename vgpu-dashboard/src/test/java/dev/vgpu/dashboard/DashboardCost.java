@@ -2,9 +2,9 @@ package dev.vgpu.dashboard;
 
 import com.sun.management.ThreadMXBean;
 import dev.vgpu.GpuPool;
-import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;

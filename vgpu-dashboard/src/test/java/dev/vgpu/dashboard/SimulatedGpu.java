@@ -1,10 +1,10 @@
 package dev.vgpu.dashboard;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -9,9 +9,9 @@ import ai.djl.repository.zoo.ModelNotFoundException;
 import ai.djl.repository.zoo.ZooModel;
 import dev.vgpu.CallOptions;
 import dev.vgpu.GpuCapacityException;
-import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.memory.ModelWeights;
+import dev.vgpu.request.MemorySize;
 import java.io.IOException;
 
 /**

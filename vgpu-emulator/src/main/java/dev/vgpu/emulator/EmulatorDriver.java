@@ -1,7 +1,7 @@
 package dev.vgpu.emulator;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.files.LibraryPlace;
+import dev.vgpu.request.MemorySize;
 import dev.vgpu.spi.GpuDriver;
 import java.nio.file.Path;
 import java.util.Map;

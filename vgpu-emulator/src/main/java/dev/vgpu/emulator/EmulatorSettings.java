@@ -1,8 +1,8 @@
 package dev.vgpu.emulator;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.VgpuException;
 import dev.vgpu.files.LibraryPlace;
+import dev.vgpu.request.MemorySize;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -34,7 +34,12 @@ class ArchitectureTest {
     classes()
         .should()
         .onlyDependOnClassesThat()
-        .resideInAnyPackage("dev.vgpu", "dev.vgpu.fleet..", "java..", "org.jspecify.annotations")
+        .resideInAnyPackage(
+            "dev.vgpu.request",
+            "dev.vgpu.watch",
+            "dev.vgpu.fleet..",
+            "java..",
+            "org.jspecify.annotations")
         .check(FLEET);
   }
 

@@ -23,7 +23,8 @@ class ArchitectureTest {
           .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
           .importPackages("dev.vgpu.k8s");
 
-  private static final Set<String> ALLOWED = Set.of("dev.vgpu", "dev.vgpu.cdi");
+  private static final Set<String> ALLOWED =
+      Set.of("dev.vgpu", "dev.vgpu.backend", "dev.vgpu.cdi", "dev.vgpu.request", "dev.vgpu.watch");
 
   @Test
   void theModuleIsLookedAt() {

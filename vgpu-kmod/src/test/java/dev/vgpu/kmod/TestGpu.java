@@ -1,8 +1,8 @@
 package dev.vgpu.kmod;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.PhysicalGpu;
 
 /** The GPU of the tests' leases, also in the virtual machine. */
 record TestGpu() implements PhysicalGpu {

@@ -1,10 +1,10 @@
 package dev.vgpu.micrometer;
 
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuReading;
-import dev.vgpu.GpuState;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.GpuState;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import java.util.HashSet;

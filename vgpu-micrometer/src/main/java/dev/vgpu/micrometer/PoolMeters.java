@@ -1,12 +1,12 @@
 package dev.vgpu.micrometer;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuReading;
-import dev.vgpu.GpuState;
 import dev.vgpu.VgpuException;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuLease;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.GpuState;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;

@@ -1,7 +1,7 @@
 package dev.vgpu.micrometer;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.VirtualGpuRequest;
 import io.micrometer.core.instrument.Tags;
 import java.util.Locale;
 

@@ -1,7 +1,7 @@
 package dev.vgpu.micrometer;
 
-import dev.vgpu.GpuLease;
-import dev.vgpu.GpuUsage;
+import dev.vgpu.watch.GpuLease;
+import dev.vgpu.watch.GpuUsage;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;

@@ -3,9 +3,9 @@ package dev.vgpu.micrometer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.GpuPool;
-import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import org.junit.jupiter.api.Test;

@@ -1,11 +1,11 @@
 package dev.vgpu.micrometer;
 
-import dev.vgpu.BackendStatus;
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuReading;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.backend.BackendStatus;
+import dev.vgpu.request.GpuId;
 import dev.vgpu.spi.GpuProvider;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;

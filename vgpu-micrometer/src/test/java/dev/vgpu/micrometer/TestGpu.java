@@ -1,11 +1,11 @@
 package dev.vgpu.micrometer;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 

@@ -1,6 +1,6 @@
 package dev.vgpu.nvml;
 
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,8 +1,8 @@
 package dev.vgpu.nvml;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.PhysicalGpu;
 
 /** A GPU as NVML reports it at one moment. Immutable. */
 public record NvmlGpu(

@@ -1,10 +1,10 @@
 package dev.vgpu.nvml;
 
-import dev.vgpu.GpuReading;
 import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.nvml.binding.NvmlState;
 import dev.vgpu.nvml.binding.NvmlTypes;
+import dev.vgpu.watch.GpuReading;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HashMap;

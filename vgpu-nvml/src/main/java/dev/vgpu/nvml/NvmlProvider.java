@@ -2,19 +2,19 @@ package dev.vgpu.nvml;
 
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuDriverException;
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuReading;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
+import dev.vgpu.backend.BackendStatus;
 import dev.vgpu.nvml.binding.Nvml;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
 import dev.vgpu.spi.GpuDriver;
 import dev.vgpu.spi.GpuHealthListener;
 import dev.vgpu.spi.GpuProvider;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;

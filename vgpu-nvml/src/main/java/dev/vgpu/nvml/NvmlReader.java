@@ -1,13 +1,13 @@
 package dev.vgpu.nvml;
 
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuReading.NvLink;
-import dev.vgpu.MemorySize;
 import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.nvml.binding.NvmlState;
 import dev.vgpu.nvml.binding.NvmlTypes;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuReading.NvLink;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;

@@ -1,9 +1,9 @@
 package dev.vgpu.nvml;
 
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuReading;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuReading;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;

@@ -1,15 +1,15 @@
 package dev.vgpu.nvml;
 
 import dev.vgpu.GpuDriverException;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuReading;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.nvml.binding.NvmlMig;
 import dev.vgpu.nvml.binding.NvmlState;
 import dev.vgpu.nvml.binding.NvmlTypes;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;

@@ -1,16 +1,16 @@
 package dev.vgpu.nvml;
 
 import dev.vgpu.GpuDriverException;
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.nvml.binding.NvmlState;
 import dev.vgpu.nvml.binding.NvmlTypes;
+import dev.vgpu.request.GpuId;
 import dev.vgpu.spi.GpuHealthListener;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.PhysicalGpu;
 import java.nio.ByteBuffer;
 import java.util.Collection;
 import java.util.HashMap;

@@ -4,13 +4,13 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuDriverException;
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.backend.BackendStatus;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
 import dev.vgpu.spi.GpuDriver;
 import dev.vgpu.spi.GpuProvider;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -11,12 +11,12 @@ import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.spy;
 
 import dev.vgpu.GpuDriverException;
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuReading;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.nvml.binding.NvmlState;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;

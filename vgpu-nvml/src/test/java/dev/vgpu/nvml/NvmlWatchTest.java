@@ -5,12 +5,12 @@ import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
 import dev.vgpu.GpuDriverException;
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.nvml.mig.MigDriver;
+import dev.vgpu.request.GpuId;
 import dev.vgpu.spi.GpuHealthListener;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;

@@ -1,8 +1,8 @@
 package dev.vgpu.simulation;
 
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.List;
 
 /**

@@ -1,7 +1,7 @@
 package dev.vgpu.simulation;
 
 import dev.vgpu.GpuSettings;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.List;
 
 /**

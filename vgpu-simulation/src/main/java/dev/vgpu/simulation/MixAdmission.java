@@ -1,8 +1,8 @@
 package dev.vgpu.simulation;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.admission.Admission;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.List;
 import java.util.Optional;
 

@@ -29,6 +29,9 @@ class ArchitectureTest {
         .onlyDependOnClassesThat()
         .resideInAnyPackage(
             "dev.vgpu",
+            "dev.vgpu.backend",
+            "dev.vgpu.request",
+            "dev.vgpu.watch",
             "dev.vgpu.spi",
             "dev.vgpu.core.admission",
             "dev.vgpu.core.schedule",

@@ -1,15 +1,15 @@
 package dev.vgpu.simulation;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.OFFLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
-import static dev.vgpu.SharePolicy.BEST_EFFORT;
-import static dev.vgpu.SharePolicy.BURST_SHARE;
-import static dev.vgpu.SharePolicy.FIXED_SHARE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.OFFLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
+import static dev.vgpu.request.SharePolicy.BEST_EFFORT;
+import static dev.vgpu.request.SharePolicy.BURST_SHARE;
+import static dev.vgpu.request.SharePolicy.FIXED_SHARE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;

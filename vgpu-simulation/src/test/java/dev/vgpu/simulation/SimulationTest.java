@@ -7,8 +7,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.data.Offset.offset;
 
 import dev.vgpu.GpuSettings;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

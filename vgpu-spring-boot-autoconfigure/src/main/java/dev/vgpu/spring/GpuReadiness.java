@@ -1,12 +1,12 @@
 package dev.vgpu.spring;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuState;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuState;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.concurrent.Executors;

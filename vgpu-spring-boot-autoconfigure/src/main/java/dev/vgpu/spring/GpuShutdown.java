@@ -1,8 +1,8 @@
 package dev.vgpu.spring;
 
-import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.watch.GpuEvent;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;

@@ -1,10 +1,10 @@
 package dev.vgpu.spring;
 
 import dev.vgpu.GpuDriverException;
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.HashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;

@@ -1,11 +1,11 @@
 package dev.vgpu.spring;
 
-import dev.vgpu.BackendChoice;
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuState;
-import dev.vgpu.GpuUsage;
+import dev.vgpu.backend.BackendChoice;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuLease;
+import dev.vgpu.watch.GpuState;
+import dev.vgpu.watch.GpuUsage;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;

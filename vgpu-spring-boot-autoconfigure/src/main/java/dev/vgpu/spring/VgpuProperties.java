@@ -2,8 +2,8 @@ package dev.vgpu.spring;
 
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuSettings;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;

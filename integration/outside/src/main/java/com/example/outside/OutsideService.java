@@ -13,7 +13,7 @@ import ai.onnxruntime.OnnxTensor;
 import ai.onnxruntime.OrtEnvironment;
 import ai.onnxruntime.OrtSession;
 import dev.vgpu.CallOptions;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.djl.VgpuDjl;
 import dev.vgpu.micrometer.VgpuMetrics;

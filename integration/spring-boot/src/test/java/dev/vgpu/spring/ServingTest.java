@@ -6,9 +6,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.CallOptions;
 import dev.vgpu.GpuDriverException;
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuListener;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuListener;
 import dev.vgpu.GpuPool;
 import dev.vgpu.PreemptibleCall;
 import dev.vgpu.VirtualGpu;

@@ -1,9 +1,9 @@
 package dev.vgpu.spring;
 
 import dev.vgpu.GpuPool;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.micrometer.VgpuMetrics;
 import dev.vgpu.testing.CallCost;
 import io.micrometer.core.instrument.MeterRegistry;

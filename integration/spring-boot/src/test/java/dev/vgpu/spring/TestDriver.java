@@ -1,11 +1,11 @@
 package dev.vgpu.spring;
 
-import dev.vgpu.BackendStatus;
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
+import dev.vgpu.backend.BackendStatus;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.request.GpuId;
 import dev.vgpu.GpuPool;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.PhysicalGpu;
 import dev.vgpu.spi.GpuHealthListener;
 import dev.vgpu.spi.GpuProvider;
 import java.util.List;

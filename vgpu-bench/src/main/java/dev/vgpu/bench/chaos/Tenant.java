@@ -1,9 +1,9 @@
 package dev.vgpu.bench.chaos;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.PoolProcess;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;

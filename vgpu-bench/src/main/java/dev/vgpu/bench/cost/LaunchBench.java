@@ -1,14 +1,14 @@
 package dev.vgpu.bench.cost;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
 import dev.vgpu.bench.report.ProcessBench;
 import dev.vgpu.bench.report.Report;
 import dev.vgpu.bench.report.Rounds;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

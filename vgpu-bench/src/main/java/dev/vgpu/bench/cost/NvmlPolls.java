@@ -2,13 +2,13 @@ package dev.vgpu.bench.cost;
 
 import com.sun.management.OperatingSystemMXBean;
 import com.sun.management.ThreadMXBean;
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuReading;
 import dev.vgpu.bench.harness.NanoClock;
+import dev.vgpu.request.GpuId;
 import dev.vgpu.spi.GpuHealthListener;
 import dev.vgpu.spi.GpuProvider;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuReading;
 import java.io.IOException;
 import java.lang.management.BufferPoolMXBean;
 import java.lang.management.ManagementFactory;

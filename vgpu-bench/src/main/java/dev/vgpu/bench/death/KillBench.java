@@ -1,13 +1,13 @@
 package dev.vgpu.bench.death;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
 import dev.vgpu.bench.report.Leftovers;
 import dev.vgpu.bench.report.ProcessBench;
 import dev.vgpu.bench.report.Report;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,14 +1,14 @@
 package dev.vgpu.bench.fairness;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.colocation.Trainer;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
 import dev.vgpu.bench.harness.ProcessorTime;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;

@@ -1,6 +1,6 @@
 package dev.vgpu.bench.fairness;
 
-import dev.vgpu.SharePolicy;
+import dev.vgpu.request.SharePolicy;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -2,8 +2,6 @@ package dev.vgpu.bench.placement;
 
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.placement.ExhaustiveMig.Request;
 import dev.vgpu.bench.report.Report;
@@ -13,6 +11,8 @@ import dev.vgpu.nvml.mig.plan.MigInstance;
 import dev.vgpu.nvml.mig.plan.MigOccupancy;
 import dev.vgpu.nvml.mig.plan.MigPlanner;
 import dev.vgpu.nvml.mig.plan.MigProfile;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;

@@ -1,12 +1,12 @@
 package dev.vgpu.bench.share;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.Answer;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
 import dev.vgpu.bench.report.Report;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.util.Map;
 
 /** An online program that arrives beside an offline one, with its figures. */

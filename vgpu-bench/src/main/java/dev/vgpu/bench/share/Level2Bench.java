@@ -1,10 +1,10 @@
 package dev.vgpu.bench.share;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
 import dev.vgpu.bench.report.Report;
+import dev.vgpu.request.PreemptionClass;
 import java.util.Map;
 
 /**

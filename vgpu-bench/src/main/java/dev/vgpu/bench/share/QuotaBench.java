@@ -1,8 +1,5 @@
 package dev.vgpu.bench.share;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.Answer;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
@@ -11,6 +8,9 @@ import dev.vgpu.bench.harness.PoolProcess;
 import dev.vgpu.bench.report.Leftovers;
 import dev.vgpu.bench.report.ProcessBench;
 import dev.vgpu.bench.report.Report;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

@@ -2,7 +2,7 @@ package dev.vgpu.bench.fairness;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.SharePolicy;
+import dev.vgpu.request.SharePolicy;
 import java.util.List;
 import org.assertj.core.data.Offset;
 import org.junit.jupiter.api.Test;

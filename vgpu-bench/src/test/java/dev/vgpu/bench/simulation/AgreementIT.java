@@ -3,12 +3,12 @@ package dev.vgpu.bench.simulation;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import dev.vgpu.MemorySize;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
 import dev.vgpu.cli.simulation.MixFile;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.SharePolicy;
 import dev.vgpu.simulation.Mix;
 import dev.vgpu.simulation.MixResult;
 import dev.vgpu.simulation.Simulation;

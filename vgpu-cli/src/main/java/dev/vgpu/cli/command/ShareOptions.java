@@ -1,8 +1,8 @@
 package dev.vgpu.cli.command;
 
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 

@@ -1,6 +1,6 @@
 package dev.vgpu.cli.doctor;
 
-import dev.vgpu.BackendStatus;
+import dev.vgpu.backend.BackendStatus;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

@@ -2,10 +2,10 @@ package dev.vgpu.cli.fleet;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.cli.console.TextTable;
 import dev.vgpu.fleet.simulation.ReplayResult;
 import dev.vgpu.fleet.simulation.Trace;
+import dev.vgpu.request.PreemptionClass;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

@@ -3,11 +3,11 @@ package dev.vgpu.cli.run;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.BackendChoice;
-import dev.vgpu.GpuId;
+import dev.vgpu.backend.BackendChoice;
 import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.console.Lines;
 import dev.vgpu.cli.text.Words;
+import dev.vgpu.request.GpuId;
 import java.util.List;
 import java.util.Locale;
 

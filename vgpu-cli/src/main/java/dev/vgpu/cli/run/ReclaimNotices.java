@@ -1,9 +1,9 @@
 package dev.vgpu.cli.run;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuListener;
 import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.console.HarmlessText;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuListener;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 

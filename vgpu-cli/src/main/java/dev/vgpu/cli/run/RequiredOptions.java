@@ -1,12 +1,12 @@
 package dev.vgpu.cli.run;
 
-import dev.vgpu.Capabilities.Compute;
-import dev.vgpu.Capabilities.FaultIsolation;
-import dev.vgpu.Capabilities.Memory;
-import dev.vgpu.Capabilities.Preemption;
-import dev.vgpu.Capabilities.Scope;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.text.Words;
+import dev.vgpu.request.Capabilities.Compute;
+import dev.vgpu.request.Capabilities.FaultIsolation;
+import dev.vgpu.request.Capabilities.Memory;
+import dev.vgpu.request.Capabilities.Preemption;
+import dev.vgpu.request.Capabilities.Scope;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

@@ -1,10 +1,10 @@
 package dev.vgpu.cli.run;
 
-import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.cli.console.Console;
 import dev.vgpu.cli.machine.RunDirectory;
 import dev.vgpu.cli.process.SignalForwarder;
+import dev.vgpu.watch.GpuLease;
 import java.time.Duration;
 import java.util.List;
 

@@ -2,12 +2,12 @@ package dev.vgpu.cli.run;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.command.JsonOption;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.text.Words;
+import dev.vgpu.watch.GpuLease;
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;

@@ -1,8 +1,8 @@
 package dev.vgpu.cli.simulation;
 
 import dev.vgpu.GpuSettings;
-import dev.vgpu.MemorySize;
 import dev.vgpu.cli.console.UserException;
+import dev.vgpu.request.MemorySize;
 import dev.vgpu.simulation.Mix;
 import dev.vgpu.simulation.VirtualNode;
 import java.nio.file.Path;

@@ -1,7 +1,7 @@
 package dev.vgpu.cli.simulation;
 
-import dev.vgpu.SharePolicy;
 import dev.vgpu.cli.console.TextTable;
+import dev.vgpu.request.SharePolicy;
 import dev.vgpu.simulation.LatencyHistogram;
 import dev.vgpu.simulation.Mix;
 import dev.vgpu.simulation.MixResult;

@@ -2,10 +2,10 @@ package dev.vgpu.cli.simulation;
 
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.console.UserException;
 import dev.vgpu.cli.simulation.TenantReader.FileTenant;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.simulation.Mix;
 import dev.vgpu.simulation.MixAdmission;
 import java.util.ArrayDeque;

@@ -1,10 +1,10 @@
 package dev.vgpu.cli.simulation;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.console.UserException;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.simulation.Arrivals;
 import dev.vgpu.simulation.GateModel;
 import dev.vgpu.simulation.RequestShape;

@@ -1,7 +1,7 @@
 package dev.vgpu.cli.simulation;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.cli.console.UserException;
+import dev.vgpu.request.MemorySize;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

@@ -1,12 +1,12 @@
 package dev.vgpu.cli.text;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuReading;
-import dev.vgpu.GpuReading.NvLink;
-import dev.vgpu.GpuState;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.GpuReading.NvLink;
+import dev.vgpu.watch.GpuState;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

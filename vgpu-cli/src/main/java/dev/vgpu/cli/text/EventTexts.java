@@ -2,8 +2,8 @@ package dev.vgpu.cli.text;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.GpuEvent;
 import dev.vgpu.cli.console.HarmlessText;
+import dev.vgpu.watch.GpuEvent;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
 import java.util.Locale;

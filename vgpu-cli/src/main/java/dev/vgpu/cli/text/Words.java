@@ -1,11 +1,11 @@
 package dev.vgpu.cli.text;
 
-import dev.vgpu.Capabilities;
-import dev.vgpu.FailureMode;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.SharingMode;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.FailureMode;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.watch.SharingMode;
 import java.time.Duration;
 import java.time.format.DateTimeParseException;
 import java.util.ArrayList;

@@ -2,7 +2,6 @@ package dev.vgpu.cli.watch;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.cli.command.CliContext;
 import dev.vgpu.cli.command.JsonOption;
@@ -10,6 +9,7 @@ import dev.vgpu.cli.console.Lines;
 import dev.vgpu.cli.console.TextTable;
 import dev.vgpu.cli.text.LeaseTexts;
 import dev.vgpu.cli.text.Words;
+import dev.vgpu.watch.GpuLease;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;

@@ -2,8 +2,8 @@ package dev.vgpu.cli.watch;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.GpuId;
-import dev.vgpu.UsageRecord;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.UsageRecord;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.ZoneId;

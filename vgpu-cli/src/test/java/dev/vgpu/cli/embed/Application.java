@@ -1,13 +1,13 @@
 package dev.vgpu.cli.embed;
 
-import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuTurn;
-import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptibleCall;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuEvent;
 import java.time.Instant;
 import java.util.Queue;
 import java.util.concurrent.Callable;

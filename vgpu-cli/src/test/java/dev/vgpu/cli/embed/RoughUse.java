@@ -2,10 +2,10 @@ package dev.vgpu.cli.embed;
 
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuTurn;
-import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cli.time.NanoClock;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;

@@ -1,10 +1,10 @@
 package dev.vgpu.cli.mig;
 
-import dev.vgpu.Capabilities;
 import dev.vgpu.GpuPool;
-import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.io.IOException;
 
 /** Holds a MIG instance in which nothing runs. Prints its device, and again for each line. */

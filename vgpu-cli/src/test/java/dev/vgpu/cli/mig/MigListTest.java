@@ -2,11 +2,11 @@ package dev.vgpu.cli.mig;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
 import dev.vgpu.cli.console.Lines;
 import dev.vgpu.nvml.mig.MigState;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;

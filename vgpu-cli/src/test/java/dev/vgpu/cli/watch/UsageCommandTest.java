@@ -8,11 +8,11 @@ import static org.mockito.Mockito.when;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
-import dev.vgpu.UsageRecord;
 import dev.vgpu.cli.Fakes;
 import dev.vgpu.cli.command.CliContext;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.UsageRecord;
 import java.io.ByteArrayOutputStream;
 import java.time.Duration;
 import java.time.Instant;

@@ -1,8 +1,8 @@
 package dev.vgpu.core.book;
 
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.disk.Member;
 import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.List;
 import java.util.Optional;
 

@@ -1,18 +1,18 @@
 package dev.vgpu.core.book;
 
-import dev.vgpu.BackendChoice;
-import dev.vgpu.BackendChoice.Verdict;
-import dev.vgpu.BackendStatus;
-import dev.vgpu.Capabilities;
-import dev.vgpu.FailureMode;
-import dev.vgpu.GpuPart;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.backend.BackendChoice;
+import dev.vgpu.backend.BackendChoice.Verdict;
+import dev.vgpu.backend.BackendStatus;
 import dev.vgpu.core.discovery.InProcessBackend;
 import dev.vgpu.core.wire.ChoiceValues;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.FailureMode;
+import dev.vgpu.request.GpuPart;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.EnforcementBackend;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;

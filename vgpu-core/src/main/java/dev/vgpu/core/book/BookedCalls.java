@@ -1,10 +1,10 @@
 package dev.vgpu.core.book;
 
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.TurnGate;
 import dev.vgpu.core.turn.InProcessGate;
 import dev.vgpu.core.turn.TenantGate;
 import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.request.VirtualGpuRequest;
 import org.jspecify.annotations.Nullable;
 
 /** The calls of a booked virtual GPU, made in this JVM or in another process. */

@@ -1,16 +1,16 @@
 package dev.vgpu.core.book;
 
-import dev.vgpu.BackendStatus;
-import dev.vgpu.Capabilities;
-import dev.vgpu.GpuId;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.backend.BackendStatus;
 import dev.vgpu.core.ThreadLimit;
 import dev.vgpu.core.disk.SeatLostException;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
+import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;

@@ -1,14 +1,14 @@
 package dev.vgpu.core.book;
 
-import dev.vgpu.GpuHealth;
 import dev.vgpu.GpuSettings;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.admission.Admission;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.turn.GpuSeat;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;

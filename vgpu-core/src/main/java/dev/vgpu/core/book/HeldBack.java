@@ -1,7 +1,7 @@
 package dev.vgpu.core.book;
 
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -1,10 +1,10 @@
 package dev.vgpu.core.book;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuUsage;
 import dev.vgpu.core.disk.LeaseDirectory;
 import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuUsage;
 import java.util.ArrayDeque;
 import java.util.Collection;
 import java.util.List;

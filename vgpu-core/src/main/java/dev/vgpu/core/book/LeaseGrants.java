@@ -1,16 +1,16 @@
 package dev.vgpu.core.book;
 
 import dev.vgpu.GpuCapacityException;
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.disk.LeaseDirectory;
 import dev.vgpu.core.disk.LeaseRecord;
 import dev.vgpu.core.disk.Member;
 import dev.vgpu.files.OpenFiles;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.EnforcementBackend;
+import dev.vgpu.watch.GpuEvent;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;

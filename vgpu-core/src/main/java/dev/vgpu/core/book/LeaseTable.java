@@ -1,20 +1,20 @@
 package dev.vgpu.core.book;
 
-import dev.vgpu.BackendChoice;
 import dev.vgpu.GpuCapacityException;
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuLease;
-import dev.vgpu.GpuState;
 import dev.vgpu.GpuSuspendException;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.backend.BackendChoice;
 import dev.vgpu.core.disk.LeaseDirectory;
 import dev.vgpu.core.disk.LeaseRecord;
 import dev.vgpu.core.disk.Member;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.disk.SeatLostException;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuLease;
+import dev.vgpu.watch.GpuState;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;

@@ -1,7 +1,7 @@
 package dev.vgpu.core.book;
 
-import dev.vgpu.GpuEvent;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.watch.GpuEvent;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /** Forwards what the processes of a virtual GPU do. Safe for use by several threads. */

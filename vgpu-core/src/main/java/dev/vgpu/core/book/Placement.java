@@ -1,8 +1,8 @@
 package dev.vgpu.core.book;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;

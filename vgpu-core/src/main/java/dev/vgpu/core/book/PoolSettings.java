@@ -1,9 +1,9 @@
 package dev.vgpu.core.book;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuSettings;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;

@@ -1,9 +1,9 @@
 package dev.vgpu.core.book;
 
 import dev.vgpu.GpuCapacityException;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuLease;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuLease;
 import java.util.List;
 
 /** What a resize may change, in every place that performs one. */

@@ -1,10 +1,10 @@
 package dev.vgpu.core.book;
 
-import dev.vgpu.BackendChoice;
 import dev.vgpu.GpuCapacityException;
-import dev.vgpu.PhysicalGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.backend.BackendChoice;
 import dev.vgpu.core.disk.Member;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.LinkedHashMap;

@@ -1,14 +1,14 @@
 package dev.vgpu.core.book;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuState;
-import dev.vgpu.GpuUsage;
-import dev.vgpu.SharingMode;
-import dev.vgpu.UsageRecord;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.flight.FlightEvents;
 import dev.vgpu.core.metering.Meter;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuState;
+import dev.vgpu.watch.GpuUsage;
+import dev.vgpu.watch.SharingMode;
+import dev.vgpu.watch.UsageRecord;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;

@@ -1,13 +1,13 @@
 package dev.vgpu.core.book;
 
 import dev.vgpu.GpuSettings;
-import dev.vgpu.GpuState;
-import dev.vgpu.GpuUsage;
-import dev.vgpu.MemorySize;
-import dev.vgpu.SharingMode;
 import dev.vgpu.core.schedule.SchedulerState;
 import dev.vgpu.core.schedule.SchedulerState.TenantState;
 import dev.vgpu.core.wire.StateValues;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuState;
+import dev.vgpu.watch.GpuUsage;
+import dev.vgpu.watch.SharingMode;
 import java.time.Duration;
 import java.util.List;
 

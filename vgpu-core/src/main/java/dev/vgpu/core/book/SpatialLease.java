@@ -1,7 +1,7 @@
 package dev.vgpu.core.book;
 
-import dev.vgpu.Capabilities;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.ForwardingLease;
 import java.util.Optional;

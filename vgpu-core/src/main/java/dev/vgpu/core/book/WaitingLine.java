@@ -1,8 +1,8 @@
 package dev.vgpu.core.book;
 
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.UrgencyQueue;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.List;
 import java.util.function.Predicate;
 import java.util.function.Supplier;

@@ -1,14 +1,14 @@
 package dev.vgpu.core.discovery;
 
-import dev.vgpu.BackendStatus;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuReading;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
+import dev.vgpu.backend.BackendStatus;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
 import dev.vgpu.spi.GpuHealthListener;
 import dev.vgpu.spi.GpuProvider;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -1,7 +1,7 @@
 package dev.vgpu.core.discovery;
 
-import dev.vgpu.BackendStatus;
-import dev.vgpu.Capabilities;
+import dev.vgpu.backend.BackendStatus;
+import dev.vgpu.request.Capabilities;
 
 /** The backend that enforces turns inside this JVM, on any accelerator. */
 public final class InProcessBackend {

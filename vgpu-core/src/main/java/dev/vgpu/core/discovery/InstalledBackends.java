@@ -1,8 +1,8 @@
 package dev.vgpu.core.discovery;
 
-import dev.vgpu.BackendStatus;
 import dev.vgpu.ContainerSpec;
 import dev.vgpu.VgpuException;
+import dev.vgpu.backend.BackendStatus;
 import dev.vgpu.spi.EnforcementBackend;
 import dev.vgpu.spi.ProcessAttachment;
 import java.nio.file.Path;

@@ -1,9 +1,9 @@
 package dev.vgpu.core.disk;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.wire.MalformedMessageException;
 import dev.vgpu.core.wire.RequestValues;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

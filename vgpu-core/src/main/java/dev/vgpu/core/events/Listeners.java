@@ -1,9 +1,9 @@
 package dev.vgpu.core.events;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuListener;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.flight.FlightEvents;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuListener;
 import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.List;

@@ -1,11 +1,11 @@
 package dev.vgpu.core.events;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuId;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.schedule.Tenant;
 import dev.vgpu.core.schedule.TurnObserver;
 import dev.vgpu.core.turn.GpuSeat;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuEvent;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;

@@ -1,7 +1,7 @@
 package dev.vgpu.core.flight;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuUsage;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuUsage;
 import jdk.jfr.FlightRecorder;
 
 /**

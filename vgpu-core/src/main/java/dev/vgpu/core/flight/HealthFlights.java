@@ -1,6 +1,6 @@
 package dev.vgpu.core.flight;
 
-import dev.vgpu.GpuEvent;
+import dev.vgpu.watch.GpuEvent;
 import jdk.jfr.Category;
 import jdk.jfr.Description;
 import jdk.jfr.Event;

@@ -1,7 +1,7 @@
 package dev.vgpu.core.flight;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuEvent;
 import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;

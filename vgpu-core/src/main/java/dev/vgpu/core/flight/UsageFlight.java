@@ -1,6 +1,6 @@
 package dev.vgpu.core.flight;
 
-import dev.vgpu.GpuUsage;
+import dev.vgpu.watch.GpuUsage;
 import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;

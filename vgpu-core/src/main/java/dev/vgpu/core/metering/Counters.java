@@ -1,6 +1,6 @@
 package dev.vgpu.core.metering;
 
-import dev.vgpu.GpuUsage;
+import dev.vgpu.watch.GpuUsage;
 
 /**
  * Counts up to some moment. Immutable.

@@ -1,7 +1,7 @@
 package dev.vgpu.core.metering;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuUsage;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuUsage;
 import java.util.List;
 import java.util.OptionalDouble;
 import org.jspecify.annotations.Nullable;

@@ -1,9 +1,9 @@
 package dev.vgpu.core.metering;
 
-import dev.vgpu.GpuUsage;
-import dev.vgpu.UsageRecord;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.watch.GpuUsage;
+import dev.vgpu.watch.UsageRecord;
 import java.io.IOException;
 import java.nio.file.NotDirectoryException;
 import java.nio.file.Path;

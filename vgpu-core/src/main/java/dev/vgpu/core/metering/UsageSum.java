@@ -1,8 +1,8 @@
 package dev.vgpu.core.metering;
 
 import com.google.common.base.Splitter;
-import dev.vgpu.GpuId;
-import dev.vgpu.UsageRecord;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.UsageRecord;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;

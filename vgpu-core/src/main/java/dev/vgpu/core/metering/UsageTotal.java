@@ -1,7 +1,7 @@
 package dev.vgpu.core.metering;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.UsageRecord;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.UsageRecord;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;

@@ -1,17 +1,17 @@
 package dev.vgpu.core.node;
 
-import dev.vgpu.BackendChoice;
-import dev.vgpu.BackendStatus;
-import dev.vgpu.Capabilities;
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuLease;
-import dev.vgpu.GpuState;
-import dev.vgpu.GpuUsage;
-import dev.vgpu.UsageRecord;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.backend.BackendChoice;
+import dev.vgpu.backend.BackendStatus;
 import dev.vgpu.core.discovery.ProgramTerms;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.disk.SeatLostException;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuLease;
+import dev.vgpu.watch.GpuState;
+import dev.vgpu.watch.GpuUsage;
+import dev.vgpu.watch.UsageRecord;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.List;

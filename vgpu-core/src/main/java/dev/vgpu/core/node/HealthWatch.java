@@ -1,15 +1,15 @@
 package dev.vgpu.core.node;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool.Listening;
 import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.book.GpuBook;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.book.NodeContext;
 import dev.vgpu.core.discovery.Discovery;
+import dev.vgpu.request.GpuId;
 import dev.vgpu.spi.GpuHealthListener;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuHealth;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 

@@ -1,13 +1,8 @@
 package dev.vgpu.core.node;
 
 import dev.vgpu.GpuCapacityException;
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.ReclaimHandler;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.BookedCalls;
 import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.schedule.TurnGate;
@@ -19,7 +14,12 @@ import dev.vgpu.core.turn.RemoteTurns;
 import dev.vgpu.core.turn.TenantGate;
 import dev.vgpu.core.turn.UsageReading;
 import dev.vgpu.core.wire.LeaseSnapshot;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.ProcessAttachment;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.ReentrantLock;

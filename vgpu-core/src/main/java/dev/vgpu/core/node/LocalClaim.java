@@ -1,9 +1,9 @@
 package dev.vgpu.core.node;
 
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.Asked;
 import dev.vgpu.core.book.GpuBook;
 import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 

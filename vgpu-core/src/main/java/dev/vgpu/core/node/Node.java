@@ -1,10 +1,6 @@
 package dev.vgpu.core.node;
 
-import dev.vgpu.BackendStatus;
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuListener;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.backend.BackendStatus;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.book.GpuBook;
 import dev.vgpu.core.book.NodeContext;
@@ -21,6 +17,10 @@ import dev.vgpu.core.schedule.TurnObserver;
 import dev.vgpu.core.turn.GpuSeat;
 import dev.vgpu.core.turn.RemoteTurns;
 import dev.vgpu.core.turn.SeatThread;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuListener;
+import dev.vgpu.watch.PhysicalGpu;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collection;

@@ -1,7 +1,7 @@
 package dev.vgpu.core.node;
 
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.core.turn.GpuSeat;
+import dev.vgpu.watch.PhysicalGpu;
 
 /**
  * One GPU of a node, and the seat that guards this JVM's gates on it, whichever process decides

@@ -1,11 +1,9 @@
 package dev.vgpu.core.pool;
 
-import dev.vgpu.BackendStatus;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPoolOptions;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.ProtocolMismatchException;
 import dev.vgpu.VgpuException;
+import dev.vgpu.backend.BackendStatus;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.ThreadLimit;
 import dev.vgpu.core.book.Enforcements;
@@ -21,7 +19,9 @@ import dev.vgpu.core.reclaim.Suspensions;
 import dev.vgpu.core.seat.GpuLocks;
 import dev.vgpu.core.seat.SeatKeeper;
 import dev.vgpu.files.RunPlace;
+import dev.vgpu.request.GpuId;
 import dev.vgpu.spi.EnforcementBackend;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.lang.ref.Cleaner;
 import java.nio.file.Path;

@@ -1,13 +1,13 @@
 package dev.vgpu.core.pool;
 
 import dev.vgpu.ContainerSpec;
-import dev.vgpu.FailureMode;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.discovery.InstalledBackends;
 import dev.vgpu.core.discovery.ProgramTerms;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.node.Lease;
+import dev.vgpu.request.FailureMode;
 import dev.vgpu.spi.EnforcementBackend;
 import java.io.File;
 import java.io.IOException;

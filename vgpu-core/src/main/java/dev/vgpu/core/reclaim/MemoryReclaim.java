@@ -1,17 +1,17 @@
 package dev.vgpu.core.reclaim;
 
 import dev.vgpu.GpuDriverException;
-import dev.vgpu.GpuEvent;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.core.ThreadEnd;
 import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.book.GpuBook;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.book.NodeContext;
 import dev.vgpu.core.discovery.Discovery;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.MemoryMover;
+import dev.vgpu.watch.GpuEvent;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;

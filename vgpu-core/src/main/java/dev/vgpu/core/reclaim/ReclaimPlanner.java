@@ -2,8 +2,8 @@ package dev.vgpu.core.reclaim;
 
 import static dev.vgpu.core.reclaim.VictimProgress.NOT;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;

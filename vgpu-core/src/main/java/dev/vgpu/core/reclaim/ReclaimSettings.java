@@ -1,7 +1,7 @@
 package dev.vgpu.core.reclaim;
 
 import dev.vgpu.GpuSettings;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 
 /**
  * The settings of a {@link ReclaimPlanner}. Immutable.

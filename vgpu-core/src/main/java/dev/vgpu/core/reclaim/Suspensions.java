@@ -1,16 +1,16 @@
 package dev.vgpu.core.reclaim;
 
 import dev.vgpu.GpuSuspendException;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.discovery.Installed;
 import dev.vgpu.core.disk.SeatLostException;
+import dev.vgpu.request.MemorySize;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.MemoryMover;
 import dev.vgpu.spi.ProcessSuspender;
+import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;

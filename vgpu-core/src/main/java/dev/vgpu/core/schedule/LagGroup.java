@@ -1,6 +1,6 @@
 package dev.vgpu.core.schedule;
 
-import dev.vgpu.PreemptionClass;
+import dev.vgpu.request.PreemptionClass;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 

@@ -2,8 +2,8 @@ package dev.vgpu.core.schedule;
 
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.VirtualGpuRequest;
 import org.jspecify.annotations.Nullable;
 
 /**

@@ -2,9 +2,9 @@ package dev.vgpu.core.schedule;
 
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.GpuWork;
 import org.jspecify.annotations.Nullable;
 

@@ -6,7 +6,6 @@ import static dev.vgpu.core.seat.Protocol.TURN;
 import static dev.vgpu.core.seat.Protocol.USAGE;
 
 import dev.vgpu.GpuCapacityException;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.Asked;
 import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.book.GpuBook;
@@ -25,6 +24,7 @@ import dev.vgpu.core.wire.Link;
 import dev.vgpu.core.wire.LinkLoop;
 import dev.vgpu.core.wire.MalformedMessageException;
 import dev.vgpu.core.wire.Message;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;

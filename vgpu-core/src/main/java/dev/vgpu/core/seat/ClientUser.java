@@ -1,13 +1,13 @@
 package dev.vgpu.core.seat;
 
-import dev.vgpu.Capabilities;
 import dev.vgpu.GpuCapacityException;
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuLease;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.disk.Member;
 import dev.vgpu.core.disk.ProcessIdentity;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuLease;
 import java.nio.file.attribute.UserPrincipal;
 import java.util.List;
 import java.util.Optional;

@@ -1,6 +1,5 @@
 package dev.vgpu.core.seat;
 
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.discovery.HostGpu;
@@ -9,6 +8,7 @@ import dev.vgpu.core.disk.SeatLock;
 import dev.vgpu.files.RunPlace;
 import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.files.UntrustedFileException;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;

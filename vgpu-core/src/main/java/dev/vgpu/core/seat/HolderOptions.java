@@ -1,11 +1,11 @@
 package dev.vgpu.core.seat;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPoolOptions;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.book.PoolSettings;
 import dev.vgpu.core.node.Node;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.List;
 import java.util.Set;
 import org.slf4j.Logger;

@@ -1,7 +1,6 @@
 package dev.vgpu.core.seat;
 
 import dev.vgpu.GpuCapacityException;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuSettings;
 import dev.vgpu.GpuSuspendException;
 import dev.vgpu.ProtocolMismatchException;
@@ -11,6 +10,7 @@ import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.wire.LeaseValues;
 import dev.vgpu.core.wire.Message;
 import dev.vgpu.core.wire.SettingsValues;
+import dev.vgpu.request.GpuId;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;

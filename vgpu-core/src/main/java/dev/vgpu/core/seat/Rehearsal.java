@@ -1,8 +1,5 @@
 package dev.vgpu.core.seat;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.Enforcements;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.disk.LeaseDirectory;
@@ -12,6 +9,9 @@ import dev.vgpu.core.disk.RunDirectory;
 import dev.vgpu.core.node.Node;
 import dev.vgpu.files.RunPlace;
 import dev.vgpu.files.TrustedFiles;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

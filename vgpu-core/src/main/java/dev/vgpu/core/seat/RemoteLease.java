@@ -1,7 +1,5 @@
 package dev.vgpu.core.seat;
 
-import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.BookedCalls;
 import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.disk.ProcessIdentity;
@@ -11,6 +9,8 @@ import dev.vgpu.core.turn.InProcessGate;
 import dev.vgpu.core.turn.RemoteGate;
 import dev.vgpu.core.turn.TenantGate;
 import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 

@@ -5,7 +5,6 @@ import static dev.vgpu.core.seat.Protocol.NUMBER;
 import static dev.vgpu.core.seat.Protocol.TURN;
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.GpuEvent;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.disk.SeatLostException;
@@ -17,6 +16,7 @@ import dev.vgpu.core.wire.EventValues;
 import dev.vgpu.core.wire.LeaseValues;
 import dev.vgpu.core.wire.Link;
 import dev.vgpu.core.wire.Message;
+import dev.vgpu.watch.GpuEvent;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;

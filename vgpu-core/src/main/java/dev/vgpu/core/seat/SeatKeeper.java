@@ -1,6 +1,5 @@
 package dev.vgpu.core.seat;
 
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.book.Enforcements;
@@ -18,6 +17,7 @@ import dev.vgpu.core.reclaim.MemoryReclaim;
 import dev.vgpu.core.reclaim.Suspensions;
 import dev.vgpu.core.turn.UsageReading;
 import dev.vgpu.core.wire.LinkLoop;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.net.ConnectException;
 import java.nio.file.Files;

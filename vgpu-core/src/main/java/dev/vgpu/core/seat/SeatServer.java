@@ -1,9 +1,6 @@
 package dev.vgpu.core.seat;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.Asked;
 import dev.vgpu.core.book.BookedCalls;
 import dev.vgpu.core.book.Booking;
@@ -21,6 +18,9 @@ import dev.vgpu.core.wire.LinkLoop;
 import dev.vgpu.core.wire.Message;
 import dev.vgpu.core.wire.RequestValues;
 import dev.vgpu.files.OpenFiles;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuEvent;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;

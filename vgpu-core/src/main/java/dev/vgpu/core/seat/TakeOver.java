@@ -1,6 +1,5 @@
 package dev.vgpu.core.seat;
 
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.BookedCalls;
 import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.book.GpuBook;
@@ -8,6 +7,7 @@ import dev.vgpu.core.disk.LeaseRecord;
 import dev.vgpu.core.node.Lease;
 import dev.vgpu.core.node.LocalAuthority;
 import dev.vgpu.core.node.Node;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;

@@ -1,10 +1,10 @@
 package dev.vgpu.core.turn;
 
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.TurnGate;
 import dev.vgpu.core.schedule.TurnStepper;
 import dev.vgpu.core.turn.Gang.Phase;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.List;
 
 /**

@@ -1,9 +1,9 @@
 package dev.vgpu.core.turn;
 
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.Tenant;
 import dev.vgpu.core.schedule.TurnGate;
+import dev.vgpu.request.VirtualGpuRequest;
 import org.jspecify.annotations.Nullable;
 
 /**

@@ -1,6 +1,6 @@
 package dev.vgpu.core.turn;
 
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.VirtualGpuRequest;
 import org.jspecify.annotations.Nullable;
 
 /**

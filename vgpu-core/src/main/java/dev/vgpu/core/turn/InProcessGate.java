@@ -1,11 +1,11 @@
 package dev.vgpu.core.turn;
 
 import dev.vgpu.GpuTimeoutException;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.TurnGate;
 import dev.vgpu.core.schedule.UrgencyQueue;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.ProcessAttachment;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,7 +1,7 @@
 package dev.vgpu.core.turn;
 
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.TurnStepper;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;

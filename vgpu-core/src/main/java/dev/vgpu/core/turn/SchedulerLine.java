@@ -1,8 +1,8 @@
 package dev.vgpu.core.turn;
 
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.Tenant;
+import dev.vgpu.request.VirtualGpuRequest;
 
 /** Queues at one GPU's scheduler. Guarded by its seat's lock. */
 final class SchedulerLine implements TurnLine {

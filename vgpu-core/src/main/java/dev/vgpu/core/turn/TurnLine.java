@@ -1,6 +1,6 @@
 package dev.vgpu.core.turn;
 
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.VirtualGpuRequest;
 
 /**
  * Where a {@link TenantGate} queues for its turns: at one GPU's scheduler, or at those of all GPUs

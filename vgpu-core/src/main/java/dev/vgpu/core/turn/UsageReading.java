@@ -1,8 +1,8 @@
 package dev.vgpu.core.turn;
 
-import dev.vgpu.GpuUsage;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.watch.GpuUsage;
 import java.time.Duration;
 import java.util.OptionalDouble;
 

@@ -1,7 +1,7 @@
 package dev.vgpu.core.turn;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.core.schedule.UrgencyQueue;
+import dev.vgpu.request.PreemptionClass;
 import org.jspecify.annotations.Nullable;
 
 /**

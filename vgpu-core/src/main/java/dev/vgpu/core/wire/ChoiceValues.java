@@ -1,8 +1,8 @@
 package dev.vgpu.core.wire;
 
-import dev.vgpu.BackendChoice;
-import dev.vgpu.Capabilities;
-import dev.vgpu.GpuId;
+import dev.vgpu.backend.BackendChoice;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.GpuId;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

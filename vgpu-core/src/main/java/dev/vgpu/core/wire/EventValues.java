@@ -1,9 +1,9 @@
 package dev.vgpu.core.wire;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuEvent;
 import java.time.DateTimeException;
 import java.time.Instant;
 import java.util.ArrayList;

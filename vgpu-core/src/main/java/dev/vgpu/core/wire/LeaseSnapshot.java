@@ -1,11 +1,11 @@
 package dev.vgpu.core.wire;
 
-import dev.vgpu.Capabilities;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuLease;
-import dev.vgpu.GpuUsage;
-import dev.vgpu.MemorySize;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuLease;
+import dev.vgpu.watch.GpuUsage;
 import java.util.List;
 import java.util.Optional;
 

@@ -1,13 +1,13 @@
 package dev.vgpu.core.wire;
 
-import dev.vgpu.BackendStatus;
-import dev.vgpu.Capabilities;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuLease;
-import dev.vgpu.GpuUsage;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.backend.BackendStatus;
 import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuLease;
+import dev.vgpu.watch.GpuUsage;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

@@ -1,13 +1,13 @@
 package dev.vgpu.core.wire;
 
-import dev.vgpu.Capabilities;
-import dev.vgpu.FailureMode;
-import dev.vgpu.GpuId;
-import dev.vgpu.MemoryMobility;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.FailureMode;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemoryMobility;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;

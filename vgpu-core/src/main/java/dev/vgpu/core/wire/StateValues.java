@@ -1,10 +1,10 @@
 package dev.vgpu.core.wire;
 
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuState;
-import dev.vgpu.MemorySize;
-import dev.vgpu.SharingMode;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuState;
+import dev.vgpu.watch.SharingMode;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

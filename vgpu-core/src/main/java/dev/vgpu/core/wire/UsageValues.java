@@ -3,10 +3,10 @@ package dev.vgpu.core.wire;
 import static java.util.stream.Collectors.joining;
 
 import com.google.common.base.Splitter;
-import dev.vgpu.GpuId;
-import dev.vgpu.UsageRecord;
 import dev.vgpu.core.metering.Meter;
 import dev.vgpu.core.metering.UsageTotal;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.UsageRecord;
 import java.time.DateTimeException;
 import java.time.Duration;
 import java.time.Instant;

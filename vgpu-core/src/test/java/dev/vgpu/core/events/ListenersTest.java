@@ -1,14 +1,14 @@
 package dev.vgpu.core.events;
 
-import static dev.vgpu.PreemptionClass.OFFLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
+import static dev.vgpu.request.PreemptionClass.OFFLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.pool.Pools;
+import dev.vgpu.watch.GpuEvent;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;

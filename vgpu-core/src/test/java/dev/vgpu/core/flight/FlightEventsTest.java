@@ -2,15 +2,15 @@ package dev.vgpu.core.flight;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.SharingMode;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.SharingMode;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -2,8 +2,8 @@ package dev.vgpu.core.metering;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.UsageRecord;
 import dev.vgpu.core.metering.MeteredNode.Tenant;
+import dev.vgpu.watch.UsageRecord;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -3,9 +3,9 @@ package dev.vgpu.core.metering;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.UsageRecord;
 import dev.vgpu.core.metering.MeteredNode.Tenant;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.UsageRecord;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;

@@ -1,9 +1,9 @@
 package dev.vgpu.core.metering;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.UsageRecord;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.UsageRecord;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -8,14 +8,14 @@ import static org.mockito.Mockito.verify;
 
 import dev.vgpu.CallOptions;
 import dev.vgpu.GpuPoolOptions;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.book.PoolSettings;
 import dev.vgpu.core.disk.SeatLostException;
 import dev.vgpu.core.pool.Pools;
 import dev.vgpu.core.turn.RemoteTurns;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.List;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.ThreadPoolExecutor;

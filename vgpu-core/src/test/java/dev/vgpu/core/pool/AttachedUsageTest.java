@@ -1,16 +1,16 @@
 package dev.vgpu.core.pool;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.discovery.Discovery;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.UsageRecord;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;

@@ -1,6 +1,6 @@
 package dev.vgpu.core.pool;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
 
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;

@@ -1,6 +1,6 @@
 package dev.vgpu.core.pool;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -9,9 +9,9 @@ import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.MemoryReservation;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
 import dev.vgpu.testing.TestSeed;
 import java.util.ArrayList;
 import java.util.List;

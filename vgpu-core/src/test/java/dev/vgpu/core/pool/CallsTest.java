@@ -1,8 +1,8 @@
 package dev.vgpu.core.pool;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.OFFLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.OFFLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -256,7 +256,7 @@ class CallsTest {
       for (String name : List.of("OFFLINE 1", "NEARLINE 1", "ONLINE 1", "OFFLINE 2", "ONLINE 2")) {
         CallOptions options =
             CallOptions.builder()
-                .preemptionClass(dev.vgpu.PreemptionClass.valueOf(name.split(" ", 2)[0]))
+                .preemptionClass(dev.vgpu.request.PreemptionClass.valueOf(name.split(" ", 2)[0]))
                 .build();
         tasks.add(
             start(

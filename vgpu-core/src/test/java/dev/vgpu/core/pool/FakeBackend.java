@@ -1,16 +1,16 @@
 package dev.vgpu.core.pool;
 
-import dev.vgpu.BackendStatus;
-import dev.vgpu.Capabilities;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.backend.BackendStatus;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
 import dev.vgpu.spi.MemoryMover;
 import dev.vgpu.spi.ProcessAttachment;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;

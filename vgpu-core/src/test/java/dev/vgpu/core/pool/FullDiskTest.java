@@ -1,12 +1,12 @@
 package dev.vgpu.core.pool;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.GpuLease;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.watch.GpuLease;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

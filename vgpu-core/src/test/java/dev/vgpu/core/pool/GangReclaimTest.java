@@ -1,6 +1,6 @@
 package dev.vgpu.core.pool;
 
-import static dev.vgpu.PreemptionClass.OFFLINE;
+import static dev.vgpu.request.PreemptionClass.OFFLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.mockito.ArgumentMatchers.any;
@@ -15,11 +15,11 @@ import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuSettings;
 import dev.vgpu.GpuSuspendException;
 import dev.vgpu.MemoryReservation;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.discovery.Discovery;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
 import dev.vgpu.spi.MemoryMover;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -1,13 +1,13 @@
 package dev.vgpu.core.pool;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.Capabilities;
-import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.watch.GpuLease;
 import java.nio.file.Files;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;

@@ -1,11 +1,11 @@
 package dev.vgpu.core.pool;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.testing.Frames;
 import java.io.IOException;
 import java.net.UnixDomainSocketAddress;

@@ -1,24 +1,24 @@
 package dev.vgpu.core.pool;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.BackendStatus;
 import dev.vgpu.GpuCapacityException;
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
-import dev.vgpu.GpuReading;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.backend.BackendStatus;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.discovery.Discovery;
+import dev.vgpu.request.GpuId;
 import dev.vgpu.spi.GpuHealthListener;
 import dev.vgpu.spi.GpuProvider;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

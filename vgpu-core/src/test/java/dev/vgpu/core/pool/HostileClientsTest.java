@@ -1,13 +1,12 @@
 package dev.vgpu.core.pool;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.vgpu.GpuCapacityException;
-import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.VgpuException;
@@ -20,6 +19,7 @@ import dev.vgpu.core.wire.LeaseValues;
 import dev.vgpu.core.wire.Message;
 import dev.vgpu.core.wire.RequestValues;
 import dev.vgpu.testing.Frames;
+import dev.vgpu.watch.GpuLease;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.UnixDomainSocketAddress;

@@ -3,9 +3,9 @@ package dev.vgpu.core.pool;
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.UsageRecord;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.testing.Frames;
+import dev.vgpu.watch.UsageRecord;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.UnixDomainSocketAddress;
@@ -64,7 +64,7 @@ class LongJournalTest extends TwoPools {
   @Test
   void allRecordsAreReadInTheirOrderInParts() throws Exception {
     fill(2, 1_300);
-    VirtualGpu gpu = client.acquire(Pools.share(dev.vgpu.PreemptionClass.NEARLINE, 10));
+    VirtualGpu gpu = client.acquire(Pools.share(dev.vgpu.request.PreemptionClass.NEARLINE, 10));
     List<String> ids =
         client.usageSince(Instant.EPOCH).stream().map(UsageRecord::virtualGpu).toList();
     assertThat(ids).hasSize(2_601).isSorted().doesNotHaveDuplicates().endsWith(gpu.id());

@@ -1,13 +1,13 @@
 package dev.vgpu.core.pool;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.GpuLease;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
+import dev.vgpu.watch.GpuLease;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;

@@ -2,18 +2,18 @@ package dev.vgpu.core.pool;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.BackendStatus;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.backend.BackendStatus;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.disk.SeatLock;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.GpuProvider;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,16 +1,16 @@
 package dev.vgpu.core.pool;
 
-import static dev.vgpu.PreemptionClass.OFFLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
+import static dev.vgpu.request.PreemptionClass.OFFLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.CallOptions;
-import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
-import dev.vgpu.MemorySize;
 import dev.vgpu.PreemptibleCall;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuEvent;
 import java.io.IOException;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;

@@ -1,28 +1,28 @@
 package dev.vgpu.core.pool;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.Capabilities;
 import dev.vgpu.GpuCapacityException;
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuTurn;
-import dev.vgpu.MemorySize;
 import dev.vgpu.ProtocolMismatchException;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.disk.SeatLock;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.testing.Frames;
+import dev.vgpu.watch.GpuEvent;
+import dev.vgpu.watch.GpuLease;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;

@@ -3,10 +3,10 @@ package dev.vgpu.core.pool;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.BackendChoice;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuPool;
 import dev.vgpu.VirtualGpu;
+import dev.vgpu.backend.BackendChoice;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

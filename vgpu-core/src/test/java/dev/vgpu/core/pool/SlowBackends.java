@@ -1,18 +1,18 @@
 package dev.vgpu.core.pool;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.Capabilities;
-import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
-import dev.vgpu.MemorySize;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.discovery.Discovery;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuLease;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

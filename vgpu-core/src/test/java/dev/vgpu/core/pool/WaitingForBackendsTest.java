@@ -5,11 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuPool;
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.book.LeaseTable;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;

@@ -1,11 +1,11 @@
 package dev.vgpu.core.reclaim;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.OFFLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
 import static dev.vgpu.core.reclaim.VirtualMemory.S;
 import static dev.vgpu.core.reclaim.VirtualMemory.STEP_NS;
 import static dev.vgpu.core.reclaim.VirtualMemory.idOf;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.OFFLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.core.reclaim.ReclaimAction.Ask;

@@ -1,15 +1,14 @@
 package dev.vgpu.core.reclaim;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.OFFLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
 import static dev.vgpu.core.reclaim.VirtualMemory.MS;
 import static dev.vgpu.core.reclaim.VirtualMemory.S;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.OFFLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import dev.vgpu.GpuSettings;
-import dev.vgpu.MemorySize;
 import dev.vgpu.core.reclaim.ReclaimAction.Ask;
 import dev.vgpu.core.reclaim.ReclaimAction.End;
 import dev.vgpu.core.reclaim.ReclaimAction.HoldBack;
@@ -19,6 +18,7 @@ import dev.vgpu.core.reclaim.ReclaimAction.Suspend;
 import dev.vgpu.core.reclaim.VirtualMemory.Done;
 import dev.vgpu.core.reclaim.VirtualMemory.Manner;
 import dev.vgpu.core.reclaim.VirtualMemory.Virtual;
+import dev.vgpu.request.MemorySize;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

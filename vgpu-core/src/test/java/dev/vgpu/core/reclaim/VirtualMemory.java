@@ -1,6 +1,6 @@
 package dev.vgpu.core.reclaim;
 
-import dev.vgpu.PreemptionClass;
+import dev.vgpu.request.PreemptionClass;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;

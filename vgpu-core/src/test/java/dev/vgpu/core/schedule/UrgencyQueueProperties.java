@@ -2,7 +2,7 @@ package dev.vgpu.core.schedule;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.PreemptionClass;
+import dev.vgpu.request.PreemptionClass;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;

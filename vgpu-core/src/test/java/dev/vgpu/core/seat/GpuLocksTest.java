@@ -3,12 +3,12 @@ package dev.vgpu.core.seat;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.files.RunPlace;
+import dev.vgpu.request.GpuId;
 import dev.vgpu.spi.GpuProvider;
+import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.GpuSettings;
@@ -13,6 +12,7 @@ import dev.vgpu.core.pool.Pools;
 import dev.vgpu.core.wire.MalformedMessageException;
 import dev.vgpu.core.wire.Message;
 import dev.vgpu.core.wire.SettingsValues;
+import dev.vgpu.request.GpuId;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;

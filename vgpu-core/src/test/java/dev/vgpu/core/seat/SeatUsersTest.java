@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
-import dev.vgpu.GpuEvent;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.disk.Member;
+import dev.vgpu.watch.GpuEvent;
 import java.io.IOException;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Files;

@@ -1,20 +1,20 @@
 package dev.vgpu.core.turn;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.OFFLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
-import static dev.vgpu.SharePolicy.BEST_EFFORT;
-import static dev.vgpu.SharePolicy.FIXED_SHARE;
 import static dev.vgpu.core.turn.GangNode.MS;
 import static dev.vgpu.core.turn.GangNode.S;
 import static dev.vgpu.core.turn.GangNode.TURN;
 import static dev.vgpu.core.turn.GangNode.US;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.OFFLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
+import static dev.vgpu.request.SharePolicy.BEST_EFFORT;
+import static dev.vgpu.request.SharePolicy.FIXED_SHARE;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.core.schedule.TurnStepper;
 import dev.vgpu.core.turn.GangNode.Worker;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

@@ -1,13 +1,13 @@
 package dev.vgpu.core.turn;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.schedule.SchedulerSettings;
 import dev.vgpu.core.schedule.ShareScheduler;
 import dev.vgpu.core.schedule.TurnGate;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;

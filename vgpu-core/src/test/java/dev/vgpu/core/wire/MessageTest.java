@@ -3,11 +3,11 @@ package dev.vgpu.core.wire;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.Capabilities;
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.core.turn.UsageReading;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.testing.TestSeed;
 import java.nio.ByteBuffer;
 import java.util.List;

@@ -1,9 +1,9 @@
 package dev.vgpu.cuda.hook;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.cuda.layout.HookEnvironment;
+import dev.vgpu.request.MemorySize;
 import dev.vgpu.spi.GpuDriver;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.Map;
 import java.util.Optional;
 import java.util.ServiceLoader;

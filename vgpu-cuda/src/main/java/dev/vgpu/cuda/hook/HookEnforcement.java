@@ -1,8 +1,6 @@
 package dev.vgpu.cuda.hook;
 
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cuda.files.HookLibrary;
 import dev.vgpu.cuda.files.Preloads;
 import dev.vgpu.cuda.layout.HookEnvironment;
@@ -14,8 +12,10 @@ import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.cuda.process.ProcFiles;
 import dev.vgpu.cuda.process.ProcessLife;
 import dev.vgpu.files.FileAccess;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.HashMap;

@@ -7,14 +7,14 @@ import static dev.vgpu.cuda.layout.ShmLayout.STATUS_BAD;
 import static dev.vgpu.cuda.layout.ShmLayout.STATUS_ENDED;
 import static dev.vgpu.cuda.layout.ShmLayout.STATUS_OK;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cuda.pages.GrantPage;
 import dev.vgpu.cuda.pages.LeasePages;
 import dev.vgpu.cuda.pages.ReportPage;
 import dev.vgpu.cuda.process.LeasePrograms;
 import dev.vgpu.cuda.process.ProgramCheck;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.MemoryMover;
 import java.nio.file.Path;
 import java.util.List;

@@ -5,8 +5,8 @@ import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_BITS;
 import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_OBEYS;
 import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_TOLD;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.cuda.pages.GrantPage;
+import dev.vgpu.request.PreemptionClass;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;

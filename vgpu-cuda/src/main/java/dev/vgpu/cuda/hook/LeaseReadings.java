@@ -1,9 +1,9 @@
 package dev.vgpu.cuda.hook;
 
-import dev.vgpu.Capabilities;
-import dev.vgpu.MemorySize;
 import dev.vgpu.cuda.layout.ShmLayout.Slot;
 import dev.vgpu.cuda.pages.ReportPage;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.MemorySize;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.GpuWork;
 import java.nio.file.attribute.UserPrincipal;

@@ -1,7 +1,7 @@
 package dev.vgpu.cuda.hook;
 
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.cuda.pages.GrantPage;
+import dev.vgpu.request.VirtualGpuRequest;
 
 /** Changes a lease's quota while its processes allocate. */
 final class MemoryTerms {

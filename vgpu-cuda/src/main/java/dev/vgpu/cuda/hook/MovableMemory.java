@@ -1,9 +1,9 @@
 package dev.vgpu.cuda.hook;
 
 import dev.vgpu.GpuSuspendException;
-import dev.vgpu.MemorySize;
 import dev.vgpu.cuda.layout.ShmLayout.Slot;
 import dev.vgpu.cuda.pages.GrantPage;
+import dev.vgpu.request.MemorySize;
 import dev.vgpu.spi.MemoryMover;
 import java.time.Duration;
 import java.util.Optional;

@@ -1,12 +1,12 @@
 package dev.vgpu.cuda.suspend;
 
 import dev.vgpu.GpuSuspendException;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.cuda.process.ProcFiles;
 import dev.vgpu.cuda.suspend.CheckpointTool.State;
 import dev.vgpu.cuda.suspend.CheckpointTool.Step;
 import dev.vgpu.spi.ProcessSuspender;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -7,10 +7,10 @@ import static dev.vgpu.cuda.layout.ShmLayout.NO_SLOT;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.mockito.Mockito.mock;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.cuda.pages.GrantPage;
 import dev.vgpu.cuda.pages.LeasePages;
 import dev.vgpu.cuda.process.ProcFiles;
+import dev.vgpu.request.PreemptionClass;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.vgpu.GpuSuspendException;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.cuda.TestGpu;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.testing.ReusedPid;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,11 +1,11 @@
 package dev.vgpu.fleet.gang;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.model.Fit;
 import dev.vgpu.fleet.model.Fleet;
 import dev.vgpu.fleet.model.Placement;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.fleet.placement.PlacementPolicy;
+import dev.vgpu.request.PreemptionClass;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashSet;

@@ -1,9 +1,9 @@
 package dev.vgpu.fleet.gang;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.model.Fleet;
 import dev.vgpu.fleet.model.Placement;
 import dev.vgpu.fleet.model.Request;
+import dev.vgpu.request.PreemptionClass;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;

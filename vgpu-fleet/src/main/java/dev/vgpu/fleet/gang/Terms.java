@@ -1,6 +1,6 @@
 package dev.vgpu.fleet.gang;
 
-import dev.vgpu.PreemptionClass;
+import dev.vgpu.request.PreemptionClass;
 
 /**
  * What holds for a gang as a whole. A single request is a gang of one. Immutable.

@@ -1,6 +1,6 @@
 package dev.vgpu.fleet.model;
 
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 import java.math.BigDecimal;
 import java.util.Arrays;
 import java.util.List;

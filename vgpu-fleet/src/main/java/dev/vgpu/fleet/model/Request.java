@@ -2,8 +2,8 @@ package dev.vgpu.fleet.model;
 
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
 import java.util.Set;
 
 /** A request for part of the fleet. Immutable; created by a builder. */

@@ -1,9 +1,9 @@
 package dev.vgpu.fleet.simulation;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.model.NodeSpec;
 import dev.vgpu.fleet.model.Request;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,6 +1,5 @@
 package dev.vgpu.fleet.simulation;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.gang.Decision;
 import dev.vgpu.fleet.gang.FleetQueue;
 import dev.vgpu.fleet.gang.Terms;
@@ -9,6 +8,7 @@ import dev.vgpu.fleet.model.Request;
 import dev.vgpu.fleet.placement.PlacementPolicy;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.fleet.placement.Workload;
+import dev.vgpu.request.PreemptionClass;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;

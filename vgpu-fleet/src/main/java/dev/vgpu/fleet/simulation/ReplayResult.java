@@ -1,6 +1,6 @@
 package dev.vgpu.fleet.simulation;
 
-import dev.vgpu.PreemptionClass;
+import dev.vgpu.request.PreemptionClass;
 import java.util.List;
 import java.util.Map;
 

@@ -1,9 +1,9 @@
 package dev.vgpu.fleet.simulation;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.model.Fleet;
 import dev.vgpu.fleet.placement.Fragments;
 import dev.vgpu.fleet.placement.Workload;
+import dev.vgpu.request.PreemptionClass;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumMap;

@@ -1,8 +1,8 @@
 package dev.vgpu.fleet.simulation;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.model.NodeSpec;
 import dev.vgpu.fleet.model.Request;
+import dev.vgpu.request.MemorySize;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;

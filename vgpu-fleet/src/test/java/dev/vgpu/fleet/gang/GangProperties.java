@@ -2,7 +2,6 @@ package dev.vgpu.fleet.gang;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.model.Fleet;
 import dev.vgpu.fleet.model.Placement;
 import dev.vgpu.fleet.model.RandomRequests;
@@ -10,6 +9,7 @@ import dev.vgpu.fleet.model.Request;
 import dev.vgpu.fleet.model.SmallFleets;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.fleet.placement.Workload;
+import dev.vgpu.request.PreemptionClass;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;

@@ -1,19 +1,19 @@
 package dev.vgpu.fleet.gang;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.OFFLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.OFFLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.model.Fleet;
 import dev.vgpu.fleet.model.Placement;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.fleet.model.SmallFleets;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.fleet.placement.Workload;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;

@@ -1,11 +1,10 @@
 package dev.vgpu.fleet.gang;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.OFFLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.OFFLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.model.Fleet;
 import dev.vgpu.fleet.model.NodeSpec;
 import dev.vgpu.fleet.model.Request;
@@ -14,6 +13,7 @@ import dev.vgpu.fleet.model.Spot;
 import dev.vgpu.fleet.placement.PlacementPolicy;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.fleet.placement.Workload;
+import dev.vgpu.request.PreemptionClass;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

@@ -1,7 +1,7 @@
 package dev.vgpu.fleet.model;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
 import java.util.List;
 import java.util.Random;
 import java.util.Set;

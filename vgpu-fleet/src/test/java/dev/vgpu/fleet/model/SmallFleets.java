@@ -2,8 +2,8 @@ package dev.vgpu.fleet.model;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;

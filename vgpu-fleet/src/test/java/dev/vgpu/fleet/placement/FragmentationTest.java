@@ -3,12 +3,12 @@ package dev.vgpu.fleet.placement;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.model.Fleet;
 import dev.vgpu.fleet.model.NodeState;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.fleet.model.Shape;
 import dev.vgpu.fleet.model.SmallFleets;
+import dev.vgpu.request.PreemptionClass;
 import dev.vgpu.testing.TestSeed;
 import java.util.ArrayList;
 import java.util.List;
@@ -40,7 +40,7 @@ class FragmentationTest {
     List<Request> usual = new ArrayList<>();
     for (int i = 0; i < 40; i++) {
       Request.Builder request = Request.builder("u" + i);
-      request.host(1000 * random.nextInt(40), dev.vgpu.MemorySize.ZERO);
+      request.host(1000 * random.nextInt(40), dev.vgpu.request.MemorySize.ZERO);
       switch (random.nextInt(3)) {
         case 0 -> request.wholeGpus(1 + random.nextInt(8));
         case 1 -> request.share(1 + random.nextInt(100));

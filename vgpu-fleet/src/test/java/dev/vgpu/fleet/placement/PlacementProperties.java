@@ -2,7 +2,6 @@ package dev.vgpu.fleet.placement;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.model.Fleet;
 import dev.vgpu.fleet.model.NodeState;
 import dev.vgpu.fleet.model.Placement;
@@ -11,6 +10,7 @@ import dev.vgpu.fleet.model.Request;
 import dev.vgpu.fleet.model.Shape;
 import dev.vgpu.fleet.model.SmallFleets;
 import dev.vgpu.fleet.model.Spot;
+import dev.vgpu.request.PreemptionClass;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;

@@ -2,7 +2,6 @@ package dev.vgpu.fleet.placement;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.gang.FleetQueue;
 import dev.vgpu.fleet.gang.Terms;
 import dev.vgpu.fleet.model.Fleet;
@@ -10,6 +9,7 @@ import dev.vgpu.fleet.model.Placement;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.fleet.model.SmallFleets;
 import dev.vgpu.fleet.model.Spot;
+import dev.vgpu.request.PreemptionClass;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

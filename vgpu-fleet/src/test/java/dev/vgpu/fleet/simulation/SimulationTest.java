@@ -3,8 +3,8 @@ package dev.vgpu.fleet.simulation;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.placement.Policies;
+import dev.vgpu.request.PreemptionClass;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

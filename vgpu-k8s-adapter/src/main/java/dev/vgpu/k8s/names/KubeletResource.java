@@ -1,6 +1,6 @@
 package dev.vgpu.k8s.names;
 
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 import java.math.BigDecimal;
 import java.util.Collection;
 

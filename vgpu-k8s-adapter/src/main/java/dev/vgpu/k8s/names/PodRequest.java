@@ -1,9 +1,9 @@
 package dev.vgpu.k8s.names;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.fleet.model.Request;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.util.HashSet;
 import java.util.Locale;
 import java.util.Optional;

@@ -1,6 +1,6 @@
 package dev.vgpu.k8s.names;
 
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 import io.fabric8.kubernetes.api.model.Container;
 import io.fabric8.kubernetes.api.model.EnvVar;
 import io.fabric8.kubernetes.api.model.Pod;

@@ -1,8 +1,8 @@
 package dev.vgpu.k8s.names;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.math.BigDecimal;
 import java.util.List;
 import java.util.Optional;

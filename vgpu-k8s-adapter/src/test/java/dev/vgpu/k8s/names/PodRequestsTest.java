@@ -1,15 +1,15 @@
 package dev.vgpu.k8s.names;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.OFFLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.OFFLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.fleet.model.Request;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.api.model.Quantity;

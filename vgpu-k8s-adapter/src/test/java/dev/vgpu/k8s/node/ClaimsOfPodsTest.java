@@ -4,13 +4,13 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.vgpu.GpuLease;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.proto.dra.Claim;
 import dev.vgpu.k8s.proto.dra.Device;
 import dev.vgpu.k8s.proto.dra.NodePrepareResourceResponse;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.watch.GpuLease;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.Socket;

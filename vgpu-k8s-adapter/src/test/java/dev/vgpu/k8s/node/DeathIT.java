@@ -2,10 +2,10 @@ package dev.vgpu.k8s.node;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.GpuLease;
 import dev.vgpu.k8s.node.holding.Step;
 import dev.vgpu.k8s.proto.dra.Claim;
 import dev.vgpu.k8s.proto.dra.Device;
+import dev.vgpu.watch.GpuLease;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import java.io.IOException;
 import java.util.ArrayList;

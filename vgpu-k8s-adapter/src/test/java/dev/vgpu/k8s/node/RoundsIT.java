@@ -3,10 +3,10 @@ package dev.vgpu.k8s.node;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.vgpu.GpuLease;
 import dev.vgpu.k8s.node.holding.Step;
 import dev.vgpu.k8s.proto.dra.Claim;
 import dev.vgpu.testing.TestSeed;
+import dev.vgpu.watch.GpuLease;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.grpc.StatusRuntimeException;

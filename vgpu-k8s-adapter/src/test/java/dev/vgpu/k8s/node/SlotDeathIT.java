@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.vgpu.GpuLease;
 import dev.vgpu.k8s.node.holding.Step;
+import dev.vgpu.watch.GpuLease;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.io.BufferedReader;
 import java.io.IOException;

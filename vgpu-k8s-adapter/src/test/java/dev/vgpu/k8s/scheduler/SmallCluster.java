@@ -2,7 +2,6 @@ package dev.vgpu.k8s.scheduler;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.PodRequest;
@@ -12,6 +11,7 @@ import dev.vgpu.k8s.scheduler.line.Action;
 import dev.vgpu.k8s.scheduler.line.Answer;
 import dev.vgpu.k8s.scheduler.line.Place;
 import dev.vgpu.k8s.scheduler.line.PodLine;
+import dev.vgpu.request.PreemptionClass;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;

@@ -1,18 +1,18 @@
 package dev.vgpu.nvml.mig;
 
-import dev.vgpu.BackendStatus;
-import dev.vgpu.Capabilities;
 import dev.vgpu.ContainerSpec;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuPart;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.backend.BackendStatus;
 import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.GpuPart;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
 import dev.vgpu.spi.ProcessAttachment;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,7 +1,6 @@
 package dev.vgpu.nvml.mig;
 
 import dev.vgpu.GpuDriverException;
-import dev.vgpu.GpuId;
 import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.nvml.NvmlSession;
 import dev.vgpu.nvml.OpenNvml;
@@ -11,6 +10,7 @@ import dev.vgpu.nvml.binding.NvmlMig;
 import dev.vgpu.nvml.binding.NvmlTypes;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
 import dev.vgpu.nvml.mig.plan.MigProfile;
+import dev.vgpu.request.GpuId;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Comparator;

@@ -1,12 +1,12 @@
 package dev.vgpu.nvml.mig;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.nvml.binding.NativeCalls;
 import dev.vgpu.nvml.binding.Nvml;
 import dev.vgpu.nvml.binding.NvmlMig;
 import dev.vgpu.nvml.binding.NvmlTypes;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
 import dev.vgpu.nvml.mig.plan.MigProfile;
+import dev.vgpu.request.MemorySize;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,7 +1,7 @@
 package dev.vgpu.nvml.mig;
 
 import dev.vgpu.GpuDriverException;
-import dev.vgpu.GpuId;
+import dev.vgpu.request.GpuId;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;

@@ -1,9 +1,9 @@
 package dev.vgpu.nvml.mig;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.nvml.NvmlProvider;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.ForwardingLease;
 import java.util.LinkedHashMap;

@@ -1,13 +1,13 @@
 package dev.vgpu.nvml.mig;
 
 import dev.vgpu.GpuDriverException;
-import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
 import dev.vgpu.nvml.mig.plan.MigGpu;
 import dev.vgpu.nvml.mig.plan.MigPlanner;
 import dev.vgpu.nvml.mig.plan.MigProfile;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;

@@ -1,12 +1,12 @@
 package dev.vgpu.nvml.mig;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
 import dev.vgpu.nvml.mig.plan.MigPlan;
 import dev.vgpu.nvml.mig.plan.MigPlanner;
 import dev.vgpu.nvml.mig.plan.MigProfile;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;

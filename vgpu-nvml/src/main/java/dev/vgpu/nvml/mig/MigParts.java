@@ -1,10 +1,10 @@
 package dev.vgpu.nvml.mig;
 
-import dev.vgpu.GpuPart;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
 import dev.vgpu.nvml.mig.plan.MigGpu;
 import dev.vgpu.nvml.mig.plan.MigProfile;
+import dev.vgpu.request.GpuPart;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;

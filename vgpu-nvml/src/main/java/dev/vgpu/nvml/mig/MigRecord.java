@@ -2,10 +2,10 @@ package dev.vgpu.nvml.mig;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.files.TooLongException;
 import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.files.UntrustedFileException;
+import dev.vgpu.request.GpuId;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;

@@ -1,11 +1,11 @@
 package dev.vgpu.nvml.mig;
 
-import dev.vgpu.Capabilities;
-import dev.vgpu.GpuId;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
 import dev.vgpu.nvml.mig.plan.MigProfile;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;

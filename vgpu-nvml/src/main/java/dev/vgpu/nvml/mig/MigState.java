@@ -1,9 +1,9 @@
 package dev.vgpu.nvml.mig;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
 import dev.vgpu.nvml.mig.plan.MigGpu;
 import dev.vgpu.nvml.mig.plan.MigInstance;
+import dev.vgpu.request.GpuId;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;

@@ -1,8 +1,8 @@
 package dev.vgpu.nvml.mps;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
 import dev.vgpu.files.TrustedFiles;
+import dev.vgpu.request.GpuId;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;

@@ -1,11 +1,11 @@
 package dev.vgpu.nvml.mps;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
+import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;

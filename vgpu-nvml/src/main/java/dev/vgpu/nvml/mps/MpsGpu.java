@@ -1,8 +1,8 @@
 package dev.vgpu.nvml.mps;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;

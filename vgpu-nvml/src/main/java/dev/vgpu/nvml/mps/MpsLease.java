@@ -1,7 +1,7 @@
 package dev.vgpu.nvml.mps;
 
-import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.ForwardingLease;
 import java.nio.file.Path;

@@ -1,8 +1,8 @@
 package dev.vgpu.nvml.mps;
 
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;

@@ -10,13 +10,13 @@ import static org.mockito.Mockito.never;
 import static org.mockito.Mockito.spy;
 import static org.mockito.Mockito.verify;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.nvml.EmulatedNvml;
 import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
+import dev.vgpu.request.GpuId;
 import dev.vgpu.spi.EnforcedLease;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

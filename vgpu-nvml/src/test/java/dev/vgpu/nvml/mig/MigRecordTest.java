@@ -2,7 +2,7 @@ package dev.vgpu.nvml.mig;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.GpuId;
+import dev.vgpu.request.GpuId;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -11,13 +11,13 @@ import static org.mockito.Mockito.spy;
 import static org.mockito.Mockito.verify;
 import static org.mockito.Mockito.when;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.nvml.NvmlProvider;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

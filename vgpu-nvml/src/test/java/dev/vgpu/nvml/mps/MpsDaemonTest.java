@@ -7,11 +7,11 @@ import static org.mockito.Mockito.timeout;
 import static org.mockito.Mockito.verify;
 import static org.mockito.Mockito.when;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;

@@ -2,16 +2,16 @@ package dev.vgpu.core.events;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.GpuEvent;
-import dev.vgpu.GpuId;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.schedule.Tenant;
 import dev.vgpu.core.turn.GpuSeat;
 import dev.vgpu.core.turn.SeatThread;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import dev.vgpu.simulation.VirtualGate;
 import dev.vgpu.simulation.VirtualNode;
+import dev.vgpu.watch.GpuEvent;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import org.junit.jupiter.api.AfterEach;

@@ -5,9 +5,9 @@ import static dev.vgpu.simulation.VirtualNode.S;
 import static dev.vgpu.simulation.VirtualNode.US;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.core.schedule.SchedulerState.Mode;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import dev.vgpu.simulation.VirtualNode;
 import dev.vgpu.spi.GpuWork;
 import java.util.ArrayList;

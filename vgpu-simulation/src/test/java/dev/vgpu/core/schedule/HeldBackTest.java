@@ -5,8 +5,8 @@ import static dev.vgpu.simulation.VirtualNode.S;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.data.Offset.offset;
 
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import dev.vgpu.simulation.VirtualNode;
 import java.util.ArrayList;
 import java.util.List;

@@ -3,9 +3,9 @@ package dev.vgpu.core.schedule;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.GpuSettings;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.VirtualGpuRequest;
 import org.junit.jupiter.api.Test;
 
 /** A gate reports that it is idle only after it was told that others wait. */

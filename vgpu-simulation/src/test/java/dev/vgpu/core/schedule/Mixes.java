@@ -5,8 +5,8 @@ import static dev.vgpu.simulation.VirtualNode.S;
 import static dev.vgpu.simulation.VirtualNode.SLICE_NS;
 import static dev.vgpu.simulation.VirtualNode.US;
 
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import dev.vgpu.simulation.GateModel;
 import dev.vgpu.simulation.NodeObserver;
 import dev.vgpu.simulation.VirtualGate;

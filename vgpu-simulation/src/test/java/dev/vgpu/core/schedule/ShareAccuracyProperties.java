@@ -1,11 +1,11 @@
 package dev.vgpu.core.schedule;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.OFFLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
-import static dev.vgpu.SharePolicy.BEST_EFFORT;
-import static dev.vgpu.SharePolicy.BURST_SHARE;
-import static dev.vgpu.SharePolicy.FIXED_SHARE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.OFFLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
+import static dev.vgpu.request.SharePolicy.BEST_EFFORT;
+import static dev.vgpu.request.SharePolicy.BURST_SHARE;
+import static dev.vgpu.request.SharePolicy.FIXED_SHARE;
 import static dev.vgpu.simulation.VirtualNode.MS;
 import static dev.vgpu.simulation.VirtualNode.S;
 import static org.assertj.core.api.Assertions.assertThat;

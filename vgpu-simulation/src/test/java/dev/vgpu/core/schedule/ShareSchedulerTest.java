@@ -1,18 +1,18 @@
 package dev.vgpu.core.schedule;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.OFFLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
-import static dev.vgpu.SharePolicy.BEST_EFFORT;
-import static dev.vgpu.SharePolicy.BURST_SHARE;
-import static dev.vgpu.SharePolicy.FIXED_SHARE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.OFFLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
+import static dev.vgpu.request.SharePolicy.BEST_EFFORT;
+import static dev.vgpu.request.SharePolicy.BURST_SHARE;
+import static dev.vgpu.request.SharePolicy.FIXED_SHARE;
 import static dev.vgpu.simulation.VirtualNode.MS;
 import static dev.vgpu.simulation.VirtualNode.S;
 import static dev.vgpu.simulation.VirtualNode.US;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.data.Offset.offset;
 
-import dev.vgpu.SharePolicy;
+import dev.vgpu.request.SharePolicy;
 import dev.vgpu.simulation.GateModel;
 import dev.vgpu.simulation.VirtualGate;
 import dev.vgpu.simulation.VirtualNode;

@@ -1,17 +1,17 @@
 package dev.vgpu.core.schedule;
 
-import static dev.vgpu.PreemptionClass.NEARLINE;
-import static dev.vgpu.PreemptionClass.OFFLINE;
-import static dev.vgpu.PreemptionClass.ONLINE;
-import static dev.vgpu.SharePolicy.BEST_EFFORT;
-import static dev.vgpu.SharePolicy.BURST_SHARE;
-import static dev.vgpu.SharePolicy.FIXED_SHARE;
+import static dev.vgpu.request.PreemptionClass.NEARLINE;
+import static dev.vgpu.request.PreemptionClass.OFFLINE;
+import static dev.vgpu.request.PreemptionClass.ONLINE;
+import static dev.vgpu.request.SharePolicy.BEST_EFFORT;
+import static dev.vgpu.request.SharePolicy.BURST_SHARE;
+import static dev.vgpu.request.SharePolicy.FIXED_SHARE;
 import static dev.vgpu.simulation.VirtualNode.MS;
 import static dev.vgpu.simulation.VirtualNode.S;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import dev.vgpu.simulation.VirtualGate;
 import dev.vgpu.simulation.VirtualNode;
 import org.junit.jupiter.api.Test;

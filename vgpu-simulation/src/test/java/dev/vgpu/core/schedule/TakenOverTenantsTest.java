@@ -2,8 +2,8 @@ package dev.vgpu.core.schedule;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import dev.vgpu.simulation.VirtualNode;
 import org.junit.jupiter.api.Test;
 

@@ -1,13 +1,13 @@
 package dev.vgpu.samples.cuda;
 
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuUsage;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuUsage;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.Map;

@@ -2,12 +2,12 @@ package dev.vgpu.samples.cuda;
 
 import com.sun.jna.Pointer;
 import dev.vgpu.GpuPool;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.VgpuException;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

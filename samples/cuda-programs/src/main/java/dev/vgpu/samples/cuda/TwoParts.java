@@ -3,13 +3,13 @@ package dev.vgpu.samples.cuda;
 import com.sun.jna.Memory;
 import com.sun.jna.NativeLibrary;
 import com.sun.jna.ptr.PointerByReference;
-import dev.vgpu.Capabilities;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuTurn;
-import dev.vgpu.MemorySize;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.io.IOException;
 
 /**

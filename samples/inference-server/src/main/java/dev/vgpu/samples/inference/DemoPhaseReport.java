@@ -2,7 +2,7 @@ package dev.vgpu.samples.inference;
 
 import com.fasterxml.jackson.annotation.JsonProperty;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.List;
 
 /**

@@ -1,10 +1,10 @@
 package dev.vgpu.samples.inference;
 
 import com.fasterxml.jackson.annotation.JsonProperty;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;

@@ -1,7 +1,7 @@
 package dev.vgpu.samples.inference;
 
 import dev.vgpu.GpuPool;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;

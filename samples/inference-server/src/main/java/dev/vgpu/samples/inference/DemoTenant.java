@@ -2,7 +2,7 @@ package dev.vgpu.samples.inference;
 
 import dev.vgpu.CallOptions;
 import dev.vgpu.PreemptibleCall;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAccumulator;
 import java.util.concurrent.atomic.LongAdder;

@@ -5,7 +5,7 @@ import ai.onnxruntime.OrtEnvironment;
 import ai.onnxruntime.OrtException;
 import ai.onnxruntime.OrtProvider;
 import ai.onnxruntime.OrtSession;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 import java.nio.FloatBuffer;
 import java.nio.LongBuffer;
 import java.util.Map;

@@ -1,9 +1,9 @@
 package dev.vgpu.samples.inference;
 
 import dev.vgpu.GpuPool;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.VirtualGpuRequest;
 import io.javalin.Javalin;
 import io.javalin.util.JavalinException;
 import java.io.IOException;

@@ -2,8 +2,8 @@ package dev.vgpu.samples.inference;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.annotation.JsonProperty;
-import dev.vgpu.GpuUsage;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.watch.GpuUsage;
 import org.jspecify.annotations.Nullable;
 
 /** One model in {@code GET /models}; the last two fields are missing if it has no virtual GPU. */

@@ -5,7 +5,7 @@ import dev.vgpu.CallOptions;
 import dev.vgpu.GpuCapacityException;
 import dev.vgpu.GpuPool;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;

@@ -1,6 +1,6 @@
 package dev.vgpu.samples.inference;
 
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 import java.util.Arrays;
 import java.util.List;
 

@@ -23,7 +23,8 @@ class ArchitectureTest {
     classes()
         .should()
         .onlyDependOnClassesThat(
-            JavaClass.Predicates.resideInAnyPackage("dev.vgpu", "dev.vgpu.samples..")
+            JavaClass.Predicates.resideInAnyPackage(
+                    "dev.vgpu", "dev.vgpu.request", "dev.vgpu.watch", "dev.vgpu.samples..")
                 .or(DescribedPredicate.not(ofVgpu)))
         .check(sample);
   }

@@ -7,9 +7,9 @@ import dev.langchain4j.data.segment.TextSegment;
 import dev.langchain4j.model.embedding.EmbeddingModel;
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
-import dev.vgpu.MemorySize;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

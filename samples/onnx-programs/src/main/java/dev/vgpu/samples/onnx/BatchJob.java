@@ -5,12 +5,12 @@ import ai.onnxruntime.OrtEnvironment;
 import ai.onnxruntime.OrtException;
 import ai.onnxruntime.OrtSession;
 import dev.vgpu.GpuPool;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpu;
-import dev.vgpu.VirtualGpuRequest;
 import dev.vgpu.onnxruntime.VgpuOrt;
 import dev.vgpu.onnxruntime.VgpuSession;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.nio.FloatBuffer;
 import java.util.Map;
 

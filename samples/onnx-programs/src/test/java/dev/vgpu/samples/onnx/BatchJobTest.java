@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.GpuPool;
 import dev.vgpu.GpuPoolOptions;
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.onnxruntime.VgpuSession;
+import dev.vgpu.request.PreemptionClass;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 

@@ -3,11 +3,11 @@ package dev.vgpu.bench.chaos.soak;
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.chaos.ChaosFailure;
 import dev.vgpu.bench.chaos.Patience;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.PoolProcess;
+import dev.vgpu.request.SharePolicy;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;

@@ -1,13 +1,13 @@
 package dev.vgpu.bench.chaos.soak;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.chaos.ChaosFailure;
 import dev.vgpu.bench.chaos.Tenant;
 import dev.vgpu.bench.harness.Answer;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;

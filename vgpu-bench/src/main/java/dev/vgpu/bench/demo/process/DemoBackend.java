@@ -1,7 +1,7 @@
 package dev.vgpu.bench.demo.process;
 
-import dev.vgpu.Capabilities;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.VirtualGpuRequest;
 
 /** How the programs of the demo's second part share the emulated GPU. */
 public enum DemoBackend {

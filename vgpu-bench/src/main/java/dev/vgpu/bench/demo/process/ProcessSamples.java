@@ -1,6 +1,6 @@
 package dev.vgpu.bench.demo.process;
 
-import dev.vgpu.GpuUsage;
+import dev.vgpu.watch.GpuUsage;
 import java.util.ArrayList;
 import java.util.List;
 

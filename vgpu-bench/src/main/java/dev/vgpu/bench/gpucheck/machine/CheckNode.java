@@ -1,13 +1,13 @@
 package dev.vgpu.bench.gpucheck.machine;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.bench.harness.PoolProcess;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

@@ -1,7 +1,7 @@
 package dev.vgpu.bench.gpucheck.machine;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.bench.harness.NanoClock;
+import dev.vgpu.request.GpuId;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,6 +1,6 @@
 package dev.vgpu.bench.gpucheck.machine;
 
-import dev.vgpu.GpuId;
+import dev.vgpu.request.GpuId;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.DirectoryStream;

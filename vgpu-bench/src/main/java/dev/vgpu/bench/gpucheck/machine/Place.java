@@ -1,7 +1,7 @@
 package dev.vgpu.bench.gpucheck.machine;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,8 +1,8 @@
 package dev.vgpu.bench.gpucheck.machine;
 
-import dev.vgpu.GpuReading;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

@@ -1,15 +1,15 @@
 package dev.vgpu.bench.gpucheck.step;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.gpucheck.machine.CheckNode;
 import dev.vgpu.bench.gpucheck.machine.Done;
 import dev.vgpu.bench.gpucheck.machine.Findings;
 import dev.vgpu.bench.gpucheck.machine.Place;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

@@ -2,8 +2,6 @@ package dev.vgpu.bench.gpucheck.step;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.GpuId;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.bench.gpucheck.machine.Findings;
 import dev.vgpu.bench.gpucheck.machine.NvidiaSmi;
 import dev.vgpu.bench.gpucheck.machine.Place;
@@ -12,6 +10,8 @@ import dev.vgpu.nvml.mig.MigDriver;
 import dev.vgpu.nvml.mig.MigState;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
 import dev.vgpu.nvml.mig.plan.MigProfile;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -1,9 +1,6 @@
 package dev.vgpu.bench.gpucheck.step;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuReading;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.bench.gpucheck.machine.Findings;
 import dev.vgpu.bench.gpucheck.machine.NvidiaSmi;
 import dev.vgpu.bench.gpucheck.machine.Place;
@@ -11,6 +8,9 @@ import dev.vgpu.bench.gpucheck.machine.SmiComparison;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.Node;
 import dev.vgpu.nvml.NvmlProvider;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;

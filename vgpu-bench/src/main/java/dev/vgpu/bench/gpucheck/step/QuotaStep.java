@@ -2,7 +2,6 @@ package dev.vgpu.bench.gpucheck.step;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.MemorySize;
 import dev.vgpu.bench.gpucheck.machine.CheckNode;
 import dev.vgpu.bench.gpucheck.machine.Done;
 import dev.vgpu.bench.gpucheck.machine.Findings;
@@ -11,6 +10,7 @@ import dev.vgpu.bench.gpucheck.machine.Place;
 import dev.vgpu.bench.harness.Answer;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
+import dev.vgpu.request.MemorySize;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

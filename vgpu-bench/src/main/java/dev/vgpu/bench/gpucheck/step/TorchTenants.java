@@ -2,13 +2,13 @@ package dev.vgpu.bench.gpucheck.step;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.bench.gpucheck.machine.CheckNode;
 import dev.vgpu.bench.gpucheck.machine.Findings;
 import dev.vgpu.bench.harness.Child;
 import dev.vgpu.bench.harness.NanoClock;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

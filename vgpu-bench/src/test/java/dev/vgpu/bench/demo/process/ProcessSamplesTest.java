@@ -6,8 +6,8 @@ import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.vgpu.GpuUsage;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuUsage;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;

@@ -2,11 +2,11 @@ package dev.vgpu.bench.gpucheck.machine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuReading;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;

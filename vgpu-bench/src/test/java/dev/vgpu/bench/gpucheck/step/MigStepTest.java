@@ -2,9 +2,9 @@ package dev.vgpu.bench.gpucheck.step;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
 import dev.vgpu.nvml.mig.plan.MigProfile;
+import dev.vgpu.request.MemorySize;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;

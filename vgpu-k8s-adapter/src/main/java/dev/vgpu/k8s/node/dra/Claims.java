@@ -1,10 +1,6 @@
 package dev.vgpu.k8s.node.dra;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuPart;
-import dev.vgpu.MemorySize;
-import dev.vgpu.SharePolicy;
 import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.node.holding.Holding;
@@ -13,6 +9,10 @@ import dev.vgpu.k8s.node.holding.Holding.Part;
 import dev.vgpu.k8s.node.holding.Holding.PoolDevice;
 import dev.vgpu.k8s.node.holding.Holding.Stage;
 import dev.vgpu.k8s.node.holding.Terms;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.GpuPart;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.SharePolicy;
 import io.fabric8.kubernetes.api.model.Quantity;
 import java.math.BigDecimal;
 import java.util.ArrayList;

@@ -2,7 +2,6 @@ package dev.vgpu.k8s.node.dra;
 
 import static java.net.HttpURLConnection.HTTP_FORBIDDEN;
 
-import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
 import dev.vgpu.k8s.http.ApiFailures;
 import dev.vgpu.k8s.names.Driver;
@@ -10,6 +9,7 @@ import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.node.holding.Holdings;
 import dev.vgpu.k8s.node.socket.UnixServer;
 import dev.vgpu.k8s.time.NanoClock;
+import dev.vgpu.watch.GpuEvent;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import java.io.IOException;

@@ -1,6 +1,5 @@
 package dev.vgpu.k8s.node.dra;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.k8s.node.health.Condition;
 import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.proto.drahealth.DRAResourceHealthGrpc;
@@ -8,6 +7,7 @@ import dev.vgpu.k8s.proto.drahealth.DeviceIdentifier;
 import dev.vgpu.k8s.proto.drahealth.HealthStatus;
 import dev.vgpu.k8s.proto.drahealth.NodeWatchResourcesRequest;
 import dev.vgpu.k8s.proto.drahealth.NodeWatchResourcesResponse;
+import dev.vgpu.request.GpuId;
 import io.grpc.stub.ServerCallStreamObserver;
 import io.grpc.stub.StreamObserver;
 import java.time.ZonedDateTime;

@@ -2,7 +2,7 @@ package dev.vgpu.k8s.node.dra;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.vgpu.GpuPart;
+import dev.vgpu.request.GpuPart;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;

@@ -1,9 +1,9 @@
 package dev.vgpu.k8s.node.dra;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import dev.vgpu.Capabilities;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

@@ -1,6 +1,6 @@
 package dev.vgpu.k8s.node.health;
 
-import dev.vgpu.GpuHealth;
+import dev.vgpu.watch.GpuHealth;
 
 /**
  * Whether a GPU can be relied on. Immutable.

@@ -1,10 +1,10 @@
 package dev.vgpu.k8s.node.health;
 
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuReading;
-import dev.vgpu.PhysicalGpu;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;

@@ -1,11 +1,11 @@
 package dev.vgpu.k8s.node.holding;
 
-import dev.vgpu.Capabilities;
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
-import dev.vgpu.SharePolicy;
-import dev.vgpu.VirtualGpuRequest;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
+import dev.vgpu.request.VirtualGpuRequest;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;

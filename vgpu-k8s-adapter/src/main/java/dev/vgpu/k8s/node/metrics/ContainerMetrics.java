@@ -1,18 +1,18 @@
 package dev.vgpu.k8s.node.metrics;
 
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuLease;
 import dev.vgpu.GpuPool;
-import dev.vgpu.GpuReading;
-import dev.vgpu.GpuUsage;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
-import dev.vgpu.UsageRecord;
 import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.node.holding.Holding.Part;
 import dev.vgpu.k8s.node.holding.Holdings;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuLease;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.GpuUsage;
+import dev.vgpu.watch.PhysicalGpu;
+import dev.vgpu.watch.UsageRecord;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;

@@ -1,9 +1,9 @@
 package dev.vgpu.k8s.node.slot;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.GpuReading;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.k8s.node.health.GpuConditions;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuReading;
+import dev.vgpu.watch.PhysicalGpu;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

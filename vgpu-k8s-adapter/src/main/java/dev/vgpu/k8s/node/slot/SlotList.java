@@ -1,10 +1,10 @@
 package dev.vgpu.k8s.node.slot;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.health.Condition;
 import dev.vgpu.k8s.node.holding.Holding;
 import dev.vgpu.k8s.proto.deviceplugin.ListAndWatchResponse;
+import dev.vgpu.request.GpuId;
 import io.grpc.stub.ServerCallStreamObserver;
 import java.util.Collection;
 import java.util.LinkedHashMap;

@@ -1,9 +1,6 @@
 package dev.vgpu.k8s.node.slot;
 
-import dev.vgpu.GpuId;
 import dev.vgpu.GpuPool;
-import dev.vgpu.MemorySize;
-import dev.vgpu.PhysicalGpu;
 import dev.vgpu.VgpuException;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.health.Condition;
@@ -25,6 +22,9 @@ import dev.vgpu.k8s.proto.deviceplugin.Empty;
 import dev.vgpu.k8s.proto.deviceplugin.ListAndWatchResponse;
 import dev.vgpu.k8s.proto.deviceplugin.PreStartContainerRequest;
 import dev.vgpu.k8s.proto.deviceplugin.PreStartContainerResponse;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.PhysicalGpu;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodStatus;
 import io.fabric8.kubernetes.client.KubernetesClient;

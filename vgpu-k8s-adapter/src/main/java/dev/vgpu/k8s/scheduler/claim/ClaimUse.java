@@ -1,8 +1,8 @@
 package dev.vgpu.k8s.scheduler.claim;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.model.Request;
 import dev.vgpu.k8s.names.Driver;
+import dev.vgpu.request.MemorySize;
 import io.fabric8.kubernetes.api.model.resource.v1.DeviceRequestAllocationResult;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import java.util.ArrayList;

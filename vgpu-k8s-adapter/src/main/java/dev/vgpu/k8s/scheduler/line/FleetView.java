@@ -1,7 +1,5 @@
 package dev.vgpu.k8s.scheduler.line;
 
-import dev.vgpu.MemorySize;
-import dev.vgpu.PreemptionClass;
 import dev.vgpu.fleet.gang.FleetQueue;
 import dev.vgpu.fleet.gang.Reservation;
 import dev.vgpu.fleet.gang.Terms;
@@ -17,6 +15,8 @@ import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.scheduler.claim.ClaimUse;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
 import java.util.Collection;

@@ -1,7 +1,7 @@
 package dev.vgpu.k8s.scheduler.line;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.model.NodeState;
+import dev.vgpu.request.MemorySize;
 import io.fabric8.kubernetes.api.model.Container;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodSpec;

@@ -2,11 +2,11 @@ package dev.vgpu.k8s.scheduler.line;
 
 import static java.util.Objects.requireNonNull;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.gang.Decision;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.scheduler.claim.ClaimUse;
 import dev.vgpu.k8s.scheduler.claim.KnownPods;
+import dev.vgpu.request.MemorySize;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;

@@ -2,9 +2,9 @@ package dev.vgpu.k8s.node.health;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.GpuHealth;
-import dev.vgpu.GpuId;
 import dev.vgpu.k8s.node.health.Condition.Kind;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuHealth;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 

@@ -2,8 +2,8 @@ package dev.vgpu.k8s.scheduler.line;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.k8s.scheduler.Pods;
+import dev.vgpu.request.MemorySize;
 import io.fabric8.kubernetes.api.model.Container;
 import io.fabric8.kubernetes.api.model.ContainerBuilder;
 import io.fabric8.kubernetes.api.model.Pod;

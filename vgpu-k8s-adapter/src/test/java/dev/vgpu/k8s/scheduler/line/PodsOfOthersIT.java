@@ -5,8 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.vgpu.GpuLease;
-import dev.vgpu.MemorySize;
 import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.names.KubeletResource;
@@ -17,6 +15,8 @@ import dev.vgpu.k8s.node.StrictDevices;
 import dev.vgpu.k8s.node.TestNode;
 import dev.vgpu.k8s.proto.deviceplugin.Device;
 import dev.vgpu.k8s.scheduler.Pods;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.watch.GpuLease;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.NodeBuilder;
 import io.fabric8.kubernetes.api.model.Pod;

@@ -1,6 +1,6 @@
 package dev.vgpu.nvml.mig.plan;
 
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;

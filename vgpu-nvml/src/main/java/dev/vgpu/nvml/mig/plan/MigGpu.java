@@ -1,6 +1,6 @@
 package dev.vgpu.nvml.mig.plan;
 
-import dev.vgpu.GpuId;
+import dev.vgpu.request.GpuId;
 import java.util.List;
 
 /**

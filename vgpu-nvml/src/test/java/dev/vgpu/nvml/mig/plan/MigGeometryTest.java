@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.MemorySize;
 import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;

@@ -3,8 +3,8 @@ package dev.vgpu.nvml.mig.plan;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.offset;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import org.assertj.core.data.Offset;

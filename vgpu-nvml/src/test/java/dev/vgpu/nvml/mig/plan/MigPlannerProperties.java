@@ -2,8 +2,8 @@ package dev.vgpu.nvml.mig.plan;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.GpuId;
-import dev.vgpu.MemorySize;
+import dev.vgpu.request.GpuId;
+import dev.vgpu.request.MemorySize;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
