@@ -2,11 +2,11 @@ package dev.vgpu.k8s.scheduler.line;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.vgpu.MemorySize;
 import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.scheduler.Pods;
 import dev.vgpu.k8s.scheduler.SmallCluster;
 import dev.vgpu.k8s.scheduler.claim.ClaimUse;
+import dev.vgpu.request.MemorySize;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
 import java.util.List;
