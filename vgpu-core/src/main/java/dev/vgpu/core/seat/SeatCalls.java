@@ -189,6 +189,25 @@ final class SeatCalls implements Link.Handler {
     return begin(message, this).answer(timeoutNs);
   }
 
+  /**
+   * Asks for what a holder answers at once unless the machine is busy. A holder that runs is waited
+   * for until {@code mostNs}, one that is stopped or not known for {@code timeoutNs}.
+   */
+  Message askBusy(Message message, long timeoutNs, long mostNs) {
+    long startNs = node.clock().nanoTime();
+    return begin(message, this)
+        .answer(
+            timeoutNs,
+            () -> {
+              long waitedNs = node.clock().nanoTime() - startNs;
+              boolean runs =
+                  holder.filter(of -> of.state() == ProcessIdentity.State.ALIVE).isPresent();
+              if (!runs || waitedNs >= mostNs) {
+                throw unanswered(waitedNs);
+              }
+            });
+  }
+
   /** Sends a message that has no reply. */
   void tell(Message message) {
     Link to = link;

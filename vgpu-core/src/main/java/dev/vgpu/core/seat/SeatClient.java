@@ -101,7 +101,7 @@ final class SeatClient implements Authority, RemoteTurns.Reports {
               .with("pid", node.self().pid())
               .with("start", node.self().start())
               .with("secret", node.secret().text());
-      made = new SeatClient(node, calls, calls.ask(hello, timeoutNs));
+      made = new SeatClient(node, calls, calls.askBusy(hello, timeoutNs, ANSWER_NS));
       return made;
     } finally {
       if (made == null) {

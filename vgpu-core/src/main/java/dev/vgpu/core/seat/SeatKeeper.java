@@ -19,6 +19,7 @@ import dev.vgpu.core.reclaim.Suspensions;
 import dev.vgpu.core.turn.UsageReading;
 import dev.vgpu.core.wire.LinkLoop;
 import java.io.IOException;
+import java.net.ConnectException;
 import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -101,6 +102,7 @@ public final class SeatKeeper {
    */
   public void join() {
     long startNs = clock.nanoTime();
+    long listensNs = startNs; // the holder has listened since then, if it does
     boolean mayHold = !directory.isOfRoot();
     while (!node.isShutDown()) {
       SeatLock.Outcome outcome =
@@ -109,17 +111,21 @@ public final class SeatKeeper {
         hold(outcome.lock());
         return;
       }
-      String failure;
+      Exception failure;
       try {
         work(
             SeatClient.connect(
                 node, loop, directory.socket(), outcome.holder(), WELCOME_NS, this::lost));
         return;
       } catch (IOException | SeatLostException e) {
-        failure = e.toString(); // the holder is starting, or has just died
+        failure = e; // the holder is starting, or has just died
       }
-      boolean begins = mayHold && !Files.exists(directory.socket()); // or is giving the seat up
-      if (clock.nanoTime() - startNs > (begins ? BEGINNING_NS : OPENING_NS)) {
+      // Or is giving the seat up. A socket that refuses is left over, or its process is about to
+      // listen, which takes long on a busy machine.
+      boolean begins =
+          mayHold && (failure instanceof ConnectException || !Files.exists(directory.socket()));
+      long nowNs = clock.nanoTime();
+      if (begins ? nowNs - startNs > BEGINNING_NS : nowNs - listensNs > OPENING_NS) {
         throw new VgpuException(
             (mayHold
                     ? "another process has the seat and does not answer: path="
@@ -130,6 +136,7 @@ public final class SeatKeeper {
                 + ": "
                 + failure);
       }
+      listensNs = begins ? nowNs : listensNs;
       LockSupport.parkNanos(this, RETRY_NS);
     }
   }

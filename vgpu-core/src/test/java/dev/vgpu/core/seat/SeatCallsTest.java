@@ -9,6 +9,7 @@ import dev.vgpu.GpuPoolOptions;
 import dev.vgpu.VgpuException;
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.book.PoolSettings;
+import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.node.Node;
 import dev.vgpu.core.wire.Link;
 import dev.vgpu.core.wire.Message;
@@ -59,6 +60,19 @@ class SeatCallsTest {
                     }))
         .isInstanceOf(VgpuException.class)
         .hasMessageContaining("has not answered within 1 ms");
+  }
+
+  private void askWelcome(long mostMs) {
+    Message ignored = calls.askBusy(new Message(Protocol.HELLO), 1_000_000, mostMs * 1_000_000);
+  }
+
+  @Test
+  void aHolderThatRunsHasMoreTimeThanOneThatIsNotKnown() {
+    assertThatThrownBy(() -> askWelcome(Long.MAX_VALUE / 1_000_000))
+        .hasMessageContaining("has not answered");
+    calls.heldBy(ProcessIdentity.current());
+    assertThatThrownBy(() -> askWelcome(100))
+        .hasMessageMatching(".* within [0-9]{3,} ms: .*state=ALIVE.*");
   }
 
   /** A reply and the end of the waiting meet: whoever has the lease gives it back, and only one. */

@@ -1,4 +1,4 @@
-/** How the roles listen over HTTP. */
+/** How the roles listen over HTTP, and what a failed call of the API server means. */
 @NullMarked
 package dev.vgpu.k8s.http;
 

@@ -1,5 +1,6 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.k8s.http.ApiFailures;
 import dev.vgpu.k8s.scheduler.claim.ClaimConditions;
 import dev.vgpu.k8s.scheduler.claim.ClaimNeed;
 import dev.vgpu.k8s.scheduler.claim.GangClaims;
@@ -80,7 +81,7 @@ public final class ClaimWatch implements AutoCloseable {
       Cluster.requireShown(client.resources(ResourceSlice.class));
       Cluster.requireShown(client.resources(ResourceClaim.class).inAnyNamespace());
     } catch (KubernetesClientException e) {
-      if (!Cluster.isMissing(e)) {
+      if (!ApiFailures.isMissing(e)) {
         throw e;
       }
       LOG.warn(
@@ -139,7 +140,7 @@ public final class ClaimWatch implements AutoCloseable {
         LOG.info("the devices of claim {} are given back: {}", name, verdict.message());
       }
     } catch (KubernetesClientException e) {
-      if (!Cluster.isConflict(e) && !Cluster.isGone(e)) {
+      if (!ApiFailures.isConflict(e) && !ApiFailures.isGone(e)) {
         throw e;
       }
       LOG.debug("claim {} has changed, and is looked at again", name);

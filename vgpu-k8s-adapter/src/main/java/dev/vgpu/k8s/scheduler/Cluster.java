@@ -1,5 +1,6 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.k8s.http.ApiFailures;
 import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.scheduler.claim.KnownPods;
 import io.fabric8.kubernetes.api.model.Binding;
@@ -21,7 +22,6 @@ import io.fabric8.kubernetes.client.dsl.Listable;
 import io.fabric8.kubernetes.client.dsl.base.PatchContext;
 import io.fabric8.kubernetes.client.dsl.base.PatchType;
 import io.fabric8.kubernetes.client.dsl.base.ResourceDefinitionContext;
-import java.net.HttpURLConnection;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
@@ -164,19 +164,6 @@ public final class Cluster {
     ResourceClaim ignored = client.resource(claim).updateStatus();
   }
 
-  /** {@return whether a failed call means that its object was changed by somebody else} */
-  static boolean isConflict(KubernetesClientException e) {
-    return e.getCode() == HttpURLConnection.HTTP_CONFLICT;
-  }
-
-  /** {@return whether a failed call surely changed nothing; other answers may come too late} */
-  static boolean isRefused(KubernetesClientException e) {
-    return e.getCode() >= HttpURLConnection.HTTP_BAD_REQUEST
-        && e.getCode() < HttpURLConnection.HTTP_INTERNAL_ERROR
-        && e.getCode() != HttpURLConnection.HTTP_CLIENT_TIMEOUT
-        && !isConflict(e);
-  }
-
   /**
    * {@return whether a pod has no node, or is gone}
    *
@@ -190,11 +177,6 @@ public final class Cluster {
         || !KnownPods.isBound(now);
   }
 
-  /** {@return whether a failed call means that its kind of objects is not there, or not shown} */
-  static boolean isMissing(KubernetesClientException e) {
-    return isGone(e) || e.getCode() == HttpURLConnection.HTTP_FORBIDDEN;
-  }
-
   /**
    * Lists one object at most, because an informer would try again and again.
    *
@@ -202,11 +184,6 @@ public final class Cluster {
    */
   static void requireShown(Listable<?> objects) {
     Object ignored = objects.list(new ListOptionsBuilder().withLimit(1L).build());
-  }
-
-  /** {@return whether a failed call means that its object does not exist} */
-  static boolean isGone(KubernetesClientException e) {
-    return e.getCode() == HttpURLConnection.HTTP_NOT_FOUND;
   }
 
   /** {@return how many pods a gang needs, according to its group object; empty if there is none} */
@@ -229,7 +206,7 @@ public final class Cluster {
               .get();
       return group == null ? OptionalInt.empty() : size(group);
     } catch (KubernetesClientException e) {
-      if (isGone(e)) {
+      if (ApiFailures.isGone(e)) {
         return OptionalInt.empty();
       }
       throw e;

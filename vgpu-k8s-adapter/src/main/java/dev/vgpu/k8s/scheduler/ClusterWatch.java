@@ -1,5 +1,6 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.k8s.http.ApiFailures;
 import dev.vgpu.k8s.scheduler.claim.ClaimUse;
 import dev.vgpu.k8s.scheduler.line.NodeGpus;
 import dev.vgpu.k8s.scheduler.line.NodeRules;
@@ -73,7 +74,7 @@ final class ClusterWatch implements AutoCloseable {
       Cluster.requireShown(client.resources(ResourceClaim.class).inAnyNamespace());
       return client.resources(ResourceClaim.class).inAnyNamespace().inform(new ClaimEvents());
     } catch (KubernetesClientException e) {
-      if (!Cluster.isMissing(e)) {
+      if (!ApiFailures.isMissing(e)) {
         throw e;
       }
       LOG.warn("what claims have of GPUs is not counted: {}", e.getMessage());

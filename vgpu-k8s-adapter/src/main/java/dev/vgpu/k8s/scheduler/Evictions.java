@@ -1,5 +1,6 @@
 package dev.vgpu.k8s.scheduler;
 
+import dev.vgpu.k8s.http.ApiFailures;
 import dev.vgpu.k8s.scheduler.line.Labels;
 import io.fabric8.kubernetes.api.model.LabelSelector;
 import io.fabric8.kubernetes.api.model.LabelSelectorRequirement;
@@ -52,7 +53,7 @@ final class Evictions {
         cluster.evict(pod);
         done++;
       } catch (KubernetesClientException e) {
-        if (Cluster.isGone(e)) {
+        if (ApiFailures.isGone(e)) {
           gone.accept(pod);
         } else if (done == 0) {
           throw e;
@@ -74,7 +75,7 @@ final class Evictions {
       try {
         cluster.tryEvict(pod);
       } catch (KubernetesClientException e) {
-        if (!Cluster.isGone(e)) {
+        if (!ApiFailures.isGone(e)) {
           throw e;
         }
       }

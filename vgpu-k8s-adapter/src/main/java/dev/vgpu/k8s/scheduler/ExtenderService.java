@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.vgpu.k8s.http.ApiFailures;
 import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.names.PodRefusedException;
 import dev.vgpu.k8s.names.PodRequest;
@@ -286,9 +287,9 @@ final class ExtenderService {
       cluster.bind(args.path("PodNamespace").asText(), name, uid, node, notes);
       return "";
     } catch (KubernetesClientException e) {
-      isRefused = Cluster.isRefused(e);
+      isRefused = ApiFailures.isRefused(e);
       LOG.warn("cannot be bound: pod={} node={}: {}", name, node, e.getMessage());
-      if (Cluster.isGone(e)) {
+      if (ApiFailures.isGone(e)) {
         line.gone(uid, clockS.getAsDouble());
       }
       return "cannot be bound: pod=" + name + " node=" + node + ": " + e.getMessage();
@@ -331,7 +332,7 @@ final class ExtenderService {
       line.written(uid, write.place());
     } catch (KubernetesClientException e) {
       LOG.warn("a place cannot be written: {}", e.getMessage());
-      if (Cluster.isGone(e)) {
+      if (ApiFailures.isGone(e)) {
         line.gone(uid, clockS.getAsDouble());
       } else {
         line.giveUp(uid, "its place could not be written: " + e.getMessage(), clockS.getAsDouble());

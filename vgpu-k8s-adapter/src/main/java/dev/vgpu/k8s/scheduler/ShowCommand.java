@@ -2,6 +2,7 @@ package dev.vgpu.k8s.scheduler;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.vgpu.k8s.http.ApiFailures;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.client.KubernetesClient;
@@ -71,10 +72,10 @@ public final class ShowCommand implements Callable<Integer> {
           ? api.resources(ResourceClaim.class).inAnyNamespace().list().getItems()
           : api.resources(ResourceClaim.class).inNamespace(namespace).list().getItems();
     } catch (KubernetesClientException e) {
-      if (!Cluster.isMissing(e)) {
+      if (!ApiFailures.isMissing(e)) {
         throw e;
       }
-      if (!Cluster.isGone(e)) {
+      if (!ApiFailures.isGone(e)) {
         spec.commandLine().getErr().println("Without what claims have: " + e.getMessage());
       }
       return List.of();

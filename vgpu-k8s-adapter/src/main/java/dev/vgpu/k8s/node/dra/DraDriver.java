@@ -1,10 +1,10 @@
 package dev.vgpu.k8s.node.dra;
 
 import static java.net.HttpURLConnection.HTTP_FORBIDDEN;
-import static java.net.HttpURLConnection.HTTP_NOT_FOUND;
 
 import dev.vgpu.GpuEvent;
 import dev.vgpu.GpuPool;
+import dev.vgpu.k8s.http.ApiFailures;
 import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.k8s.node.holding.Holdings;
@@ -188,8 +188,7 @@ public final class DraDriver implements AutoCloseable {
         step.run();
         missing = 0;
       } catch (KubernetesClientException e) {
-        boolean isMissing = e.getCode() == HTTP_NOT_FOUND || e.getCode() == HTTP_FORBIDDEN;
-        if (!isMissing) {
+        if (!ApiFailures.isMissing(e)) {
           log.warn("{}, and it will be tried again", failure, e);
         } else if (missing != e.getCode()) {
           missing = e.getCode();
