@@ -106,6 +106,10 @@ public final class CudaHookBackend implements EnforcementBackend {
 
   /** Reads {@code proc} instead of {@code /proc}. */
   Enforcement open(Path runDirectory, Path proc) {
+    FutexWake wake = new FutexWake();
+    if (PassedFiles.canRefuse()) {
+      wake.prepare(); // meanwhile the rest opens, which needs JNA before others can connect
+    }
     return new HookEnforcement(
         runDirectory.toAbsolutePath(),
         preloads,
@@ -114,7 +118,7 @@ public final class CudaHookBackend implements EnforcementBackend {
         !"off".equals(environment.get(HookEnvironment.VGPU_LEVEL2)),
         NanoClock.SYSTEM,
         new ProcFiles(proc),
-        new FutexWake(),
+        wake,
         environment);
   }
 

@@ -62,13 +62,7 @@ class SeatClientTest {
 
   private SeatClient connect() throws IOException {
     return SeatClient.connect(
-        node,
-        loop,
-        directory.resolve("seat.sock"),
-        Optional.empty(),
-        WELCOME_NS,
-        WELCOME_NS,
-        lost -> {});
+        node, loop, directory.resolve("seat.sock"), Optional.empty(), WELCOME_NS, lost -> {});
   }
 
   @AfterEach

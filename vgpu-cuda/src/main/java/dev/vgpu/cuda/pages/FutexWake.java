@@ -8,9 +8,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Wakes the futex that the hook waits on. From the first lease on, a separate thread loads JNA,
- * which takes 100 ms and more in a fresh JVM. Until then, no thread is woken; waiting threads poll
- * every few milliseconds.
+ * Wakes the futex that the hook waits on. From the first lease on, if not before, a separate thread
+ * loads JNA, which takes 100 ms and more in a fresh JVM. Until then, no thread is woken; waiting
+ * threads poll every few milliseconds.
  */
 public final class FutexWake implements Wake {
   private static final Logger log = LoggerFactory.getLogger(FutexWake.class);

@@ -10,6 +10,8 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -24,18 +26,34 @@ public final class PassedFiles {
   private static final Path OWN_FILES = Path.of("/proc/self/fd");
   private static final short AF_UNIX = 1;
 
+  /** The start of a kernel's release, as in {@code 6.16.3-generic}. */
+  private static final Pattern RELEASE = Pattern.compile("(\\d{1,4})\\.(\\d{1,4})");
+
   private PassedFiles() {}
+
+  /** {@return whether the kernel may be able to refuse them: it is Linux 6.16 or later} */
+  public static boolean canRefuse() {
+    return canRefuse(System.getProperty("os.version", ""));
+  }
+
+  static boolean canRefuse(String release) {
+    Matcher numbers = RELEASE.matcher(release);
+    if (!numbers.lookingAt()) {
+      return true; // not known, so it is tried
+    }
+    int major = Integer.parseInt(numbers.group(1));
+    return major > 6 || (major == 6 && Integer.parseInt(numbers.group(2)) >= 16);
+  }
 
   /**
    * Makes the kernel refuse them for all connections that are made from now on, if it can. Loads
-   * JNA.
+   * JNA, which takes 100 ms in a fresh JVM, only then.
    *
    * @param path to which a listening socket of this process is bound
    */
   public static void refuse(Path path) {
     try {
-      JnaPlace.check(System.getenv());
-      if (!refuse(address(path))) {
+      if (!canRefuse() || !refuse(address(path))) {
         log.debug("the kernel is older than Linux 6.16 and lets others pass files: path={}", path);
       }
     } catch (IOException | DirectoryIteratorException | LinkageError | OutOfMemoryError e) {
@@ -54,6 +72,7 @@ public final class PassedFiles {
 
   /** Java does not tell the number of a socket's file. */
   private static boolean refuse(byte[] address) throws IOException {
+    JnaPlace.check(System.getenv());
     try (DirectoryStream<Path> files = Files.newDirectoryStream(OWN_FILES)) {
       for (Path file : files) {
         int number = Integer.parseInt(file.getFileName().toString());
