@@ -94,8 +94,9 @@ class SeatKeeperTest {
     @Override
     public long nanoTime() {
       if (Thread.currentThread() == moves) {
-        nowNs += 100_000_000;
-        if (nowNs == eventNs) {
+        long nextNs = nowNs + 100_000_000;
+        nowNs = nextNs;
+        if (nextNs == eventNs) {
           event.run();
         }
       }
