@@ -243,6 +243,7 @@ class CudaHookIT {
     Map<String, String> environment = environment(lease);
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
     command.addAll(List.of("-cp", System.getProperty("java.class.path"), Guest.class.getName()));
     environment.forEach((name, text) -> command.add(name + "=" + text));
     Path output = run.resolve("guest.txt");

@@ -80,6 +80,7 @@ class TenantsIT {
   private Process guest(EnforcedLease a, EnforcedLease b) throws IOException {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
     command.add("-cp");
     command.add(System.getProperty("java.class.path"));
     command.add(TenantsGuest.class.getName());

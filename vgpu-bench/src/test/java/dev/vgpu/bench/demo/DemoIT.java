@@ -88,6 +88,7 @@ class DemoIT {
     String classPath = System.getProperty("java.class.path");
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")); // as ./vgpu does
     command.add("-Djava.io.tmpdir=" + temporary);
     command.addAll(
         List.of("-cp", classPath, "dev.vgpu.cli.VgpuCommand", "demo", "--brief", "--part=1"));

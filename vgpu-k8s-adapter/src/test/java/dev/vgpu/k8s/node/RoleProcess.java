@@ -14,6 +14,7 @@ import java.util.concurrent.TimeUnit;
 /** The {@code node} role as a process, which can be killed and started again. */
 final class RoleProcess {
   private static final long TIMEOUT_SECONDS = 60;
+  private static final RoleJvm JVM = new RoleJvm(CrashingNode.class);
 
   private final TestNode node;
   private final Map<String, String> environment;
@@ -34,14 +35,17 @@ final class RoleProcess {
   void start(String step, int times) throws IOException, InterruptedException {
     started++;
     Path out = node.directory.resolve(started + ".out");
-    role =
-        java(
-                CrashingNode.class,
+    ProcessBuilder builder =
+        new ProcessBuilder(
+            JVM.command(
                 node.mock.url(),
                 node.directory.toString(),
                 node.runDirectory().toString(),
                 step,
-                Integer.toString(times))
+                Integer.toString(times)));
+    builder.environment().putAll(environment);
+    role =
+        builder
             .redirectOutput(out.toFile())
             .redirectError(node.directory.resolve(started + ".err").toFile())
             .start();

@@ -10,6 +10,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.vgpu.k8s.names.PodRequest;
 import dev.vgpu.k8s.names.PodRequests;
 import dev.vgpu.k8s.node.MockApi;
+import dev.vgpu.k8s.node.RoleJvm;
 import dev.vgpu.k8s.node.TestNode;
 import dev.vgpu.k8s.scheduler.claim.ClaimConditions;
 import dev.vgpu.k8s.scheduler.line.Place;
@@ -30,7 +31,6 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -58,6 +58,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 @Timeout(value = 2, unit = TimeUnit.HOURS)
 class SchedulerDeathIT {
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final RoleJvm JVM = new RoleJvm(SchedulerProcess.class);
   private static final int ROUNDS =
       Integer.parseInt(System.getenv().getOrDefault("VGPU_POD_ROUNDS", "12"));
   private static final int NODES = 3;
@@ -102,14 +103,7 @@ class SchedulerDeathIT {
   private void start() throws IOException {
     user.leases().inNamespace("default").withName("lease").delete();
     process =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:TieredStopAtLevel=1",
-                "-XX:+UseSerialGC",
-                "-cp",
-                System.getProperty("java.class.path"),
-                SchedulerProcess.class.getName(),
-                apiServer.url("/"))
+        new ProcessBuilder(JVM.command(apiServer.url("/")))
             .redirectError(ProcessBuilder.Redirect.DISCARD)
             .start();
     BufferedReader out = process.inputReader();

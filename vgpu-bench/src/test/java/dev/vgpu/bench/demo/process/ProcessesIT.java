@@ -94,6 +94,7 @@ class ProcessesIT {
   private Process start(String... more) throws Exception {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")); // as ./vgpu does
     command.add("-Djava.io.tmpdir=" + directory);
     command.addAll(List.of("-cp", System.getProperty("java.class.path")));
     command.addAll(List.of("dev.vgpu.cli.VgpuCommand", "demo", "--brief"));
