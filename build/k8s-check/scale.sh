@@ -171,7 +171,7 @@ asks_about_a_thousand() {
 # get beside an older pod that waits.
 scenario_thousand() {
   local failed=1
-  wide_nodes | make && wide_slices | make || return 1
+  wide_nodes | make_nodes --selector=wide && wide_slices | make || return 1
   with_gang_claims asks_about_a_thousand && failed=0
   k delete --raw '/api/v1/nodes?labelSelector=wide' >"$WORK/last" 2>&1
   k delete --raw '/apis/resource.k8s.io/v1/resourceslices?labelSelector=wide' >"$WORK/last" 2>&1

@@ -89,7 +89,7 @@ EOF2
 make_nodes() {
   make || return 1
   # Those that were there before have no such taint, which is an error.
-  k taint nodes --all node.kubernetes.io/not-ready:NoSchedule- >"$WORK/last" 2>&1 || return 0
+  k taint nodes "${1:---all}" node.kubernetes.io/not-ready:NoSchedule- >"$WORK/last" 2>&1 || return 0
 }
 
 # slot NAME SHARE MEMORY [ANNOTATION...]: a pod of the second way; an annotation as 'name: value'.
