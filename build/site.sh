@@ -21,7 +21,7 @@ command_site() {
 # The Javadoc of the packages that integrators compile against, in site/target/dist/api. Other modules export none.
 write_javadoc() {
   local path repository version folder files=()
-  for folder in vgpu-api/src/main/java/dev/vgpu{,/spi} \
+  for folder in vgpu-api/src/main/java/dev/vgpu{,/backend,/request,/spi,/watch} \
     vgpu-{dashboard,micrometer,onnxruntime,djl}/src/main/java/dev/vgpu/*/ \
     vgpu-spring-boot-autoconfigure/src/main/java/dev/vgpu/spring; do
     files+=("${folder%/}"/*.java)

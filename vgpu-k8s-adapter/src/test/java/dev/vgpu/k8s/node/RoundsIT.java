@@ -48,7 +48,9 @@ class RoundsIT {
   private static final int MOST_STEPS = 6;
 
   private static final Predicate<String> OURS =
-      Pattern.compile("dev\\.vgpu\\.[a-z0-9]+\\.(?!turn\\.UsageReading)[^/]*").asMatchPredicate();
+      Pattern.compile(
+              "dev\\.vgpu\\.(?!backend|request|watch)[a-z0-9]+\\.(?!turn\\.UsageReading)[^/]*")
+          .asMatchPredicate();
 
   private final Random random = new Random(TestSeed.seed());
 
