@@ -220,14 +220,18 @@ final class SeatServer implements AutoCloseable {
   }
 
   /**
-   * Books a lease on disk of another process, which may return for it. Called before clients can
-   * connect.
+   * Books a lease on disk of another process, which may return for it. A lease of this process that
+   * it does not know was never granted, or is closed; it ends at once, as nobody returns for it.
+   * Called before clients can connect.
    */
   void restore(LeaseRecord record, List<GpuBook> books) {
-    restore(record, owner -> table().restore(record, books, owner));
+    RemoteLease lease = restore(record, owner -> table().restore(record, books, owner));
+    if (record.owner().equals(node.self()) && record.ownerKey().equals(node.secret().key())) {
+      endAwaited(lease);
+    }
   }
 
-  private void restore(LeaseRecord record, Function<Asked.Claimant, Booking> book) {
+  private RemoteLease restore(LeaseRecord record, Function<Asked.Claimant, Booking> book) {
     RemoteLease[] made = new RemoteLease[1];
     Booking booking =
         book.apply(
@@ -247,6 +251,7 @@ final class SeatServer implements AutoCloseable {
     authority.takeOver(booking);
     booking.gate.adopt(null);
     await(made[0]);
+    return made[0];
   }
 
   /** The claimant for a process that is not connected. */
@@ -355,7 +360,7 @@ final class SeatServer implements AutoCloseable {
             Optional.empty(),
             session.ownerKey(),
             Optional.empty());
-    restore(record, owner -> table().claim(record, books, owner));
+    RemoteLease ignored = restore(record, owner -> table().claim(record, books, owner));
   }
 
   /** A process has claimed all the leases that it still has. On any thread. */
