@@ -185,9 +185,20 @@ check_c_format() {
   return 1
 }
 
+check_c_length() {
+  local long
+  long=$(find build samples vgpu-* -name target -prune -o -name '*.[ch]' \
+    -exec awk 'FNR == 501 { print "  " FILENAME }' {} +)
+  [ -n "$long" ] || return 0
+  say "these files have more than 500 lines, the limit for Java and C:"
+  printf '%s\n' "$long" >&2
+  return 1
+}
+
 check_format() {
   local rc=0 files
   check_site || return 1
+  check_c_length || return 1
   : >"$LOG"
   maven 'format' -q --fail-at-end spotless:check || rc=$?
   cat "$LOG" >>"$GATE_LOG"

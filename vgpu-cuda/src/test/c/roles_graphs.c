@@ -1,5 +1,7 @@
-/* Roles that launch graphs: test_work.c. */
+/* Roles that launch graphs, and capture: test_work.c. */
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "cuda_calls.h"
 #include "roles_work.h"
@@ -82,5 +84,51 @@ void role_graphs_conditional(const char *unused) {
     CHECK(stub()->most_ahead_ns < 22000000, "more than two: %llu", (unsigned long long)stub()->most_ahead_ns);
     CHECK(measured > 0.98 * LONG_NS * LAUNCHES, "charged %.1f ms", measured / 1e6);
     CHECK(cuGraphExecDestroy(graph) == ABI_SUCCESS, "destroy");
+  }
+}
+
+/*
+ * A failed capture is over, and a capture begun by a function that the hook does not know is recognised: the hook
+ * records no event in it.
+ */
+void role_capture_other(const char *unused) {
+  (void)unused;
+  CUstream stream = NULL;
+  void *graph = NULL;
+  abi_result (*capture)(CUstream, void *) = NULL;
+  work_begin();
+  void *found = stub_symbol("cuStreamBeginCaptureToCig");
+  memcpy(&capture, &found, sizeof capture);
+  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
+  CUfunction function = work_kernel("20000");
+  for (int round = 0; round < 20; round++) {
+    for (int i = 0; i < 10; i++) CHECK(launch(function, stream) == ABI_SUCCESS, "launch");
+    CHECK(capture(stream, NULL) == ABI_SUCCESS, "begin");
+    for (int i = 0; i < 200; i++) CHECK(launch(function, stream) == ABI_SUCCESS, "captured");
+    usleep(2000);
+    CHECK(cuStreamEndCaptureToCig(stream) == ABI_SUCCESS, "end");
+    CHECK(cuStreamBeginCapture_v2(stream, 0) == ABI_SUCCESS, "begin");
+    CHECK(cuStreamSynchronize(stream) == 900 && cuStreamEndCapture(stream, &graph) == 901, "a capture that fails");
+  }
+  CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
+  CHECK(stub()->polluted == 0, "%llu events in captures", (unsigned long long)stub()->polluted);
+}
+
+/* Streams whose first use is in a capture: the hook must ask nothing of them that would end it. */
+void role_capture_new(const char *unused) {
+  (void)unused;
+  enum { STREAMS = 20 };
+  CUstream streams[STREAMS];
+  CUevent event = NULL;
+  void *graph = NULL;
+  work_begin();
+  CUfunction function = work_kernel("20000");
+  CHECK(cuEventCreate(&event, 0) == ABI_SUCCESS, "event");
+  for (int i = 0; i < STREAMS; i++) {
+    CHECK(cuStreamCreate(&streams[i], 0) == ABI_SUCCESS && cuStreamBeginCapture_v2(streams[i], 0) == ABI_SUCCESS,
+          "begin");
+    CHECK(launch(function, streams[i]) == ABI_SUCCESS && cuEventRecord(event, streams[i]) == ABI_SUCCESS, "captured");
+    CHECK(cuStreamEndCapture(streams[i], &graph) == ABI_SUCCESS, "the capture of stream %d has ended early", i);
+    CHECK(launch(function, streams[i]) == ABI_SUCCESS && cuStreamSynchronize(streams[i]) == ABI_SUCCESS, "work");
   }
 }

@@ -295,52 +295,6 @@ static void role_stopped(const char *unused) {
   CHECK(measured < STOP_MS / 2, "%.2f ms", measured);
 }
 
-/*
- * A failed capture is over, and a capture begun by a function that the hook does not know is recognised: the hook
- * records no event in it.
- */
-static void role_capture_other(const char *unused) {
-  (void)unused;
-  CUstream stream = NULL;
-  void *graph = NULL;
-  abi_result (*capture)(CUstream, void *) = NULL;
-  begin();
-  void *found = stub_symbol("cuStreamBeginCaptureToCig");
-  memcpy(&capture, &found, sizeof capture);
-  CHECK(cuStreamCreate(&stream, 0) == ABI_SUCCESS, "stream");
-  CUfunction function = kernel("20000");
-  for (int round = 0; round < 20; round++) {
-    for (int i = 0; i < 10; i++) CHECK(launch(function, stream) == ABI_SUCCESS, "launch");
-    CHECK(capture(stream, NULL) == ABI_SUCCESS, "begin");
-    for (int i = 0; i < 200; i++) CHECK(launch(function, stream) == ABI_SUCCESS, "captured");
-    usleep(2000);
-    CHECK(cuStreamEndCaptureToCig(stream) == ABI_SUCCESS, "end");
-    CHECK(cuStreamBeginCapture_v2(stream, 0) == ABI_SUCCESS, "begin");
-    CHECK(cuStreamSynchronize(stream) == 900 && cuStreamEndCapture(stream, &graph) == 901, "a capture that fails");
-  }
-  CHECK(cuStreamSynchronize(stream) == ABI_SUCCESS, "sync");
-  CHECK(stub()->polluted == 0, "%llu events in captures", (unsigned long long)stub()->polluted);
-}
-
-/* Streams whose first use is in a capture: the hook must ask nothing of them that would end it. */
-static void role_capture_new(const char *unused) {
-  (void)unused;
-  enum { STREAMS = 20 };
-  CUstream streams[STREAMS];
-  CUevent event = NULL;
-  void *graph = NULL;
-  begin();
-  CUfunction function = kernel("20000");
-  CHECK(cuEventCreate(&event, 0) == ABI_SUCCESS, "event");
-  for (int i = 0; i < STREAMS; i++) {
-    CHECK(cuStreamCreate(&streams[i], 0) == ABI_SUCCESS && cuStreamBeginCapture_v2(streams[i], 0) == ABI_SUCCESS,
-          "begin");
-    CHECK(launch(function, streams[i]) == ABI_SUCCESS && cuEventRecord(event, streams[i]) == ABI_SUCCESS, "captured");
-    CHECK(cuStreamEndCapture(streams[i], &graph) == ABI_SUCCESS, "the capture of stream %d has ended early", i);
-    CHECK(launch(function, streams[i]) == ABI_SUCCESS && cuStreamSynchronize(streams[i]) == ABI_SUCCESS, "work");
-  }
-}
-
 /* Waits until another thread is blocked in the driver. */
 static int await_held_up(void) {
   for (int i = 0; i < 10000 && GET(stub()->held_up) == 0; i++) usleep(1000);

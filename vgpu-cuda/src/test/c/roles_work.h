@@ -36,5 +36,7 @@ void role_slips(const char *unused);
 void role_graphs(const char *unused);
 void role_graphs_long(const char *unused);
 void role_graphs_conditional(const char *unused);
+void role_capture_other(const char *unused);
+void role_capture_new(const char *unused);
 
 #endif

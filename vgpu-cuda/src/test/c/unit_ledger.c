@@ -272,10 +272,7 @@ static void test_debt(void) {
   holds(6, 6, 2);
   IS(tenant.debt_units[0], 0);
   IS(tenant.overhead_units[0], 5);
-}
-
-/* One unit is a debt too. */
-static void test_least_debt(void) {
+  /* One unit is a debt too. */
   lease(100, 8, 8);
   vgpu__owe(&tenant, 0, 1);
   vgpu__give_back(&tenant, 0, 3 * UNIT);
@@ -487,7 +484,6 @@ int main(void) {
   test_modes();
   test_part();
   test_debt();
-  test_least_debt();
   test_debt_paid();
   test_overhead();
   test_overhead_ends();

@@ -89,8 +89,8 @@ int vgpu__file_copy(int fd, int least); /* the copy's number is at least this */
 int vgpu__socket_connect(int fd, const struct sockaddr *address, unsigned size);
 ssize_t vgpu__socket_send(int fd, const void *from, size_t size); /* these two do not wait */
 ssize_t vgpu__socket_receive(int fd, void *into, size_t size);
-void vgpu__socket_wait(int fd,
-                       uint64_t ns); /* until it has a message or an end, or for ns; 1 ms where ppoll is denied */
+/* Waits until the socket has a message or an end, or for ns; for 1 ms where ppoll is denied. */
+void vgpu__socket_wait(int fd, uint64_t ns);
 void vgpu__sleep_ns(uint64_t ns);
 
 /* ---- thread.c ---- */

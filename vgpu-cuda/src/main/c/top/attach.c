@@ -18,8 +18,8 @@
  * late on an overloaded machine.
  */
 enum { MOST_PATIENCE_MS = 10000, RETRY_MS = 2 };
-static const uint64_t AWAIT_NS = 50u *
-                                 NS_PER_MS; /* how long one wait for the answer is; it ends early with the answer */
+/* How long one wait for the answer is; it ends early with the answer. */
+static const uint64_t AWAIT_NS = 50u * NS_PER_MS;
 
 static int quiet; /* vgpu_attach returns the reason to its caller instead */
 
