@@ -6,10 +6,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -279,6 +282,70 @@ static void test_seat_changes(void) {
   seat_close(&seat);
 }
 
+static void open_mute(struct fake_seat *seat) {
+  seat_open(seat, 64u << 20, 1 << 20);
+  seat->mute = 1;
+  seat_start(seat);
+}
+
+/* Until a program has connected to a seat that is mute. */
+static void await_asked(const struct fake_seat *seat) {
+  struct pollfd asked = {.fd = seat->listener, .events = POLLIN};
+  CHECK(poll(&asked, 1, (int)(PATIENCE_NS / 1000000)) == 1, "nobody asks");
+}
+
+/* A program that waits for the answer keeps its place among all that wait. */
+static void test_late_answer(void) {
+  struct fake_seat seat;
+  open_mute(&seat);
+  pid_t pid = start(&seat, "launch", "");
+  await_asked(&seat);
+  usleep(3000000);
+  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  CHECK(await_work(&seat, 0), "no work");
+  CHECK(GET(seat.hellos) == 1, "%u hellos", GET(seat.hellos));
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
+/* The seat does not answer, but lives on after another process has taken it. */
+static void test_seat_replaced(void) {
+  struct fake_seat seat;
+  open_mute(&seat);
+  pid_t pid = start(&seat, "launch", "");
+  await_asked(&seat);
+  int lives_on = dup(seat.listener);
+  seat_stop(&seat);
+  seat_start(&seat);
+  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  CHECK(await_work(&seat, 0), "no work");
+  CHECK(GET(seat.hellos) == 1, "%u hellos", GET(seat.hellos));
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  close(lives_on);
+  seat_close(&seat);
+}
+
+/* More programs wait for a late seat than its socket has places for. */
+static void test_seat_crowded(void) {
+  enum { MOST = 256 };
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  struct fake_seat seat;
+  int crowd[MOST], count = 0;
+  open_mute(&seat);
+  snprintf(address.sun_path, sizeof address.sun_path, "%s/hook.sock", seat.dir);
+  do {
+    crowd[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  } while (connect(crowd[count], (struct sockaddr *)&address, sizeof address) == 0 && ++count < MOST);
+  CHECK(count < MOST && errno == EAGAIN, "there is always a place");
+  pid_t pid = start(&seat, "launch", "");
+  usleep(3000000);
+  for (int i = 0; i <= count; i++) close(crowd[i]);
+  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  CHECK(await_work(&seat, 0), "no work");
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
 static const struct {
   const char *name;
   void (*run)(void);
@@ -328,6 +395,9 @@ static const struct {
     {"late-welcome", test_late_welcome},
     {"seat-taken-over", test_seat_taken_over},
     {"seat-changes", test_seat_changes},
+    {"late-answer", test_late_answer},
+    {"seat-replaced", test_seat_replaced},
+    {"seat-crowded", test_seat_crowded},
     {"garbage", test_garbage},
     {"garbage-grant", test_garbage_grant},
     {"peers-even", test_peers_even},

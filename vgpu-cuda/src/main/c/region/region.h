@@ -36,7 +36,9 @@ struct vgpu_link {
   struct vgpu_lock lock;
   int fd, barred; /* barred: must not connect again */
   uint64_t inode;
-  char secret[41], slot_secret[41]; /* sent in a HELLO; "": none */
+  const char *within;                 /* where in the run directory the seat's socket was found; NULL: nowhere yet */
+  uint64_t named_device, named_inode; /* what had the socket's name then; inode 0: unknown */
+  char secret[41], slot_secret[41];   /* sent in a HELLO; "": none */
   struct shm_message incoming;
   size_t incoming_size;
 };
@@ -207,6 +209,8 @@ int vgpu__seat_receive(struct vgpu_tenant *tenant, struct shm_message *into);
 /* Sleeps until there is something to receive, for at most ns. */
 void vgpu__seat_await(struct vgpu_tenant *tenant, uint64_t ns);
 int vgpu__seat_connected(struct vgpu_tenant *tenant);
+/* Whether another seat's socket has the name now. The one that the connection leads to may live on, and stay mute. */
+int vgpu__seat_is_replaced(struct vgpu_tenant *tenant);
 void vgpu__seat_send(struct vgpu_tenant *tenant, uint32_t type);
 void vgpu__seat_close(struct vgpu_tenant *tenant);
 void vgpu__seat_bar(struct vgpu_tenant *tenant);

@@ -59,16 +59,25 @@ static void vgpu__fill(const struct vgpu_tenant *tenant, struct shm_message *mes
 }
 
 /* A container sees only its own lease's directory, which contains the same socket. */
-static int vgpu__open_socket(const struct vgpu_tenant *tenant, const char *within) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
+static int vgpu__name_socket(const struct vgpu_tenant *tenant, const char *within, struct sockaddr_un *address) {
   int in_lease = within[0] != '\0';
-  int length = snprintf(address.sun_path, sizeof address.sun_path, "%s%s%s/hook.sock", tenant->run_dir, within,
+  int length = snprintf(address->sun_path, sizeof address->sun_path, "%s%s%s/hook.sock", tenant->run_dir, within,
                         in_lease ? tenant->lease : "");
-  if (length < 0 || (size_t)length >= sizeof address.sun_path) {
-    if (!in_lease) vgpu__log("VGPU_RUN_DIR is too long for a socket: %s", tenant->run_dir);
-    errno = ENAMETOOLONG;
-    return -1;
-  }
+  if (length >= 0 && (size_t)length < sizeof address->sun_path) return 0;
+  if (!in_lease) vgpu__log("VGPU_RUN_DIR is too long for a socket: %s", tenant->run_dir);
+  errno = ENAMETOOLONG;
+  return -1;
+}
+
+static int vgpu__open_socket(struct vgpu_tenant *tenant, const char *within) {
+  struct vgpu_link *link = &tenant->link;
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  struct stat seen;
+  if (vgpu__name_socket(tenant, within, &address) != 0) return -1;
+  /* First: if another socket gets the name in between, the connection seems replaced, and is made anew. */
+  link->within = within;
+  link->named_inode = vgpu__stat(address.sun_path, &seen) == 0 ? seen.st_ino : 0;
+  link->named_device = link->named_inode == 0 ? 0 : seen.st_dev;
   int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (made < 0) return -1;
   if (vgpu__socket_connect(made, (const struct sockaddr *)&address, sizeof address) != 0) {
@@ -166,6 +175,21 @@ void vgpu__seat_await(struct vgpu_tenant *tenant, uint64_t ns) {
   int fd = vgpu__is_ours(link) ? link->fd : -1;
   vgpu__unlock(&link->lock);
   if (fd >= 0) vgpu__socket_wait(fd, ns);
+}
+
+/* A socket keeps its inode while one connection to it is open, so no other one has the same. */
+int vgpu__seat_is_replaced(struct vgpu_tenant *tenant) {
+  struct vgpu_link *link = &tenant->link;
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  struct stat seen;
+  int kept = errno;
+  vgpu__lock(&link->lock);
+  int replaced = link->named_inode != 0 && vgpu__name_socket(tenant, link->within, &address) == 0 &&
+                 vgpu__stat(address.sun_path, &seen) == 0 &&
+                 (seen.st_ino != link->named_inode || seen.st_dev != link->named_device);
+  vgpu__unlock(&link->lock);
+  errno = kept;
+  return replaced;
 }
 
 int vgpu__seat_connected(struct vgpu_tenant *tenant) {

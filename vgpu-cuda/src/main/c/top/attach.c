@@ -17,9 +17,9 @@
  * How long to wait in total for a seat that accepts connections, or whose holder has died: it may change hands, or be
  * late on an overloaded machine.
  */
-enum { MOST_PATIENCE_MS = 10000, RETRY_MS = 2 };
-/* How long one wait for the answer is; it ends early with the answer. */
-static const uint64_t AWAIT_NS = 50u * NS_PER_MS;
+enum { MOST_PATIENCE_MS = 10000, RETRY_MS = 2, CROWDED_RETRY_MS = 20 };
+/* How long one wait for the answer is. It ends early with the answer; after it, the socket's name is looked at. */
+static const uint64_t AWAIT_NS = 200u * NS_PER_MS;
 
 static int quiet; /* vgpu_attach returns the reason to its caller instead */
 
@@ -63,14 +63,17 @@ static void vgpu__fill_slot(struct shm_slot *slot) {
   STORE_RELEASE(slot->state, (uint32_t)SHM_SLOT_ATTACHED);
 }
 
-/* Waits for the WELCOME to a HELLO. 1: *slot is set; 0: ask again; -1: asking again is useless. */
+/*
+ * Waits for the WELCOME to a HELLO. 1: *slot is set; 0: ask again; -1: asking again is useless. Whoever asks again is
+ * behind all others that wait, so a seat that is late is not asked again, but its successor is.
+ */
 static int vgpu__await_welcome(struct vgpu_tenant *tenant, uint32_t *slot, uint64_t deadline) {
   struct shm_message message;
   for (;;) {
     int got = vgpu__seat_receive(tenant, &message);
     if (got == VGPU_SEAT_GONE) return 0;
     if (got == VGPU_SEAT_NOTHING) {
-      if (vgpu__now_ns() > deadline) return 0;
+      if (vgpu__now_ns() > deadline || vgpu__seat_is_replaced(tenant)) return 0;
       /* A crowd that attaches at once must leave the processors to the seat. */
       vgpu__seat_await(tenant, AWAIT_NS);
       continue;
@@ -108,15 +111,16 @@ static int vgpu__ask_for_slot(struct vgpu_tenant *tenant, uint32_t *slot) {
     vgpu__read_secret(tenant);
     int why = vgpu__seat_connect(tenant);
     if (why == 0) {
-      int answer = vgpu__await_welcome(tenant, slot, vgpu__patient_until(most));
+      int answer = vgpu__await_welcome(tenant, slot, most);
       if (answer != 0) return answer > 0 ? 0 : -1;
       deadline = vgpu__patient_until(most);
       vgpu__log("the seat closed the connection, or does not answer");
     } else {
-      if (why == ECONNREFUSED) deadline = most; /* its holder has died, and another process may be taking it over */
+      /* Its holder has died, and another process may be taking it over; or more wait than its socket has places for. */
+      if (why == ECONNREFUSED || why == EAGAIN) deadline = most;
       vgpu__log("no seat at %s/hook.sock: %s", tenant->run_dir, strerror(why));
     }
-    vgpu__sleep_ns((uint64_t)RETRY_MS * NS_PER_MS);
+    vgpu__sleep_ns((uint64_t)(why == EAGAIN ? CROWDED_RETRY_MS : RETRY_MS) * NS_PER_MS);
   } while (vgpu__now_ns() < deadline);
   return -1;
 }
