@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,6 +26,8 @@ struct load {
   unsigned sync_every;
   unsigned graph_kernels; /* kernels in a graph; 0: plain launches */
   CUgraphExec graph;
+  uint64_t rounds_per_ms; /* of kernels that do work; 0: kernels that wait for the clock */
+  struct work_kernel work;
   atomic_bool running;
   atomic_int error;
   _Atomic uint64_t kernels;
@@ -76,13 +79,21 @@ static void raise_to(_Atomic uint64_t *worst, uint64_t value) {
   }
 }
 
-static bool launch_once(struct load *load, uint64_t number) {
+static CUresult launch(struct load *load) {
   void *parameters[] = {&load->kernel_ns};
+  if (load->graph != NULL) {
+    return load->driver.graph_launch(load->graph, NULL);
+  }
+  if (load->rounds_per_ms > 0) {
+    return work_launch(&load->work, load->grid);
+  }
+  return load->driver.launch(load->driver.spin_kernel, load->grid, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL);
+}
+
+static bool launch_once(struct load *load, uint64_t number) {
   uint64_t delayed = run_delay(load), begin = now_ns();
   atomic_store(&load->call_since_ns, begin);
-  CUresult result = load->graph != NULL ? load->driver.graph_launch(load->graph, NULL)
-                                        : load->driver.launch(load->driver.spin_kernel, load->grid, 1, 1, 256, 1, 1, 0,
-                                                              NULL, parameters, NULL);
+  CUresult result = launch(load);
   uint64_t launched = now_ns();
   raise_to(&load->worst_launch_ns, launched - begin);
   if (result == CUDA_SUCCESS && load->sync_every > 0 && number % load->sync_every == 0) {
@@ -129,10 +140,20 @@ static void print_reading(struct load *load) {
       (unsigned long long)sync_ns, (unsigned long long)open_ns, atomic_load(&load->error));
 }
 
+static void write_stamps(struct load *load, const char *path) {
+  static struct stamp stamps[STAMPS];
+  size_t count = work_stamps(&load->work, stamps);
+  FILE *file = fopen(path, "wb");
+  if (file == NULL || fwrite(stamps, sizeof *stamps, count, file) != count || fclose(file) != 0) {
+    fail(path, 0);
+  }
+  say("stamps count %zu", count);
+}
+
 int mode_load(int count, char **arguments) {
   static struct load load = {.stalls_lock = PTHREAD_MUTEX_INITIALIZER};
   pthread_t thread;
-  char line[128];
+  char line[4096];
   if (count < 3) {
     return 2;
   }
@@ -146,11 +167,16 @@ int mode_load(int count, char **arguments) {
       load.traces = true;
     } else if (strncmp(arguments[i], "graph=", 6) == 0) {
       load.graph_kernels = (unsigned)strtoul(arguments[i] + 6, NULL, 10);
+    } else if (strncmp(arguments[i], "work=", 5) == 0) {
+      load.rounds_per_ms = strtoull(arguments[i] + 5, NULL, 10);
     }
   }
   driver_start(&load.driver);
   if (load.graph_kernels > 0) {
     load.graph = graph_of(&load.driver, load.driver.spin_kernel, load.grid, load.graph_kernels, load.kernel_ns);
+  }
+  if (load.rounds_per_ms > 0) {
+    work_open(&load.work, &load.driver, load.kernel_ns, load.rounds_per_ms);
   }
   pthread_create(&thread, NULL, work, &load);
   say("ready");
@@ -159,6 +185,8 @@ int mode_load(int count, char **arguments) {
       print_reading(&load);
     } else if (strcmp(line, "stalls") == 0) {
       print_stalls(&load);
+    } else if (strncmp(line, "stamps ", 7) == 0) {
+      write_stamps(&load, line + 7);
     } else {
       atomic_store(&load.running, strcmp(line, "start") == 0);
       say("%s", line);

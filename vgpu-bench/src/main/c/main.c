@@ -27,6 +27,7 @@ static const struct {
     {"allocs", mode_allocs},     {"names", mode_names},
     {"cudart", mode_cudart},     {"xids", mode_xids},
     {"channels", mode_channels}, {"stop", mode_stop},
+    {"pace", mode_pace},
 };
 
 static const char USAGE[] =
@@ -35,7 +36,7 @@ static const char USAGE[] =
     "  launch CPU [graph | work NS never|each]  empty kernels, graphs, or kernels to their end: 'run BLOCKS LAUNCHES'\n"
     "  measure NS STREAMS [KERNELS]  kernels of NS, or graphs of so many: 'run EACH LAUNCHES', 'item LAUNCHES', 'eager PERIOD_NS MS'\n"
     "  alloc CPU                    pairs of alloc and free: 'live N', 'run BLOCKS PAIRS'\n"
-    "  load NS GRID SYNC [start] [graph=N] [trace]  kernels of NS: 'start', 'pause', 'read', 'stalls'; SYNC 0: never\n"
+    "  load NS GRID SYNC [start] [graph=N] [trace] [work=N]  kernels of NS: 'start', 'pause', 'read', 'stalls', 'stamps FILE'; SYNC 0: never\n"
     "  churn BYTES THREADS FILE SEED   'churn', 'fill', 'stop'\n"
     "  observe LIMIT                watches the device's memory: 'read'\n"
     "  noise                        watches the machine's own lateness: 'read'\n"
@@ -69,6 +70,7 @@ static const char USAGE[] =
     "  names DRIVER                 which cuInit each name of the driver gives, as JSON\n"
     "  cudart LIBRARY               a program on the CUDA runtime\n"
     "  xids FILE                    writes down each Xid that NVML tells\n"
+    "  pace                         the rounds of work that a kernel of 1 ms does\n"
     "  channels FILE                stops its own channels: 'read', 'off METHOD', 'on METHOD', 'slice US', 'preempt N'\n"
     "  stop FILE PID                the same to another process, through its open file\n";
 

@@ -98,6 +98,30 @@ CUgraphExec graph_of(const struct driver *driver, CUfunction kernel, unsigned gr
 /* Launches a kernel of one block with the given duration. */
 CUresult spin(const struct driver *driver, uint64_t ns);
 
+/* When a kernel began and ended, in ns of the GPU's clock. */
+struct stamp {
+  uint64_t begin_ns, end_ns;
+};
+
+enum { STAMPS = 1 << 16 };
+
+/* Launches kernels of a fixed amount of work. The emulated GPU takes their length and leaves no stamps. */
+struct work_kernel {
+  const struct driver *driver;
+  CUfunction function; /* vgpu_work(u64 ns, u64 rounds, struct stamp *) */
+  volatile struct stamp *stamps; /* memory of the host, which the kernels write */
+  uint64_t kernel_ns;
+  uint64_t rounds;
+  _Atomic uint64_t launched;
+};
+
+void work_open(struct work_kernel *work, const struct driver *driver, uint64_t kernel_ns, uint64_t rounds_per_ms);
+
+CUresult work_launch(struct work_kernel *work, unsigned grid);
+
+/* Copies the stamps of the latest kernels that have ended, at most STAMPS, oldest first; returns how many. */
+size_t work_stamps(struct work_kernel *work, struct stamp *into);
+
 /* Sleeps; wakes within a microsecond of the time if the kernel can do that. */
 void rest_ns(uint64_t ns);
 
@@ -150,5 +174,6 @@ int mode_cudart(int count, char **arguments);
 int mode_xids(int count, char **arguments);
 int mode_channels(int count, char **arguments);
 int mode_stop(int count, char **arguments);
+int mode_pace(int count, char **arguments);
 
 #endif

@@ -141,6 +141,7 @@ static const emu_kernel known[] = {
     {"vgpu_null", 0, NULL, null_ns},     {"vgpu_spin", 8, NULL, spin_ns},
     {"vgpu_fill", 24, fill, fill_ns},    {"vgpu_saxpy", 32, saxpy, saxpy_ns},
     {"vgpu_sgemm", 36, sgemm, sgemm_ns}, {"vgpu_condition", 16, condition, condition_ns},
+    {"vgpu_work", 24, NULL, spin_ns},
 };
 
 const emu_kernel *emu_kernel_find(const char *name) {

@@ -19,6 +19,7 @@ final class ProgramSource {
           "main.c",
           "costs.c",
           "load.c",
+          "work.c",
           "measure.c",
           "churn.c",
           "churn_kinds.h",

@@ -1,5 +1,9 @@
 package dev.vgpu.bench.harness;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -11,8 +15,14 @@ import java.util.Map;
  * @param grid its number of blocks
  * @param sync how many launches there are between two waits for the GPU; 0 for no waits
  * @param graph how many kernels form a graph; 0 for plain launches
+ * @param roundsPerMs how much work a kernel of 1 ms does; 0 for kernels that wait for the clock,
+ *     which goes on while another program has its time slice
  */
-public record SteadyLoad(double kernelMs, int grid, int sync, int graph) {
+public record SteadyLoad(double kernelMs, int grid, int sync, int graph, long roundsPerMs) {
+  /** A load whose kernels wait for the clock. */
+  public SteadyLoad(double kernelMs, int grid, int sync, int graph) {
+    this(kernelMs, grid, sync, graph, 0);
+  }
 
   /**
    * The measurements of a program.
@@ -21,6 +31,14 @@ public record SteadyLoad(double kernelMs, int grid, int sync, int graph) {
    * @param worstLaunchMs its longest launch
    */
   public record Held(double percent, double worstLaunchMs) {}
+
+  /**
+   * Programs, and the time of the GPU.
+   *
+   * @param held the measurements of each
+   * @param timeline when their kernels ran
+   */
+  public record Timed(List<Held> held, Timeline timeline) {}
 
   private Child start(Node node, Map<String, String> place) {
     List<String> arguments =
@@ -32,6 +50,9 @@ public record SteadyLoad(double kernelMs, int grid, int sync, int graph) {
                 Integer.toString(sync)));
     if (graph > 0) {
       arguments.add("graph=" + graph);
+    }
+    if (roundsPerMs > 0) {
+      arguments.add("work=" + roundsPerMs);
     }
     return node.start(place, arguments.toArray(String[]::new));
   }
@@ -53,6 +74,59 @@ public record SteadyLoad(double kernelMs, int grid, int sync, int graph) {
       long windowMs)
       throws InterruptedException {
     List<Child> programs = new ArrayList<>();
+    List<Held> held = measure(node, places, loads, warmUpMs, windowMs, programs);
+    for (Child program : programs) {
+      program.kill();
+    }
+    return held;
+  }
+
+  /**
+   * {@return the measurements of several programs whose kernels do work, and when these ran}
+   *
+   * @param node where they run
+   * @param places the environment of each
+   * @param loads the load of each
+   * @param warmUpMs how long they run before the measurement
+   * @param windowMs the length of the measurement
+   */
+  public static Timed timed(
+      Node node,
+      List<Map<String, String>> places,
+      List<SteadyLoad> loads,
+      long warmUpMs,
+      long windowMs)
+      throws InterruptedException {
+    List<Child> programs = new ArrayList<>();
+    List<Held> held = measure(node, places, loads, warmUpMs, windowMs, programs);
+    List<Path> files = new ArrayList<>();
+    try {
+      for (Child program : programs) {
+        Path file = Files.createTempFile("vgpu", ".stamps");
+        files.add(file);
+        program.ask("stamps " + file);
+      }
+      for (Child program : programs) {
+        program.kill();
+      }
+      return new Timed(held, Timeline.read(files));
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot make a file for stamps", e);
+    } finally {
+      for (Path file : files) {
+        boolean ignored = file.toFile().delete();
+      }
+    }
+  }
+
+  private static List<Held> measure(
+      Node node,
+      List<Map<String, String>> places,
+      List<SteadyLoad> loads,
+      long warmUpMs,
+      long windowMs,
+      List<Child> programs)
+      throws InterruptedException {
     for (int i = 0; i < places.size(); i++) {
       programs.add(loads.get(i).start(node, places.get(i)));
     }
@@ -73,7 +147,6 @@ public record SteadyLoad(double kernelMs, int grid, int sync, int graph) {
       double worstNs =
           Math.max(after.get(i).number("worst_launch_ns"), after.get(i).number("open_ns"));
       held.add(new Held(100 * kernels * loads.get(i).kernelMs / wallMs, worstNs / 1e6));
-      programs.get(i).kill();
     }
     return held;
   }

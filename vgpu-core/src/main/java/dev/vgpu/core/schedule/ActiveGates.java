@@ -179,7 +179,6 @@ final class ActiveGates {
     if (tenant.isRunnable()) {
       levelOf(tenant).leave(tenant, nowNs);
     }
-    tenant.heldBack = false;
   }
 
   /**
@@ -264,12 +263,18 @@ final class ActiveGates {
     }
     boolean overlap = there.gate.mayOverlap() && tenant.gate.mayOverlap();
     if (there.isOffline() == tenant.isOffline()) {
-      return overlap && (sharing || EarlyTurn.endsSoon(there, active));
+      return overlap && (sharing || isEarlyTurnDue(there));
     }
     if (there.draining && there.isOffline()) {
       return overlap;
     }
     return maySideBySide(there, tenant, tenant);
+  }
+
+  private boolean isEarlyTurnDue(Tenant there) {
+    long atNs = EarlyTurn.mayBeginNs(there, active);
+    wakeAt(atNs > nowNs ? atNs : TurnStepper.NEVER);
+    return nowNs >= atNs;
   }
 
   /** The turns of a level that began before the previous turn's work had ended. */
@@ -373,6 +378,7 @@ final class ActiveGates {
     tenant.abandonedCheckNs = nowNs + ABANDONED_CHECK_NS;
     lengths.shut(tenant);
     tenant.bookedAtShutNs = tenant.bookedNs;
+    tenant.endExpectedNs = tenant.gate.busyUntilNs() + (long) Math.max(0, tenant.overrunNs);
     tenant.drained = tenant.gate.shut();
     obey(tenant);
     if (tenant.drained) {

@@ -20,8 +20,11 @@ final class EarlyTurn {
   /** The time slice that the driver gives a context while others have work too. */
   static final double SLICE_NS = 1_024_000;
 
-  /** The largest usual overrun of a turn after which the next turn may begin early. */
+  /** The largest usual overrun of a turn before whose end the next turn may begin. */
   private static final double SHORT_OVERRUN_NS = 6_000_000;
+
+  /** The time from opening a gate until a kernel from behind it arrives on the GPU. */
+  private static final long ARRIVAL_NS = 150_000;
 
   /** Reports that are closer than this are of the same run. */
   private static final double GAP_NS = 20_000;
@@ -47,16 +50,20 @@ final class EarlyTurn {
   private double ownNs;
 
   /**
-   * Whether only the last work of a turn is on the GPU, and usually not for long. Work of the next
-   * tenant may then queue behind it, so that the GPU is not idle until that arrives.
+   * When the next turn may begin although the last work of this one is still on the GPU: such that
+   * the next tenant's first kernel arrives when that work usually ends. {@link
+   * TurnStepper#NEVER} if the end cannot be foretold, or is far. An earlier arrival would make the
+   * GPU change the process two more times, which costs as much as a late one.
    */
-  static boolean endsSoon(Tenant there, List<Tenant> active) {
-    return there.draining
-        && !there.floorTurn
-        && there.overrunNs >= 0
-        && there.overrunNs <= SHORT_OVERRUN_NS
-        && there.gate.busyUntilNs() >= 0
-        && !isOtherActive(there, active);
+  static long mayBeginNs(Tenant there, List<Tenant> active) {
+    boolean may =
+        there.draining
+            && !there.floorTurn
+            && there.overrunNs >= 0
+            && there.overrunNs <= SHORT_OVERRUN_NS
+            && there.gate.busyUntilNs() >= 0
+            && !isOtherActive(there, active);
+    return may ? there.endExpectedNs - ARRIVAL_NS : TurnStepper.NEVER;
   }
 
   private static boolean isOtherActive(Tenant there, List<Tenant> active) {

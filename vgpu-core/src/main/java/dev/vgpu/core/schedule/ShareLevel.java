@@ -101,11 +101,6 @@ final class ShareLevel {
     return online == 0 || online == runnable.size();
   }
 
-  /** Whether all tenants with work are entitled to the same. */
-  boolean isOfOneGroup() {
-    return busyGroups.size() == 1;
-  }
-
   /** Advances the level's time by {@code clockNs}. Its tenants used {@code serviceNs} of it. */
   void advance(double clockNs, double serviceNs) {
     if (runnable.isEmpty()) {

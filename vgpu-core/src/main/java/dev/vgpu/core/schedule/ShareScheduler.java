@@ -18,8 +18,7 @@ import org.jspecify.annotations.Nullable;
  * <ul>
  *   <li>There are two {@link ShareLevel}s. Online and nearline tenants divide the GPU. Offline
  *       tenants divide the rest: the time in which no online or nearline tenant has work and may
- *       run. Within a level, {@link LevelTurns} either gives turns, or opens all gates and holds
- *       back tenants that got too much.
+ *       run. Within a level, {@link LevelTurns} either gives turns, or opens all gates.
  *   <li>When an online or nearline tenant may run, offline gates are shut at once and their running
  *       work is asked to end. If both sides yield by themselves and no other upper tenant waits for
  *       a turn, both stay open instead. A turn of the upper level ends only at its deadline.
@@ -455,8 +454,8 @@ public final class ShareScheduler implements TurnStepper {
     offline.advance(offlineClockNs, offlineNs);
     gates.settleEarly();
     besideOffline.settle(upper, offline);
-    upperTurns.passed(passedNs, upperNs);
-    offlineTurns.passed(pauses.leftNs(passedNs, upperNs, gates), offlineNs);
+    upperTurns.timePassed(passedNs);
+    offlineTurns.timePassed(pauses.leftNs(passedNs, upperNs, gates));
   }
 
   /** Reads what a tenant has used since the last reading, limited to what is possible. */

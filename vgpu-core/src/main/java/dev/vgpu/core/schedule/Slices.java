@@ -20,15 +20,6 @@ final class Slices {
     0.173927422568727, 0.326072577431273, 0.326072577431273, 0.173927422568727
   };
 
-  /**
-   * A tenant with work less often than this while sharing is taken to pause, and to wait for its
-   * slices.
-   */
-  private static final double LEAST_BUSY_TOGETHER = 0.85;
-
-  /** A tenant that pauses must have work this often in its own turns to share again. */
-  private static final double LEAST_BUSY_ALONE = 0.995;
-
   private final ActiveGates gates;
   private final boolean ofOffline;
   private final double[] products = new double[NODES.length];
@@ -96,9 +87,6 @@ final class Slices {
       tenant.countedLatelyNs = keep * tenant.countedLatelyNs + tenant.countedNs;
       tenant.boundLatelyNs = keep * tenant.boundLatelyNs + newBoundNs(tenant, saidNs);
       tenant.busyPart = Math.min(1, tenant.saidLatelyNs / tenant.countedLatelyNs);
-      if (tenant.countedLatelyNs >= Tenant.WORK_MEMORY_NS / 2) {
-        tenant.pauses = tenant.busyPart < (tenant.pauses ? LEAST_BUSY_ALONE : LEAST_BUSY_TOGETHER);
-      }
     }
     begin(tenant);
     return part;

@@ -60,7 +60,7 @@ final class StateReport {
         tenant.id,
         tenant.isRunnable(),
         tenant.open,
-        tenant.isRunnable() && (tenant.heldBack || capped),
+        tenant.isRunnable() && capped,
         lagNs);
   }
 
@@ -110,26 +110,9 @@ final class StateReport {
   }
 
   private String overlap() {
-    StringBuilder text = new StringBuilder();
-    if (gates.isOpen(false) && gates.isOpen(true)) {
-      text.append("offline work yields by itself to more urgent work");
-    } else if (upper.isFit() || offline.isFit()) {
-      text.append("the tenants with work fit beside each other: each does more than in turns");
-    } else {
-      text.append("no tenant with work has a fixed share");
-    }
-    String held = held(upper.level) + held(offline.level);
-    return held.isEmpty()
-        ? text.toString()
-        : text + "; held back because they are ahead of their share:" + held;
-  }
-
-  private static String held(ShareLevel level) {
-    StringBuilder text = new StringBuilder();
-    for (int i = 0; i < level.size(); i++) {
-      text.append(level.member(i).heldBack ? " " + level.member(i).id : "");
-    }
-    return text.toString();
+    return gates.isOpen(false) && gates.isOpen(true)
+        ? "offline work yields by itself to more urgent work"
+        : "the tenants with work fit beside each other: each does more than in turns";
   }
 
   private String strict() {
@@ -163,19 +146,14 @@ final class StateReport {
     if (turns.mustStayShort()) {
       return "more urgent work may come: one offline tenant at a time has work on the GPU";
     }
-    if (!level.isOfOneGroup()) {
-      return "the tenants with work are entitled to different shares";
-    }
     for (int i = 0; i < level.size(); i++) {
-      if (level.member(i).pauses && level.member(i).gate.mayOverlap()) {
-        return level.member(i).id
-            + " pauses between its kernels: time slices would give it too little";
-      }
       if (!level.member(i).gate.mayOverlap()) {
         return "calls are not measured on the GPU: " + level.member(i).id;
       }
     }
-    return "an offline tenant has a turn from the offline floor";
+    return upper.level.size() > 0 && offline.level.size() > 0
+        ? "an offline tenant has a turn from the offline floor"
+        : "the tenants with work use the GPU so much that they do not fit beside each other";
   }
 
   private static String unable(ShareLevel level) {

@@ -109,13 +109,13 @@ public final class Tenant {
 
   final Pace pace = new Pace();
 
-  /** Whether it is without work so often that it would not get its part of slices. */
-  boolean pauses;
-
   /** Its recent use after its gate was shut, negative if not known; its total when it was shut. */
   double overrunNs = -1;
 
   double bookedAtShutNs;
+
+  /** When its work would have ended after its gate was shut, if it was as much as usually. */
+  long endExpectedNs;
 
   /** Its level's clock, and its total, when its turn began or was last renewed. */
   double turnBegan;
@@ -150,9 +150,6 @@ public final class Tenant {
 
   /** Whether its gate has reported idleness that was not examined yet. */
   boolean idleTold;
-
-  /** Whether it has work but its gate is shut, so that others get what it had in excess. */
-  boolean heldBack;
 
   /** Whether its turn is at the expense of more urgent tenants. */
   boolean floorTurn;

@@ -16,7 +16,8 @@ import dev.vgpu.core.schedule.SchedulerState.Mode;
 import dev.vgpu.simulation.GateModel;
 import dev.vgpu.simulation.VirtualGate;
 import dev.vgpu.simulation.VirtualNode;
-import dev.vgpu.simulation.Workload;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /** When several gates are open together, and what follows. */
@@ -26,16 +27,16 @@ class SharingTest {
   }
 
   @Test
-  void busyBestEffortProcessesUseTheGpuTogetherInEqualParts() {
+  void busyBestEffortProcessesTakeTurnsForEqualParts() {
     VirtualNode node = new VirtualNode();
     for (long kernelNs : new long[] {100 * US, 1 * MS, 2 * MS}) {
       node.processes(BEST_EFFORT, 0, NEARLINE, kernelNs);
     }
     node.runUntil(20 * S);
-    assertThat(node.scheduler().state().mode()).isEqualTo(Mode.OVERLAP);
-    assertThat(node.scheduler().state().switches()).isLessThan(100);
+    assertThat(node.scheduler().state().mode()).isEqualTo(Mode.STRICT);
+    assertThat(node.scheduler().state().reason()).contains("do not fit beside each other");
     for (int i = 0; i < 3; i++) {
-      assertThat(served(node, i)).isCloseTo(100 / 3.0, offset(0.1));
+      assertThat(served(node, i)).isCloseTo(100 / 3.0, offset(0.5));
     }
   }
 
@@ -47,10 +48,37 @@ class SharingTest {
     node.runUntil(60 * S);
     SchedulerState state = node.scheduler().state();
     assertThat(state.mode()).isEqualTo(Mode.STRICT);
-    assertThat(state.reason()).contains("different shares");
     double all = served(node, large) + served(node, small);
     assertThat(served(node, large) / all).isCloseTo(0.75, offset(0.001));
     assertThat(all).as("nothing is lost when turns are passed on").isGreaterThan(99.7);
+  }
+
+  /** A kernel that arrives earlier makes a GPU change the process two more times. */
+  @Test
+  void nextTurnBeginsWhenTheLastWorkOfTheOneBeforeAlmostEnds() {
+    VirtualNode node = new VirtualNode();
+    node.processes(BURST_SHARE, 60, NEARLINE, 200 * US);
+    node.processes(BURST_SHARE, 40, NEARLINE, 200 * US);
+    boolean[] wasOpen = new boolean[2];
+    boolean[] ran = new boolean[2];
+    long openedNs = 0;
+    List<Long> together = new ArrayList<>();
+    for (long atNs = 0; atNs < 3 * S; atNs += 20 * US) {
+      node.runUntil(atNs);
+      for (int i = 0; i < 2; i++) {
+        VirtualGate other = node.gate(1 - i);
+        openedNs = node.gate(i).isOpen() && !wasOpen[i] && other.isRunning() ? atNs : openedNs;
+        if (openedNs > S && !node.gate(i).isRunning() && ran[i] && !node.gate(i).isOpen()) {
+          together.add(atNs - openedNs);
+          openedNs = 0;
+        }
+        wasOpen[i] = node.gate(i).isOpen();
+        ran[i] = node.gate(i).isRunning();
+      }
+    }
+    together.sort(null);
+    assertThat(together).hasSizeGreaterThan(50);
+    assertThat(together.get(together.size() / 2)).isLessThan(500 * US);
   }
 
   @Test
@@ -86,34 +114,6 @@ class SharingTest {
         assertThat(booked / served).as("%d, pause %d", count, pauseNs).isBetween(0.97, 1.03);
       }
     }
-  }
-
-  @Test
-  void whoIsHeldBackIsSoForShortTimes() {
-    VirtualNode node = new VirtualNode();
-    for (int i = 0; i < 3; i++) {
-      node.processes(BURST_SHARE, 25, NEARLINE, 1 * MS);
-    }
-    Workload halting = new Pausing(20 * MS, 2 * MS);
-    node.add(new VirtualGate("halting", GateModel.processes(), halting), BURST_SHARE, 25, NEARLINE);
-    long[] shutSinceNs = new long[3];
-    long longestNs = 0;
-    int times = 0;
-    for (long atNs = 100 * US; atNs < 20 * S; atNs += 100 * US) {
-      node.runUntil(atNs);
-      for (int i = 0; i < 3; i++) {
-        if (node.gate(i).isOpen()) {
-          shutSinceNs[i] = 0;
-        } else if (shutSinceNs[i] == 0) {
-          shutSinceNs[i] = atNs;
-          times++;
-        } else {
-          longestNs = Math.max(longestNs, atNs - shutSinceNs[i]);
-        }
-      }
-    }
-    assertThat(times).as("held back").isGreaterThan(10);
-    assertThat(longestNs).isLessThan(14 * MS);
   }
 
   @Test
