@@ -150,5 +150,6 @@ int mode_cudart(int count, char **arguments);
 int mode_xids(int count, char **arguments);
 int mode_channels(int count, char **arguments);
 int mode_stop(int count, char **arguments);
+int mode_contend(int count, char **arguments);
 
 #endif
