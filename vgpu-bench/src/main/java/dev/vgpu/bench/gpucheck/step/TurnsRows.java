@@ -130,19 +130,23 @@ final class TurnsRows implements AutoCloseable {
   private void all() throws IOException, InterruptedException {
     begin();
     measureBare();
-    weigh("slices", 75, "offline", true);
-    weigh("slices and levels", 25, "online", false);
+    weigh("slices", 75, "offline", false);
+    tellSlices("after SIGTERM");
+    expectAsBare("after SIGTERM");
     weigh("slices and levels", 50, "online", false);
-    killWeighing();
     stop();
+    killWeighing();
+    weigh("slices and levels", 25, "online", true);
     beginBeside();
   }
 
-  /** Each row begins with this, so that none begins too late. */
-  private void row(String name, double needsSeconds) {
-    if (seconds() + needsSeconds > mostSeconds) {
-      throw new IllegalStateException("no time is left for: " + name);
+  /** Whether a row can still begin. The first ones tell most. */
+  private boolean hasTime(String name, double needsSeconds) {
+    boolean has = seconds() + needsSeconds <= mostSeconds;
+    if (!has) {
+      findings.line("vgpu-turns: no time is left of %.0f s for: %s", mostSeconds, name);
     }
+    return has;
   }
 
   // ---- the programs
@@ -248,25 +252,23 @@ final class TurnsRows implements AutoCloseable {
   }
 
   /** Both programs run when it begins, and as before at its end. */
-  private void weigh(String how, int percent, String urgency, boolean more)
+  private void weigh(String how, int percent, String urgency, boolean atLengths)
       throws InterruptedException {
     String name = percent + "/" + (100 - percent) + ", " + how;
-    row(name, quick ? 2 : more ? 5 : 3);
+    if (!hasTime(name, (atLengths ? 3 : 1) + span() / 1e3)) {
+      return;
+    }
     long sinceNs = NanoClock.nanoTime();
     try (TurnsTool turns = start(urgency + "," + percent, urgency + "," + (100 - percent))) {
       said(name + ", ready", sinceNs, turns.answer());
       NanoClock.sleepMillis(SETTLE_MS);
       tellSlices(name);
-      expectShare(name, percent, tell(name, measure(span())));
-      if (more) {
+      expectShare(name, percent, tell(name, measure(atLengths ? span() / 2 : span())));
+      if (atLengths) {
         atOtherLengths(name);
       }
       sinceNs = NanoClock.nanoTime();
       said(name + ", after SIGTERM", sinceNs, turns.terminate());
-    }
-    if (more) {
-      tellSlices("after SIGTERM");
-      expectAsBare("after SIGTERM");
     }
   }
 
@@ -314,7 +316,9 @@ final class TurnsRows implements AutoCloseable {
   }
 
   private void killWeighing() throws InterruptedException {
-    row("the worker's death", 2);
+    if (!hasTime("the worker's death", 2)) {
+      return;
+    }
     try (TurnsTool turns = start("online,75", "online,25")) {
       turns.answer();
       long sinceNs = NanoClock.nanoTime();
@@ -330,7 +334,9 @@ final class TurnsRows implements AutoCloseable {
 
   /** The first program is offline and always has work; the second has single kernels. */
   private void stop() throws InterruptedException {
-    row("the stop", quick ? 4 : 6);
+    if (!hasTime("the stop", quick ? 4 : 6)) {
+      return;
+    }
     second.pause();
     first.pause();
     second.loops(loops / SHORT_KERNEL_PARTS);
@@ -365,6 +371,9 @@ final class TurnsRows implements AutoCloseable {
       switchOften(turns);
       killHolding(turns);
     }
+    second.loops(loops);
+    second.go();
+    NanoClock.sleepMillis(SETTLE_MS);
   }
 
   private Latency arrive(String name) throws InterruptedException {
@@ -445,7 +454,7 @@ final class TurnsRows implements AutoCloseable {
         "a stopped program stays stopped when vgpu-turns dies");
     said("held, kill -9 of the worker", sinceNs, turns.answer());
     NanoClock.sleepMillis(SETTLE_MS);
-    Rates after = measure(span() / 2);
+    Rates after = measure(span() / 4);
     findings.expect(
         "vgpu-turns, held, after kill -9: percent of the first program's rate alone",
         Findings.rounded(100 * after.first() / alone.first(), 1),
@@ -459,8 +468,7 @@ final class TurnsRows implements AutoCloseable {
    * This row is the last, because it replaces the second program.
    */
   private void beginBeside() throws IOException, InterruptedException {
-    if (seconds() + 4 > mostSeconds) {
-      findings.line("vgpu-turns: no time is left for a program that begins under it");
+    if (!hasTime("a program that begins under it", 4)) {
       return;
     }
     try (TurnsTool turns = start("online,75", "online,25")) {
