@@ -37,6 +37,7 @@ enum { SUBDEVICE_CLASS = 0x2080, GROUP_CLASS = 0xa06c, CHANNEL_BYTE = 0x6f };
 #define SET_TIMESLICE UINT32_C(0xa06c0103)
 #define GET_TIMESLICE UINT32_C(0xa06c0104)
 #define PREEMPT UINT32_C(0xa06c0105)
+#define GET_INTERLEAVE UINT32_C(0xa06c0108)
 #define DISABLE_CHANNELS UINT32_C(0x2080110b)
 enum { DISABLE_BYTES = 536, LISTED = 64, MOST = 256 };
 enum { PREEMPT_TIMEOUT_US = 500000, MOST_PREEMPTS = 1000, KERNEL_NS = 2000000 };
@@ -348,11 +349,34 @@ static void try_timeslice(const struct objects *objects, uint64_t us) {
       (unsigned long long)before, (unsigned long long)after);
 }
 
-/* 'off METHOD', 'on METHOD', 'slice US', 'preempt TIMES' */
+/* Of each group: its handle, its time slice and its level; a call that failed gives the driver's status, negative. */
+static void tell_slices(const struct objects *objects) {
+  char text[2048] = "";
+  size_t size = 0;
+  for (unsigned i = 0; i < objects->count && size < sizeof text - 64; i++) {
+    const struct object *group = &objects->all[i];
+    uint64_t us = 0;
+    uint32_t level = 0;
+    struct outcome slice = {0}, interleave = {0};
+    if (!is_group(group)) {
+      continue;
+    }
+    control(&slice, group, group->handle, GET_TIMESLICE, &us, sizeof us);
+    control(&interleave, group, group->handle, GET_INTERLEAVE, &level, sizeof level);
+    size += (size_t)snprintf(text + size, sizeof text - size, " %" PRIx32 "=%ld/%ld", group->handle,
+                             slice.status == 0 ? (long)us : -labs(slice.status),
+                             interleave.status == 0 ? (long)level : -labs(interleave.status));
+  }
+  say("slices%s", text);
+}
+
+/* 'off METHOD', 'on METHOD', 'slice US', 'slices', 'preempt TIMES' */
 static bool obey(const char *line, const struct objects *objects) {
   char method[32], word[8];
   unsigned long long number;
-  if (sscanf(line, "slice %llu", &number) == 1) {
+  if (strcmp(line, "slices") == 0) {
+    tell_slices(objects);
+  } else if (sscanf(line, "slice %llu", &number) == 1) {
     try_timeslice(objects, number);
   } else if (sscanf(line, "preempt %llu", &number) == 1) {
     time_preempts(objects, (unsigned)number);

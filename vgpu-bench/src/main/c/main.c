@@ -27,7 +27,7 @@ static const struct {
     {"allocs", mode_allocs},     {"names", mode_names},
     {"cudart", mode_cudart},     {"xids", mode_xids},
     {"channels", mode_channels}, {"stop", mode_stop},
-    {"pace", mode_pace},
+    {"pace", mode_pace},         {"contend", mode_contend},
 };
 
 static const char USAGE[] =
@@ -72,7 +72,8 @@ static const char USAGE[] =
     "  xids FILE                    writes down each Xid that NVML tells\n"
     "  pace                         the rounds of work that a kernel of 1 ms does\n"
     "  channels FILE                stops its own channels: 'read', 'off METHOD', 'on METHOD', 'slice US', 'preempt N'\n"
-    "  stop FILE PID                the same to another process, through its open file\n";
+    "  stop FILE PID                the same to another process, through its open file, and 'slices'\n"
+    "  contend                      competes for the GPU's time: 'length US', 'start', 'read', 'arrive TIMES REST_US LIMIT_MS'\n";
 
 int main(int count, char **arguments) {
   for (size_t i = 0; count > 1 && i < sizeof MODES / sizeof *MODES; i++) {

@@ -108,7 +108,7 @@ enum { STAMPS = 1 << 16 };
 /* Launches kernels of a fixed amount of work. The emulated GPU takes their length and leaves no stamps. */
 struct work_kernel {
   const struct driver *driver;
-  CUfunction function; /* vgpu_work(u64 ns, u64 rounds, struct stamp *) */
+  CUfunction function;           /* vgpu_work(u64 ns, u64 rounds, struct stamp *) */
   volatile struct stamp *stamps; /* memory of the host, which the kernels write */
   uint64_t kernel_ns;
   uint64_t rounds;
@@ -175,5 +175,6 @@ int mode_xids(int count, char **arguments);
 int mode_channels(int count, char **arguments);
 int mode_stop(int count, char **arguments);
 int mode_pace(int count, char **arguments);
+int mode_contend(int count, char **arguments);
 
 #endif

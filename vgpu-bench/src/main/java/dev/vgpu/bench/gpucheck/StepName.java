@@ -36,15 +36,15 @@ enum StepName {
   CHARGED(1, 25, "GPU time that is charged, beside work whose time is known"),
   QUOTA(1, 60, "quotas, and the ledger against NVML"),
   LEAVE(1, 50, "programs that exit with work in flight"),
-  LEVEL2(2, 80, "how long one kernel waits for long ones"),
+  LEVEL2(2, 75, "how long one kernel waits for long ones"),
   COSTS(2, 55, "what vgpu adds to a launch, a kernel, an allocation, a start"),
-  SHARES(2, 110, "shares of the GPU's time by kernel length"),
-  COLOCATION(2, 60, "requests beside training loops"),
+  SHARES(2, 105, "shares of the GPU's time by kernel length"),
+  COLOCATION(2, 50, "requests beside training loops"),
   NVML(2, 15, "NVML beside what nvidia-smi says"),
   MIG(2, 10, "how the GPU could be cut into MIG instances: only read"),
-  MPS(2, 35, "MPS in a directory of its own: start, limit, stop"),
+  MPS(2, 30, "MPS in a directory of its own: start, limit, stop"),
   SUSPEND(2, 50, "suspending and resuming"),
-  RM(2, 25, "the kernel module's ledger beside nvidia-smi; stopping another process's channels"),
+  RM(2, 50, "the kernel module's ledger beside nvidia-smi; other programs' channels; vgpu-turns"),
   FIDELITY(2, 60, "the same programs on the GPU and on the emulator");
 
   static final int PARTS = 2;

@@ -8,6 +8,7 @@ import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.io.Writer;
 import java.time.Duration;
+import java.util.Locale;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -90,7 +91,10 @@ public final class Child implements AutoCloseable {
    * @throws InterruptedException if this thread is interrupted
    */
   public String line() throws InterruptedException {
-    String next = next();
+    return unlessEnded(next());
+  }
+
+  private String unlessEnded(String next) {
     if (next.equals(END)) {
       throw new IllegalStateException(name + " has ended: pid=" + pid());
     }
@@ -153,13 +157,47 @@ public final class Child implements AutoCloseable {
   }
 
   /**
+   * Sends it a line and waits for its answer, which may take only so long.
+   *
+   * @param line what to send
+   * @param seconds the longest wait
+   * @return the answer
+   * @throws IllegalStateException also if there is no answer in time
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public Answer ask(String line, double seconds) throws InterruptedException {
+    tell(line);
+    return answer(seconds);
+  }
+
+  /**
+   * {@return its next line, parsed} The line may take only so long.
+   *
+   * @param seconds the longest wait
+   * @throws IllegalStateException if the line is an error, or is late
+   * @throws InterruptedException if this thread is interrupted
+   */
+  public Answer answer(double seconds) throws InterruptedException {
+    @Nullable String next = lines.poll((long) (seconds * 1e3), TimeUnit.MILLISECONDS);
+    if (next == null) {
+      throw new IllegalStateException(
+          String.format(Locale.ROOT, "%s says nothing for %.1f s: %s", name, seconds, threads()));
+    }
+    return parsed(next);
+  }
+
+  /**
    * {@return its next line, parsed}
    *
    * @throws IllegalStateException if the line is an error
    * @throws InterruptedException if this thread is interrupted
    */
   public Answer answer() throws InterruptedException {
-    String line = line();
+    return parsed(next());
+  }
+
+  private Answer parsed(String next) {
+    String line = unlessEnded(next);
     if (line.startsWith("error ")) {
       throw new IllegalStateException(name + ": " + line);
     }

@@ -53,7 +53,8 @@ final class ProgramSource {
           "paced.c",
           "memory.c",
           "names.c",
-          "channels.c");
+          "channels.c",
+          "contend.c");
   private static final List<String> FLAGS = List.of("-std=c11", "-O2", "-Wall", "-Wextra");
 
   private ProgramSource() {}

@@ -327,7 +327,10 @@ class GpuCheckIT {
     JsonNode step = result().at("/steps/rm");
     assertThat(step.path("state").asText()).as("%s", ended).isEqualTo("ok");
     assertThat(step.path("summary").asText())
-        .contains("itself FIFO_DISABLE_CHANNELS stops", "another process not on this machine");
+        .contains(
+            "itself FIFO_DISABLE_CHANNELS stops",
+            "another process not on this machine",
+            "vgpu-turns not on this machine");
     for (String method : List.of("schedule", "channels")) {
       JsonNode stopped = step.at("/figures/channels/own/" + method);
       assertThat(stopped.path("kernels_meanwhile").asLong(-1)).as("%s", step).isZero();
@@ -336,7 +339,9 @@ class GpuCheckIT {
     assertThat(step.at("/figures/channels/own/slice_us").asLong()).isEqualTo(500);
     assertThat(step.at("/figures/channels/other/foreign/status").asLong()).isEqualTo(0x23);
     assertThat(ended.out())
-        .contains("the ledger: not on this machine, because no driver's call passed");
+        .contains(
+            "the ledger: not on this machine, because no driver's call passed",
+            "vgpu-turns: not on this machine, because the stand-in's resource manager");
   }
 
   /** A driver that refuses to stop channels is reported, and no failure. */

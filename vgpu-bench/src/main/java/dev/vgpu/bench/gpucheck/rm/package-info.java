@@ -1,4 +1,7 @@
-/** The resource manager's part of {@code vgpu gpu-check}: a ledger, and stopped channels. */
+/**
+ * The resource manager's part of {@code vgpu gpu-check}: a ledger, stopped channels, and {@code
+ * vgpu-turns}.
+ */
 @NullMarked
 package dev.vgpu.bench.gpucheck.rm;
 

@@ -21,7 +21,8 @@ import java.util.Optional;
 
 /**
  * What the kernel module needs of the driver: that all memory passes its ledger, here as a
- * preloaded library, and that another process may stop a program's channels.
+ * preloaded library, and that another process may stop a program's channels. And what {@code
+ * vgpu-turns} does without the module.
  */
 public final class RmStep implements Step {
   /** For a program, and for the compiler on a slow machine; the step's own limit is shorter. */
@@ -40,9 +41,11 @@ public final class RmStep implements Step {
   public void run(Place place, Findings findings, boolean quick) throws Exception {
     List<String> said = new ArrayList<>();
     try (CheckNode node = CheckNode.open(place)) {
-      said.add(ledger(place, node, findings));
+      Path library = library(place);
+      said.add(ledger(place, node, findings, library));
       said.add("itself " + channels(place, node, findings, false, quick));
       said.add("another process " + channels(place, node, findings, true, quick));
+      said.add("vgpu-turns " + TurnsRows.run(place, node, findings, quick, library));
     }
     findings.summary("%s", String.join("; ", said));
   }
@@ -59,9 +62,8 @@ public final class RmStep implements Step {
 
   // ---- the ledger
 
-  private static String ledger(Place place, CheckNode node, Findings findings)
+  private static String ledger(Place place, CheckNode node, Findings findings, Path library)
       throws IOException, InterruptedException {
-    Path library = library(place);
     Path report = place.work().resolve("rm-report");
     Map<String, String> preloaded = new HashMap<>(NvmlStep.here());
     preloaded.put("LD_PRELOAD", library.toString());
