@@ -124,6 +124,7 @@ static void stepsDoNotMatter(void) {
     srand(test_seed());
     for (int round = 0; round < 300; round++) {
         start(1 + rand() % 6);
+        s.switch_ns = (uint64_t)(rand() % 2 * (rand() % 400));
         for (uint32_t i = 0; i < s.context_count; i++) {
             demand[i] = (uint64_t)(rand() % 3 == 0 ? rand() % 500 : rand() % 2000000);
         }
@@ -144,6 +145,29 @@ static void stepsDoNotMatter(void) {
             }
         }
     }
+}
+
+static void changesOfTheContextTakeTheirTime(void) {
+    start(2);
+    s.switch_ns = 100;
+    demand[0] = 2 * SLICE;
+    emu_advance(&s, demand, SLICE, 10);
+    CHECK_EQUAL(s.contexts[0].served_ns, 10); /* it had the GPU last */
+    demand[1] = SLICE + 500;
+    emu_advance(&s, demand, SLICE, SLICE + 50);
+    CHECK_EQUAL(s.contexts[0].served_ns, SLICE);
+    CHECK_EQUAL(s.contexts[1].served_ns, 0);
+    emu_advance(&s, demand, SLICE, 2 * SLICE + 100);
+    CHECK_EQUAL(s.contexts[1].served_ns, SLICE);
+    emu_advance(&s, demand, SLICE, 3 * SLICE + 200);
+    CHECK_EQUAL(s.contexts[0].served_ns, 2 * SLICE);
+    emu_advance(&s, demand, SLICE, 10 * SLICE);
+    CHECK_EQUAL(s.contexts[1].served_ns, SLICE + 500);
+    CHECK_EQUAL(s.busy_ns, 3 * SLICE + 500);
+    uint64_t alone = s.now_ns;
+    demand[1] += 500;
+    emu_advance(&s, demand, SLICE, alone + 500);
+    CHECK_EQUAL(s.contexts[1].served_ns, SLICE + 1000); /* the same context again: no change */
 }
 
 static void forgottenHistoryIsInterpolated(void) {
@@ -174,6 +198,7 @@ int main(void) {
     removingAContextFreesTheGpu();
     allEntriesCanBeUsed();
     stepsDoNotMatter();
+    changesOfTheContextTakeTheirTime();
     forgottenHistoryIsInterpolated();
     longRunsAreRemembered();
     return check_failures == 0 ? 0 : 1;

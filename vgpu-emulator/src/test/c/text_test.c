@@ -14,6 +14,7 @@ static void settingsAreRead(void) {
     CHECK_OK(emu_settings_parse(NULL, &settings, &times, problem, sizeof problem));
     CHECK_EQUAL(settings.devices, 1);
     CHECK_EQUAL(settings.slice_ns, 1024000);
+    CHECK_EQUAL(settings.switch_ns, 0);
     CHECK_EQUAL(times.copy_engines, 3);
     CHECK_EQUAL(times.queue_entries, 1024);
     CHECK_EQUAL(times.grain_bytes, 0);
@@ -22,14 +23,15 @@ static void settingsAreRead(void) {
     CHECK_EQUAL(times.has_teardown, 1);
     CHECK_EQUAL(times.is_integrated, 0);
     CHECK_EQUAL(settings.memory_bytes, INT64_C(16) << 30);
-    CHECK_OK(
-        emu_settings_parse("devices=3, memory=2GiB,context=0,slice=2ms,model=My GPU,sms=4,wave=7us,"
-                           "capability=8.6,kernel.foo=12us",
-                           &settings, &times, problem, sizeof problem));
+    CHECK_OK(emu_settings_parse(
+        "devices=3, memory=2GiB,context=0,slice=2ms,switch=140us,model=My GPU,sms=4,wave=7us,"
+        "capability=8.6,kernel.foo=12us",
+        &settings, &times, problem, sizeof problem));
     CHECK_EQUAL(settings.devices, 3);
     CHECK_EQUAL(settings.memory_bytes, INT64_C(2) << 30);
     CHECK_EQUAL(settings.context_bytes, 0);
     CHECK_EQUAL(settings.slice_ns, 2000000);
+    CHECK_EQUAL(settings.switch_ns, 140000);
     CHECK(strcmp(settings.model, "My GPU") == 0);
     CHECK_EQUAL(settings.capability_minor, 6);
     CHECK_EQUAL(times.wave_ns, 7000);

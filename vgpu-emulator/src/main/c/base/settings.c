@@ -186,6 +186,9 @@ static bool apply(const char *name, const char *value, emu_settings *settings,
     if (strcmp(name, "slice") == 0) {
         return read_number(value, time_units, 1000, UINT64_C(10000000000), &settings->slice_ns);
     }
+    if (strcmp(name, "switch") == 0) {
+        return read_number(value, time_units, 0, 10000000, &settings->switch_ns);
+    }
     if (strcmp(name, "wave") == 0) {
         return read_number(value, time_units, 0, UINT64_C(10000000000), &times->wave_ns);
     }

@@ -25,6 +25,7 @@ typedef struct {
     uint64_t memory_bytes;
     uint64_t context_bytes;
     uint64_t slice_ns;
+    uint64_t switch_ns;
     uint32_t capability_major;
     uint32_t capability_minor;
     uint32_t mig;        /* EMU_MIG_…: the initial mode */

@@ -30,6 +30,7 @@ static void advance_view(emu_gpu *gpu, emu_view *view) {
             view->demand[i] = s->contexts[i].served_ns; /* its work is held */
         }
     }
+    s->switch_ns = gpu->state->settings.switch_ns;
     emu_advance(s, view->demand, gpu->state->settings.slice_ns, now);
 }
 

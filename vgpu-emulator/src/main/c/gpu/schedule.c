@@ -85,6 +85,8 @@ static void skip_rounds(emu_schedule *s, const uint64_t *demand, uint64_t slice_
     if (count < 2) {
         return;
     }
+    uint64_t busy_ns = round_ns;
+    round_ns += count * s->switch_ns;
     uint64_t fitting = (now_ns - s->now_ns) / round_ns;
     rounds = fitting < rounds ? fitting : rounds;
     uint64_t kept = EMU_HISTORY / count + 2;
@@ -97,12 +99,15 @@ static void skip_rounds(emu_schedule *s, const uint64_t *demand, uint64_t slice_
             s->contexts[i].served_ns += rounds * slice_of(s, i, slice_ns);
         }
     }
-    s->busy_ns += rounds * round_ns;
+    s->busy_ns += rounds * busy_ns;
     s->now_ns += rounds * round_ns;
     s->slice_start_ns = s->now_ns;
 }
 
 static void start_turn(emu_schedule *s, uint32_t context) {
+    if (s->turn != context) {
+        s->switch_end_ns = s->now_ns + s->switch_ns;
+    }
     s->turn = context;
     s->running = 1;
     s->slice_start_ns = s->now_ns;
@@ -127,6 +132,11 @@ void emu_advance(emu_schedule *s, const uint64_t *demand, uint64_t slice_ns, uin
                 return;
             }
             start_turn(s, next);
+        }
+        if (s->now_ns < s->switch_end_ns) {
+            s->now_ns = s->switch_end_ns < now_ns ? s->switch_end_ns : now_ns;
+            s->slice_start_ns = s->now_ns;
+            continue;
         }
         uint64_t dry_ns = s->now_ns + (demand[s->turn] - s->contexts[s->turn].served_ns);
         uint64_t until = dry_ns < now_ns ? dry_ns : now_ns;

@@ -3,7 +3,8 @@
  * clock and no memory except its arguments, so that every process computes the same result from the same state.
  *
  * A context's *demand* is the cumulative service (ns on the GPU) at which it runs out of work. It is runnable while its
- * service is below its demand. One context runs at a time; runnable contexts take turns of one slice.
+ * service is below its demand. One context runs at a time; runnable contexts take turns of one slice. Nothing runs while
+ * the context is being changed.
  */
 #ifndef EMU_GPU_SCHEDULE_H
 #define EMU_GPU_SCHEDULE_H
@@ -36,6 +37,8 @@ typedef struct {
 typedef struct {
     uint64_t now_ns; /* everything before this instant is decided */
     uint64_t slice_start_ns;
+    uint64_t switch_ns;     /* what a change to another context takes */
+    uint64_t switch_end_ns; /* until then nothing runs: the context is being changed */
     uint64_t busy_ns;
     uint64_t reaped_ns; /* when a process last looked for dead processes */
     uint64_t history_count;
