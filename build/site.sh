@@ -34,7 +34,7 @@ write_javadoc() {
   path+=${repository##*:}/org/jspecify/jspecify/$version/jspecify-$version.jar
   rm -rf site/target/dist/api
   "$JDK/bin/javadoc" -quiet -Xdoclint:none -notimestamp -encoding UTF-8 -windowtitle vgpu -doctitle 'The API of vgpu' \
-    -header '<a href="{@docRoot}/../index.html">vgpu</a>' \
+    -header '<div style="margin-top: 14px"><a href="{@docRoot}/../index.html">vgpu</a></div>' \
     -d site/target/dist/api -classpath "$path" "${files[@]}" >target/javadoc.log 2>&1 || return 1
   # Its fonts are not in every JDK. The site has no fonts of its own either.
   rm -rf site/target/dist/api/resources/fonts
