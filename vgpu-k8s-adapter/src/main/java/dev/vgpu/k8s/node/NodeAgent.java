@@ -53,6 +53,7 @@ public final class NodeAgent implements AutoCloseable {
         new Holdings(
             pool, settings.pluginDirectory().resolve("held"), settings.cdiDirectory(), steps);
     holdings.replay(holding -> isWanted(settings, holding));
+    holdings.rehearse();
     UnixServer.Threads threads = open(UnixServer.Threads.open(THREADS));
     ScheduledExecutorService timer = timer();
     ScheduledExecutorService asking = timer();
