@@ -15,7 +15,8 @@ the caller is root. That node has mount and network namespaces of its own, and c
       --assets DIR      Has the programs ${ASSET_NAMES// /, },
                         of 1.36 or newer; kubectl may be there too. Nothing is fetched. For the kubelet's node it has
                         ${KUBELET_NAMES// /, }.
-      --only NAME,...   These scenarios alone. All need 'install'. Names: --only list
+      --only NAME,...   These scenarios alone, and those that they need: 'install', and for the names kubelet-*
+                        'kubelet-daemon-set'. Names: --only list
       --image FILE      The image of the kubelet's node, as 'podman save' writes it. Default: one that is made of this
                         machine's programs, with the command of the Containerfile.
       --keep DIR        Leave logs and state in DIR, which must be empty or not there.
@@ -93,6 +94,22 @@ go_apart() {
     prepare_command
     VGPU_K8S_CHECK_APART=1 exec unshare --mount --net --propagation private "$ROOT/vgpu" k8s-check "$@"
   fi
+}
+
+# with_needed NAME...: prints the names, with the one that starts the kubelet's node before those that use it.
+with_needed() {
+  local name started=''
+  for name in "$@"; do
+    case $started:$name in
+      yes:kubelet-daemon-set) continue ;;
+      :kubelet-daemon-set) started=yes ;;
+      :kubelet-*)
+        started=yes
+        echo kubelet-daemon-set
+        ;;
+    esac
+    echo "$name"
+  done
 }
 
 make_work() {
@@ -208,7 +225,8 @@ command_k8s_check() {
   PASSED=0 FAILED=0
   run_scenario install
   if [ $FAILED -eq 0 ]; then
-    for name in ${ONLY:-$SCENARIOS}; do
+    # shellcheck disable=SC2046,SC2086 # several names
+    for name in $(with_needed ${ONLY:-$SCENARIOS}); do
       case $APART:$name in *:install | :kubelet-*) ;; *) run_scenario "$name" ;; esac
     done
   fi

@@ -100,6 +100,7 @@ make_images() {
   "$JDK/bin/jlink" --strip-java-debug-attributes --no-header-files --no-man-pages --compress=2 \
     --output "$root/opt/java" --add-modules \
     "$(sed -n 's/^ *\(java\.base,[^ ]*\)$/\1/p' "$ROOT/vgpu-k8s-adapter/Containerfile")" &&
+    "$root/opt/java/bin/java" -Xshare:dump &&
     copy_libraries "$root" && mkdir -p "$root/opt/vgpu" &&
     cp -R "$ROOT/vgpu-k8s-adapter/target/image/lib" "$root/opt/vgpu/lib" || return 1
   image $VGPU_IMAGE "$root" "$path,\"Entrypoint\":$(entry_point)"

@@ -23,10 +23,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Watches GPUs on its own thread. It looks for NVML's events (critical errors and memory errors)
- * ten times a second, and checks twice a second whether each GPU still answers. If one does not, it
- * restarts NVML until all are back: a reloaded driver does not answer a process that initialized
- * NVML before.
+ * Watches GPUs on its own thread. Twice a second it looks for NVML's events (critical errors and
+ * memory errors), and checks whether each GPU still answers. If one does not, it restarts NVML
+ * until all are back: a reloaded driver does not answer a process that initialized NVML before.
  *
  * <p>GPUs are identified by UUID, because their indices may change.
  */
@@ -36,11 +35,6 @@ final class NvmlWatch implements GpuPool.Listening {
 
   /** A wait in NVML cannot be interrupted, so {@link #close} may take this long. */
   private static final int EVENT_WAIT_MS = 1;
-
-  /** The pause between two such waits, which {@link #close} ends: an event is reported later. */
-  private static final long EVENT_PAUSE_NS = 250_000_000L;
-
-  private static final int EVENT_WAITS = 2;
 
   /** The longest wait in {@link #close}, reached only if the driver does not answer. */
   private static final long LONGEST_END_MS = 1_000;
@@ -252,13 +246,7 @@ final class NvmlWatch implements GpuPool.Listening {
       LockSupport.parkNanos(this, WAIT_NS);
       return true;
     }
-    int code = NvmlTypes.NVML_ERROR_TIMEOUT;
-    for (int i = 0; i < EVENT_WAITS && code == NvmlTypes.NVML_ERROR_TIMEOUT && !closed; i++) {
-      code = awaitEvent(session.state(), set);
-      if (code == NvmlTypes.NVML_ERROR_TIMEOUT && !closed) {
-        LockSupport.parkNanos(this, EVENT_PAUSE_NS);
-      }
-    }
+    int code = awaitEvent(session.state(), set);
     if (code == Nvml.NVML_SUCCESS) {
       GpuId gpu = devices.get(event.getLong(NvmlTypes.EVENT_DEVICE));
       if (gpu != null) {
@@ -268,8 +256,8 @@ final class NvmlWatch implements GpuPool.Listening {
     }
     if (code != NvmlTypes.NVML_ERROR_TIMEOUT) {
       log.debug("the wait for events failed: {}", session.words(code));
-      LockSupport.parkNanos(this, WAIT_NS); // no busy loop, whatever it answers
     }
+    LockSupport.parkNanos(this, WAIT_NS); // no busy loop, whatever it answers
     return true;
   }
 

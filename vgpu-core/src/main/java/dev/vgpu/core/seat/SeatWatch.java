@@ -27,6 +27,11 @@ import org.slf4j.LoggerFactory;
 final class SeatWatch implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SeatWatch.class);
   private static final long MILLI_NS = 1_000_000;
+
+  /** The time between two questions: each wakes threads that have nothing else to do. */
+  private static final long REST_NS = 100 * MILLI_NS;
+
+  /** The time between two looks while an answer is missing. */
   private static final long EVERY_NS = 50 * MILLI_NS;
 
   /** The number of timely looks without an answer after which the seat is given up. */
@@ -93,14 +98,16 @@ final class SeatWatch implements AutoCloseable {
     int silent = 0;
     int late = 0;
     while (!closed) {
+      long pauseNs = EVERY_NS;
       if (awaited.get() == 0) {
         silent = 0;
         late = 0;
         ask();
+        pauseNs = REST_NS;
       }
-      LockSupport.parkNanos(this, EVERY_NS);
+      LockSupport.parkNanos(this, pauseNs);
       long nowNs = clock.nanoTime();
-      boolean inTime = nowNs - lastNs < 2 * EVERY_NS;
+      boolean inTime = nowNs - lastNs < pauseNs + EVERY_NS;
       lastNs = nowNs;
       if (awaited.get() == 0 || closed || !inTime) {
         continue;
@@ -111,7 +118,7 @@ final class SeatWatch implements AutoCloseable {
         silent++;
       }
       if (silent >= MOST_SILENT || silent + late >= MOST_LATE) {
-        giveUp((silent + late) * EVERY_NS);
+        giveUp(REST_NS + (silent + late - 1) * EVERY_NS);
         return;
       }
     }

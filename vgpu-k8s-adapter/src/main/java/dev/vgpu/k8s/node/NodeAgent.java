@@ -38,7 +38,7 @@ import org.slf4j.LoggerFactory;
 public final class NodeAgent implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(NodeAgent.class);
   private static final int THREADS = 4;
-  private static final long TEND_MS = 500;
+  private static final long TEND_MS = 1_000;
 
   /** Closed in reverse order. */
   private final Deque<AutoCloseable> opened = new ArrayDeque<>();
@@ -53,6 +53,7 @@ public final class NodeAgent implements AutoCloseable {
         new Holdings(
             pool, settings.pluginDirectory().resolve("held"), settings.cdiDirectory(), steps);
     holdings.replay(holding -> isWanted(settings, holding));
+    holdings.rehearse();
     UnixServer.Threads threads = open(UnixServer.Threads.open(THREADS));
     ScheduledExecutorService timer = timer();
     ScheduledExecutorService asking = timer();
@@ -60,7 +61,7 @@ public final class NodeAgent implements AutoCloseable {
     Future<?> ignored =
         timer.scheduleWithFixedDelay(this::tend, TEND_MS, TEND_MS, TimeUnit.MILLISECONDS);
     SlotOwners owners = open(new SlotOwners(settings.podResources(), threads));
-    GpuConditions conditions = new GpuConditions(pool);
+    GpuConditions conditions = open(new GpuConditions(pool));
     if (settings.slots() > 0) {
       SlotDriver.Parts parts =
           new SlotDriver.Parts(

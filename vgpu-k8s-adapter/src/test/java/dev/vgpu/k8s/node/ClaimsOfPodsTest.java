@@ -76,6 +76,12 @@ class ClaimsOfPodsTest {
     node.kubelet.unprepare(claim);
   }
 
+  @Test
+  void whatTheFirstClaimNeedsIsOpenBefore() {
+    assertThat(node.runDirectory().resolve("hook.sock")).exists();
+    assertThat(leases()).isEmpty();
+  }
+
   /** In another program, it would be a scraper on a bad network, or somebody's attack. */
   @Test
   void slowClientsOfTheMetricsDoNotHoldUpTheKubelet() throws Exception {

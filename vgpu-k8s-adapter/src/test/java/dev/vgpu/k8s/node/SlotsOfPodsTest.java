@@ -183,6 +183,7 @@ class SlotsOfPodsTest {
 
   @Test
   void nodeThatWasMadeAnewIsToldItsGpusAgain() throws Exception {
+    TestNode.await("told", () -> told().contains("uuid"));
     List<StatusDetails> ignored = node.api.nodes().withName(TestNode.NAME).delete();
     node.api
         .resource(new NodeBuilder().withNewMetadata().withName(TestNode.NAME).endMetadata().build())

@@ -15,10 +15,12 @@ import io.fabric8.kubernetes.api.model.resource.v1.ResourceSliceSpec;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import io.fabric8.kubernetes.client.dsl.Resource;
+import io.fabric8.kubernetes.client.utils.Serialization;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -47,6 +49,11 @@ final class SlicePublisher {
 
   /** How many slices there are; 0 if that is not known yet. */
   private int count;
+
+  /** The slices as the API server had them when they were as intended, and what was intended. */
+  private List<String> right = List.of();
+
+  private List<ObjectNode> intended = List.of();
 
   SlicePublisher(KubernetesClient api, NodeDevices devices, String node, boolean isConditional) {
     this.api = api;
@@ -79,11 +86,25 @@ final class SlicePublisher {
       count = count();
     }
     List<ObjectNode> wanted = devices.slices(isConditional, hasParts, count);
-    List<Optional<ResourceSlice>> present = new ArrayList<>();
+    List<String> texts = new ArrayList<>();
     for (int i = 0; i < wanted.size(); i++) {
-      present.add(Optional.ofNullable(place(i).get()));
+      @Nullable String text = api.raw("/apis/resource.k8s.io/v1/resourceslices/" + name(i));
+      texts.add(text == null ? "" : text);
+    }
+    // Usually nothing has changed, which costs less to see in the texts.
+    if (texts.equals(right) && wanted.equals(intended)) {
+      return;
+    }
+    List<Optional<ResourceSlice>> present = new ArrayList<>();
+    for (String text : texts) {
+      present.add(
+          text.isEmpty()
+              ? Optional.empty()
+              : Optional.of(Serialization.unmarshal(text, ResourceSlice.class)));
     }
     if (isSame(present, wanted)) {
+      right = texts;
+      intended = wanted;
       return;
     }
     String owner = owner();

@@ -2,6 +2,7 @@ package dev.vgpu.k8s.node.health;
 
 import dev.vgpu.GpuPool;
 import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuEvent;
 import dev.vgpu.watch.GpuHealth;
 import dev.vgpu.watch.GpuReading;
 import dev.vgpu.watch.PhysicalGpu;
@@ -10,13 +11,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
 
 /**
  * The conditions of a node's GPUs, by what the seat has been told and by what was read last. Safe
  * for use by several threads.
  */
-public final class GpuConditions {
+public final class GpuConditions implements AutoCloseable {
   private static final Condition CUT =
       new Condition(
           Condition.Kind.MIG, "its MIG mode was switched on: programs run in instances of it only");
@@ -30,6 +32,8 @@ public final class GpuConditions {
   private volatile Map<GpuId, GpuReading> answers = Map.of();
 
   private volatile boolean isRead;
+  private final AtomicLong changes = new AtomicLong();
+  private final GpuPool.Listening listening;
 
   /**
    * Creates them unread.
@@ -38,6 +42,21 @@ public final class GpuConditions {
    */
   public GpuConditions(GpuPool pool) {
     this.pool = pool;
+    this.listening =
+        pool.listen(
+            event -> {
+              if (event instanceof GpuEvent.HealthChanged) {
+                changes.incrementAndGet();
+              }
+            });
+  }
+
+  /**
+   * {@return a number that grows when the seat is told something, and when the GPUs are read} While
+   * it is the same, so are the conditions. To be asked before them.
+   */
+  public long changes() {
+    return changes.get();
   }
 
   /** Reads the GPUs anew. Blocks until the driver answers; others do not wait for that. */
@@ -50,6 +69,7 @@ public final class GpuConditions {
     answers = Map.copyOf(all);
     last = List.copyOf(readings);
     isRead = true;
+    changes.incrementAndGet();
   }
 
   private void readOnce() {
@@ -95,5 +115,11 @@ public final class GpuConditions {
       return Condition.GOOD;
     }
     return wasOn && mode.equals("off") ? WHOLE : !wasOn && mode.equals("on") ? CUT : Condition.GOOD;
+  }
+
+  /** Stops listening to the pool. */
+  @Override
+  public void close() {
+    listening.close();
   }
 }

@@ -10,7 +10,12 @@ import dev.vgpu.VirtualGpu;
 import dev.vgpu.cdi.CdiContent;
 import dev.vgpu.k8s.node.holding.Holding.Part;
 import dev.vgpu.k8s.node.holding.Holding.Stage;
+import dev.vgpu.request.Capabilities;
+import dev.vgpu.request.MemorySize;
+import dev.vgpu.request.PreemptionClass;
+import dev.vgpu.request.SharePolicy;
 import dev.vgpu.watch.GpuLease;
+import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -21,6 +26,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Predicate;
@@ -42,6 +48,9 @@ import org.slf4j.LoggerFactory;
 public final class Holdings {
   private static final Logger log = LoggerFactory.getLogger(Holdings.class);
   private static final ObjectMapper JSON = new ObjectMapper();
+
+  /** Enough for a program's context on any GPU. A smaller quota is refused. */
+  private static final MemorySize A_CONTEXTS = MemorySize.ofGibibytes(1);
 
   private final GpuPool pool;
   private final KeptFiles records;
@@ -123,6 +132,39 @@ public final class Holdings {
       acting.unlock();
     }
     tend();
+  }
+
+  /**
+   * Acquires a small virtual GPU, describes it and gives it back, so that the first pod does not
+   * wait for what is opened and loaded then. A failure is only logged: a GPU may be full, and then
+   * the first pod waits.
+   */
+  public void rehearse() {
+    Optional<PhysicalGpu> whole =
+        pool.gpus().stream().filter(gpu -> gpu.unusableAsWhole().isEmpty()).findFirst();
+    if (whole.isEmpty()) {
+      return;
+    }
+    MemorySize usable = whole.get().usableMemory();
+    Terms least =
+        new Terms(
+            List.of(whole.get().id()),
+            Optional.empty(),
+            OptionalInt.empty(),
+            usable.compareTo(A_CONTEXTS) < 0 ? usable : A_CONTEXTS,
+            SharePolicy.BEST_EFFORT,
+            PreemptionClass.OFFLINE,
+            Capabilities.FaultIsolation.NONE,
+            Capabilities.Compute.NONE);
+    try (VirtualGpu gpu = pool.acquire(least.request("rehearsal"))) {
+      log.debug("rehearsed: {}", description(Map.of(gpu.id(), gpu.containerSpec())));
+    } catch (VgpuException | IllegalArgumentException | IllegalStateException e) {
+      log.debug("the first virtual GPU will take a moment longer", e);
+    }
+  }
+
+  private static String description(Map<String, ContainerSpec> specs) {
+    return JSON.<JsonNode>valueToTree(CdiContent.of(specs)).toPrettyString() + "\n";
   }
 
   /** Whether a holding is in use. */
@@ -312,8 +354,7 @@ public final class Holdings {
         parts.add(part.withLease(Optional.of(gpu.id())));
         specs.put(part.device(), gpu.containerSpec());
       }
-      descriptions.write(
-          holding.key(), JSON.<JsonNode>valueToTree(CdiContent.of(specs)).toPrettyString() + "\n");
+      descriptions.write(holding.key(), description(specs));
       steps.reached(Step.DESCRIBED);
       Holding taken = holding.with(parts).at(Stage.TAKEN);
       keep(taken);

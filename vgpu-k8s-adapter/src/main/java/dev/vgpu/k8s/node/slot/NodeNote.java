@@ -1,5 +1,7 @@
 package dev.vgpu.k8s.node.slot;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -10,12 +12,14 @@ import dev.vgpu.k8s.node.health.Condition;
 import dev.vgpu.k8s.node.health.GpuConditions;
 import dev.vgpu.request.GpuId;
 import dev.vgpu.watch.PhysicalGpu;
-import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.dsl.base.PatchContext;
 import io.fabric8.kubernetes.client.dsl.base.PatchType;
+import java.io.UncheckedIOException;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Publishes the node's GPUs and the resources of its device plugin for the scheduler, in the
@@ -24,6 +28,7 @@ import java.util.stream.Collectors;
  * Confined to one thread.
  */
 final class NodeNote {
+  private static final ObjectMapper JSON = new ObjectMapper();
   private static final long MIB = 1L << 20;
 
   /** After this many calls the annotation is read back instead of trusted. */
@@ -35,6 +40,8 @@ final class NodeNote {
   private final String node;
   private final String resources;
   private Map<String, String> written = Map.of();
+  private Map<String, String> notes = Map.of();
+  private long notedChanges = -1;
   private int calls;
 
   NodeNote(SlotDriver.Parts parts) {
@@ -83,7 +90,11 @@ final class NodeNote {
    *     may be tried again
    */
   void publish() {
-    Map<String, String> notes = Map.of(Driver.GPUS, text(), Driver.RESOURCES, resources);
+    long changes = conditions.changes();
+    if (changes != notedChanges) {
+      notes = Map.of(Driver.GPUS, text(), Driver.RESOURCES, resources);
+      notedChanges = changes;
+    }
     if (++calls % TRUSTED_CALLS == 0) {
       written = present();
     }
@@ -97,10 +108,21 @@ final class NodeNote {
     }
   }
 
+  /** A Node names all images that its runtime has, so the client's class of Nodes costs more. */
   private Map<String, String> present() {
-    Node present = api.nodes().withName(node).get();
-    return present == null || present.getMetadata().getAnnotations() == null
-        ? Map.of()
-        : present.getMetadata().getAnnotations();
+    @Nullable String text = api.raw("/api/v1/nodes/" + node);
+    if (text == null) {
+      return Map.of();
+    }
+    Map<String, String> present = new HashMap<>();
+    try {
+      JSON.readTree(text)
+          .at("/metadata/annotations")
+          .properties()
+          .forEach(one -> present.put(one.getKey(), one.getValue().asText()));
+    } catch (JsonProcessingException e) {
+      throw new UncheckedIOException(e);
+    }
+    return present;
   }
 }

@@ -58,8 +58,9 @@ final class SlotList {
    * @param isServed whether any GPU can be used
    * @param held what is held
    * @param now the GPUs' conditions
+   * @return whether all streams have been told
    */
-  synchronized void tell(boolean isServed, Collection<Holding> held, Map<GpuId, Condition> now) {
+  synchronized boolean tell(boolean isServed, Collection<Holding> held, Map<GpuId, Condition> now) {
     list =
         list(
             isServed,
@@ -76,6 +77,7 @@ final class SlotList {
           watcher.onNext(list);
           return list;
         });
+    return watching.values().stream().allMatch(list::equals);
   }
 
   private static boolean isImpaired(Holding.Part part, Map<GpuId, Condition> now) {

@@ -69,6 +69,11 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
 
   private final SlotList slots;
 
+  /** What was known when the health was told last. Confined to the thread that tells it. */
+  private long toldChanges = -1;
+
+  private List<Holding> toldHoldings = List.of();
+
   /** Slots without an owner at the last look. Confined to the timer's thread. */
   private Set<String> idle = Set.of();
 
@@ -104,12 +109,20 @@ final class SlotPlugin extends DevicePluginGrpc.DevicePluginImplBase {
 
   /** Tells the kubelet the health of the slots, if it has changed. */
   void tell() {
+    long changes = conditions.changes();
+    List<Holding> all = holdings.all();
+    if (changes == toldChanges && all.equals(toldHoldings)) {
+      return;
+    }
     Map<GpuId, Condition> now = conditions.now();
     boolean isServed =
         pool.gpus().stream()
             .filter(gpu -> gpu.unusableAsWhole().isEmpty())
             .anyMatch(gpu -> now.getOrDefault(gpu.id(), Condition.GOOD).isUsable());
-    slots.tell(isServed, holdings.all(), now);
+    if (slots.tell(isServed, all, now)) {
+      toldChanges = changes;
+      toldHoldings = all;
+    }
   }
 
   /** Ends the streams, for which the server would wait otherwise. */

@@ -1,12 +1,17 @@
 package dev.vgpu.k8s.node.health;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.mockito.Mockito.verify;
 
 import dev.vgpu.k8s.node.health.Condition.Kind;
 import dev.vgpu.request.GpuId;
+import dev.vgpu.watch.GpuEvent;
 import dev.vgpu.watch.GpuHealth;
+import dev.vgpu.watch.GpuListener;
+import java.time.Instant;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
+import org.mockito.ArgumentCaptor;
 
 /** What counts of what the seat was told and of what is read. */
 class GpuConditionsTest {
@@ -53,6 +58,28 @@ class GpuConditionsTest {
     gpus.reads("MIG-2", Map.of("mig_mode", "on", "parent", "GPU-3"));
     conditions.read();
     assertThat(conditions.now().get(new GpuId("MIG-2")).isGood()).isTrue();
+  }
+
+  /** Whoever looks often need not work the conditions out each time. */
+  @Test
+  void whatIsToldAndWhatIsReadIsAChange() {
+    ArgumentCaptor<GpuListener> listener = ArgumentCaptor.forClass(GpuListener.class);
+    verify(gpus.pool).listen(listener.capture());
+    long before = conditions.changes();
+    assertThat(kind()).isEqualTo(Kind.GOOD);
+    long read = conditions.changes();
+    assertThat(read).as("it was read for the first time").isGreaterThan(before);
+    assertThat(kind()).isEqualTo(Kind.GOOD);
+    assertThat(conditions.changes()).isEqualTo(read);
+    listener
+        .getValue()
+        .onEvent(
+            new GpuEvent.HealthChanged(
+                Instant.EPOCH, "", GPU, GpuHealth.DEGRADED, "as a test wants it"));
+    long told = conditions.changes();
+    assertThat(told).isGreaterThan(read);
+    conditions.read();
+    assertThat(conditions.changes()).isGreaterThan(told);
   }
 
   @Test
