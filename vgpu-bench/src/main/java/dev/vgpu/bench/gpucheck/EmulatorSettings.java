@@ -60,6 +60,9 @@ final class EmulatorSettings {
     JsonNode depth = steps.at("/machine/figures/probe/bare/queue_depth");
     put("queue", depth.asInt() < DEEPEST ? positive(depth) : "");
     put("slice", whole(steps.at("/rm/figures/channels/own/slice_before_us"), "us"));
+    long changeUs =
+        steps.at("/shares/figures/1000 us, synced every kernel/2 bare/switch_us").asLong();
+    put("switch", changeUs > 0 ? changeUs + "us" : "");
     put("context", whole(steps.at("/quota/figures/ledger/plain/context_bytes"), ""));
     put("module", whole(steps.at("/quota/figures/ledger/modules/module_bytes"), ""));
   }

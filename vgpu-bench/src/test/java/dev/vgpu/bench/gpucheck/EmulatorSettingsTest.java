@@ -54,6 +54,8 @@ class EmulatorSettingsTest {
             + "\"allocate\":{\"p50_ns\":91000}}},"
             + "\"waits\":{\"bare\":{\"pinned_mib\":512,"
             + "\"pin\":{\"took_ms\":120.5,\"longest_us\":118000}}}}},"
+            + "\"shares\":{\"figures\":{\"1000 us, synced every kernel\":{\"2 bare\":"
+            + "{\"switch_us\":136.3}}}},"
             + "\"rm\":{\"figures\":{\"channels\":{\"own\":{\"slice_before_us\":2048}}}},"
             + "\"charged\":{\"figures\":{\"cold\":{\"first_ms\":8.8,\"again_ms\":0.8}}},"
             + "\"quota\":{\"figures\":{\"ledger\":{\"plain\":{\"context_bytes\":545259520},"
@@ -73,6 +75,7 @@ class EmulatorSettingsTest {
             "grain=2097152",
             "queue=1022",
             "slice=2048us",
+            "switch=136us",
             "legacy-events=on",
             "teardown=on",
             "lazy=on",

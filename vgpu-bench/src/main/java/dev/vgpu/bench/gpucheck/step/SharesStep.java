@@ -80,8 +80,7 @@ public final class SharesStep implements Step {
       tell(us, sync, "50 alone", limited, 0);
       // Tells about the limit only if the program alone could have used as much.
       if (alone > 55) {
-        worstLimited =
-            Math.max(worstLimited, Math.abs(100 * limited.held().get(0).percent() / alone - 50));
+        worstLimited = Math.max(worstLimited, Math.abs(limited.held().get(0).percent() - 50));
       }
       for (List<Integer> mix : quick ? MIXES.subList(1, 2) : MIXES) {
         mix(us, sync, mix, quota, alone);
