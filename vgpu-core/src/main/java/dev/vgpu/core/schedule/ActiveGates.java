@@ -10,10 +10,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Two gates may be open together only if both allow it. Either their work is measured on the
  * device and their level is sharing, or one is more urgent, both yield by themselves and no other
- * urgent tenant waits. If both are measured on the device, two waits are not needed: a more urgent
- * tenant does not wait for offline work that was asked to end, and in a level that takes turns, the
- * next tenant does not wait for the last work of the turn before. The latter is an {@link
- * EarlyTurn}.
+ * urgent tenant waits. If both are measured on the device, a more urgent tenant does not wait for
+ * offline work that was asked to end, nor the next one for the last of a turn ({@link EarlyTurn}).
  */
 final class ActiveGates {
   /** How often to check whether work that should end was abandoned. */
@@ -263,18 +261,14 @@ final class ActiveGates {
     }
     boolean overlap = there.gate.mayOverlap() && tenant.gate.mayOverlap();
     if (there.isOffline() == tenant.isOffline()) {
-      return overlap && (sharing || isEarlyTurnDue(there));
+      long atNs = sharing ? nowNs : EarlyTurn.mayBeginNs(there, active);
+      wakeAt(atNs > nowNs ? atNs : TurnStepper.NEVER);
+      return overlap && nowNs >= atNs;
     }
     if (there.draining && there.isOffline()) {
       return overlap;
     }
     return maySideBySide(there, tenant, tenant);
-  }
-
-  private boolean isEarlyTurnDue(Tenant there) {
-    long atNs = EarlyTurn.mayBeginNs(there, active);
-    wakeAt(atNs > nowNs ? atNs : TurnStepper.NEVER);
-    return nowNs >= atNs;
   }
 
   /** The turns of a level that began before the previous turn's work had ended. */

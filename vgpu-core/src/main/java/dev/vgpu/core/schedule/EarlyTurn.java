@@ -51,9 +51,9 @@ final class EarlyTurn {
 
   /**
    * When the next turn may begin although the last work of this one is still on the GPU: such that
-   * the next tenant's first kernel arrives when that work usually ends. {@link
-   * TurnStepper#NEVER} if the end cannot be foretold, or is far. An earlier arrival would make the
-   * GPU change the process two more times, which costs as much as a late one.
+   * the next tenant's first kernel arrives when that work usually ends. {@link TurnStepper#NEVER}
+   * if the end cannot be foretold, or is far. An earlier arrival would make the GPU change the
+   * process two more times, which costs as much as a late one.
    */
   static long mayBeginNs(Tenant there, List<Tenant> active) {
     boolean may =

@@ -57,11 +57,7 @@ final class StateReport {
     double lagNs = level.lag(tenant);
     boolean capped = !tenant.open && !tenant.takesSurplus() && lagNs < 0;
     return new TenantState(
-        tenant.id,
-        tenant.isRunnable(),
-        tenant.open,
-        tenant.isRunnable() && capped,
-        lagNs);
+        tenant.id, tenant.isRunnable(), tenant.open, tenant.isRunnable() && capped, lagNs);
   }
 
   private Optional<Tenant> holder() {
