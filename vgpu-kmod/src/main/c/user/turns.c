@@ -151,7 +151,7 @@ static int unweigh(int *fd, struct group *group) {
 static int set_as_due(int *fd, struct group *group) {
   const struct vgpu_rm_tenant *tenant = group->object.root->tenant;
   if (tenant->weight == 0) return unweigh(fd, group);
-  return weigh(fd, group, vgpu__slice_of(tenant, group->object.engine, 0));
+  return weigh(fd, group, programs_slice_of(&programs, tenant, group->object.engine));
 }
 
 /* Sets what is not as it is due, of groups that a program has scheduled; those of a tenant with very many, in parts. */
