@@ -52,8 +52,9 @@ enum { LATE_MS = 3000 };                                     /* the worker's del
 static struct programs programs;
 static int unread; /* the last look left something */
 static uint32_t schedule_size;
-static uint64_t check_at;            /* in ms: when the groups' slices are looked at again */
-static _Atomic uint64_t *held_until; /* in ms, shared with the guardian; 0: nothing is held */
+static uint64_t check_at;              /* in ms: when the groups' slices are looked at again; 0: never */
+static uint64_t check_after = SOON_MS; /* how long after that the next time: longer and longer, up to CHECK_MS */
+static _Atomic uint64_t *held_until;   /* in ms, shared with the guardian; 0: nothing is held */
 static volatile sig_atomic_t ended;
 
 static uint64_t now_ms(void) {
@@ -182,7 +183,8 @@ static void check_all_slices(int most) {
     check_slices(each, most);
     any |= each->tenant.objects != 0;
   }
-  check_at = any ? now_ms() + CHECK_MS : 0;
+  check_at = any ? now_ms() + check_after : 0;
+  check_after = check_after < CHECK_MS / 2 ? 2 * check_after : CHECK_MS;
 }
 
 /* ---- turns ---- */
@@ -196,6 +198,7 @@ static void carry_out(struct vgpu_rm_turn *turn, int *fd) {
   turn->slice_us = us;
   if (us == 0) return;
   turn->failed = group == NULL || *fd < 0 || set_as_due(fd, group) != 0;
+  check_after = SOON_MS;
   if (check_at == 0 || check_at > now_ms() + SOON_MS) check_at = now_ms() + SOON_MS;
 }
 
