@@ -38,8 +38,10 @@ $cc $flags "$here/user_client.c" -o "$work/user_client"
 rm -rf "$work/events" && mkdir "$work/events"
 LD_PRELOAD="$work/libvgpu_rm.so $work/user_driver.so" VGPU_RM_LIMIT=67108864 VGPU_RM_REPORT="$work/report" \
   VGPU_RM_EVENTS="$work/events" timeout 60 "$work/user_client"
-# shellcheck disable=SC2086
-$cc $flags "$here/test_programs.c" "$here/../../main/c/user/programs.c" "$here"/../../main/c/core/*.c \
-  -o "$work/test_programs"
-rm -rf "$work/programs" && mkdir "$work/programs"
-timeout 60 "$work/test_programs" "$work/programs"
+for test in programs slices; do
+  # shellcheck disable=SC2086
+  $cc $flags "$here/test_$test.c" "$here/../../main/c/user/programs.c" "$here"/../../main/c/core/*.c \
+    -o "$work/test_$test"
+  rm -rf "${work:?}/$test" && mkdir "$work/$test"
+  timeout 60 "$work/test_$test" "$work/$test"
+done

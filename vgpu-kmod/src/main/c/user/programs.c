@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,13 +18,106 @@
 #define SYS_pidfd_open 434
 #endif
 
-enum { MOST_OBJECTS = 65536 };
+enum { MOST_OBJECTS = 65536, MOST_KEPT = 65536 };
 
 void *programs_make(size_t size) {
   void *made = calloc(1, size);
   if (made == NULL) abort();
   return made;
 }
+
+/* ---- weights ---- */
+
+uint32_t programs_slice_of(const struct programs *programs, const struct vgpu_rm_tenant *tenant, uint32_t engine) {
+  const uint32_t at = engine % VGPU_RM_ENGINES, groups = tenant->engines[at].groups;
+  uint64_t least = tenant->weight, most = tenant->weight;
+  if (tenant->weight == 0) return VGPU_RM_DRIVERS_SLICE_US;
+  for (int i = 0; i < programs->tenants; i++) {
+    const struct vgpu_rm_tenant *each = &programs->directories[i].tenant;
+    if (each->weight == 0 || each->engines[at].groups == 0) continue;
+    if (each->weight < least) least = each->weight;
+    if (each->weight > most) most = each->weight;
+  }
+  uint64_t us = LEAST_SLICE_US * most > MOST_SLICE_US * least ? MOST_SLICE_US * tenant->weight / most
+                                                              : LEAST_SLICE_US * tenant->weight / least;
+  if (groups > 1) us /= groups;
+  return us < VGPU_RM_LEAST_SLICE_US ? VGPU_RM_LEAST_SLICE_US : (uint32_t)us;
+}
+
+/* ---- the groups' own time slices ---- */
+
+static const struct directory *directory_of(const struct programs *programs, const struct program *program) {
+  return &programs->directories[program->tenant->key - 1];
+}
+
+static const char *slices_name(const struct program *program) {
+  static char name[sizeof program->name + sizeof ".slices"];
+  snprintf(name, sizeof name, "%s.slices", program->name);
+  return name;
+}
+
+/* The tenant may own the directory. So a file is made anew, and only one of this user's is read. */
+int programs_keep(struct programs *programs, struct group *group, uint32_t us) {
+  const struct vgpu_rm_object *root = group->object.root;
+  struct program *program = programs->first;
+  while (program != NULL && program->number != root->file >> 32) program = program->next;
+  if (program == NULL) return -1;
+  if (program->slices < 0) {
+    int at = directory_of(programs, program)->fd;
+    unlinkat(at, slices_name(program), 0);
+    program->slices = openat(at, slices_name(program), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  }
+  if (program->slices < 0) return -1;
+  if (group->kept_at == 0 && program->kept < MOST_KEPT) group->kept_at = ++program->kept;
+  if (group->kept_at == 0) return 0; /* so many groups have been there that the file would become too large */
+  const struct kept_slice kept = {.file = root->file & UINT32_MAX,
+                                  .client = root->handle,
+                                  .group = group->object.handle,
+                                  .own_us = group->own_us,
+                                  .set_us = us,
+                                  .before_us = group->set_us};
+  off_t at = (off_t)(sizeof kept * (group->kept_at - 1));
+  return pwrite(program->slices, &kept, sizeof kept, at) == (ssize_t)sizeof kept ? 0 : -1;
+}
+
+static void read_kept(const struct directory *directory, struct program *program) {
+  struct stat found;
+  int fd = openat(directory->fd, slices_name(program), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return;
+  if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_uid == geteuid() && found.st_size > 0 &&
+      found.st_size <= (off_t)(MOST_KEPT * sizeof *program->found_kept)) {
+    program->found_kept = programs_make((size_t)found.st_size);
+    ssize_t size = pread(fd, program->found_kept, (size_t)found.st_size, 0);
+    program->found_count = size > 0 ? (size_t)size / sizeof *program->found_kept : 0;
+  }
+  close(fd);
+}
+
+/* NULL: the group has its own time slice, as far as is known. */
+static struct kept_slice *found_kept(const struct program *program, uint32_t file, uint32_t client, uint32_t group) {
+  for (size_t i = program->found_count; i > 0; i--) { /* of groups with the same handle, the last one */
+    struct kept_slice *each = &program->found_kept[i - 1];
+    if (each->file == file && each->client == client && each->group == group) return each;
+  }
+  return NULL;
+}
+
+static void drop_kept(const struct directory *directory, struct program *program) {
+  unlinkat(directory->fd, slices_name(program), 0);
+  if (program->slices >= 0) close(program->slices);
+  free(program->found_kept);
+  program->slices = -1;
+  program->found_kept = NULL;
+  program->kept = 0;
+  program->found_count = 0;
+}
+
+void programs_drop_kept(struct programs *programs) {
+  for (struct program *each = programs->first; each != NULL; each = each->next)
+    drop_kept(directory_of(programs, each), each);
+}
+
+/* ---- records ---- */
 
 static void made(struct programs *programs, struct program *program, const struct vgpu_rm_event *event, uint64_t file) {
   struct vgpu_rm_book *book = &programs->book;
@@ -34,10 +128,19 @@ static void made(struct programs *programs, struct program *program, const struc
     return;
   }
   struct vgpu_rm_object *root = vgpu__client_find(book, file, event->client), *object;
+  struct group *group;
   if (root == NULL) return;
-  object = programs_make(sizeof *object);
+  group = programs_make(sizeof *group);
+  object = &group->object;
+  if (event->class_number == RM_CLASS_GROUP) {
+    group->found = found_kept(program, (uint32_t)event->file, event->client, event->object);
+    if (group->found != NULL) {
+      group->own_us = group->found->own_us;
+      group->set_us = group->found->set_us;
+    }
+  }
   object->engine = event->value;
-  object->slice_us = programs->recovering ? 0 : VGPU_RM_DRIVERS_SLICE_US;
+  object->slice_us = programs->recovering || tenant->weight != 0 ? 0 : VGPU_RM_DRIVERS_SLICE_US;
   object->level = programs->recovering ? ~0u : VGPU_RM_LOW;
   vgpu__object_enter(book, object, root, event->parent, event->object, event->class_number, NULL, book->stamp);
 }
@@ -109,6 +212,7 @@ static void forget_clients(struct vgpu_rm_book *book, const struct program *prog
 static void forget(struct vgpu_rm_book *book, const struct directory *directory, struct program **at) {
   struct program *program = *at;
   forget_clients(book, program);
+  drop_kept(directory, program);
   unlinkat(directory->fd, program->name, 0);
   close(program->events);
   close(program->pidfd);
@@ -140,6 +244,8 @@ static void find(struct programs *programs, struct directory *directory, const c
   program->pidfd = pidfd;
   program->events = events;
   program->found = found.st_size;
+  program->slices = -1;
+  if (programs->recovering) read_kept(directory, program);
   for (int i = 0; i < MOST_FILES; i++) program->fds[i] = -1;
   program->next = programs->first;
   programs->first = program;

@@ -11,12 +11,14 @@
  * DIRECTORY is a tenant's VGPU_RM_EVENTS. Standard input is as /dev/vgpu: "online MS". Each line is answered.
  *
  * There are two processes. The worker makes the calls. The guardian only waits for it: if the worker dies, or hangs
- * beyond the time of a hold, the guardian gives everything back. It reads from the programs' records what there is.
+ * beyond the time of a hold, the guardian gives everything back. It reads from the programs' records what there is,
+ * and from files beside them which time slices the groups had.
  * If both are killed, stopped channels stay disabled until vgpu-turns is started again, which begins by giving
  * everything back, or until the program ends.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -44,12 +46,15 @@
 #endif
 
 enum { BUCKETS = 4096, AGAIN_MS = 20, MOST_MS = 10000 };
-enum { LATE_MS = 3000 }; /* the worker's delay at which the guardian takes over */
+enum { SOON_MS = 100, CHECK_MS = 1000, MOST_CHECKED = 256 }; /* of a tenant, at once */
+enum { LATE_MS = 3000 };                                     /* the worker's delay at which the guardian takes over */
 
 static struct programs programs;
 static int unread; /* the last look left something */
 static uint32_t schedule_size;
-static _Atomic uint64_t *held_until; /* in ms, shared with the guardian; 0: nothing is held */
+static uint64_t check_at;              /* in ms: when the groups' slices are looked at again; 0: never */
+static uint64_t check_after = SOON_MS; /* how long after that the next time: longer and longer, up to CHECK_MS */
+static _Atomic uint64_t *held_until;   /* in ms, shared with the guardian; 0: nothing is held */
 static volatile sig_atomic_t ended;
 
 static uint64_t now_ms(void) {
@@ -86,6 +91,117 @@ static uint32_t control(void *taken, uint32_t client, uint32_t object, uint32_t 
   return ioctl(*(int *)taken, vgpu__rm_word(RM_CONTROL, RM_CONTROL_SIZE), &call) == 0 ? call.status : ~0u;
 }
 
+/* ---- time slices ---- */
+
+static struct group *group_of(const struct vgpu_rm_turn *turn) {
+  struct vgpu_rm_object *root = vgpu__client_stamped(&programs.book, turn->client, turn->root);
+  struct vgpu_rm_object *group = root != NULL ? vgpu__object_find(&programs.book, root, turn->group) : NULL;
+  return group != NULL && group->stamp == turn->stamp ? (struct group *)group : NULL;
+}
+
+/* The group's time slice; 0: the driver does not tell it. */
+static uint32_t slice_now(int *fd, const struct group *group) {
+  uint64_t us = 0;
+  const struct vgpu_rm_object *object = &group->object;
+  uint32_t status = control(fd, object->root->handle, object->handle, RM_GROUP_GET_TIMESLICE, &us, sizeof us);
+  return status == RM_OK && us <= UINT32_MAX ? (uint32_t)us : 0;
+}
+
+static int set_slice(int *fd, const struct group *group, uint64_t us) {
+  const struct vgpu_rm_object *object = &group->object;
+  return control(fd, object->root->handle, object->handle, RM_GROUP_SET_TIMESLICE, &us, sizeof us) == RM_OK ? 0 : -1;
+}
+
+static int is_about(uint32_t us, uint32_t as_set) { /* the driver may round it */
+  return us > as_set - as_set / 8 && us < as_set + as_set / 8;
+}
+
+/*
+ * Gives a group this time slice. One that it has and that was not set here is the program's own, which CUDA sets after
+ * the group's first SCHEDULE.
+ */
+static int weigh(int *fd, struct group *group, uint32_t us) {
+  uint32_t seen = slice_now(fd, group);
+  if (seen != 0 && seen != group->set_us) {
+    group->own_us = seen;
+    group->asked_us = 0;
+  }
+  if (group->own_us == 0) group->own_us = VGPU_RM_DRIVERS_SLICE_US;
+  if (group->asked_us == us) return 0;
+  if (programs_keep(&programs, group, us) != 0 || set_slice(fd, group, us) != 0) return -1;
+  group->asked_us = group->set_us = us;
+  seen = slice_now(fd, group);
+  if (is_about(seen, us)) group->set_us = seen;
+  return 0;
+}
+
+/* Gives a group its own time slice. One that was not set here stays: the program has set it meanwhile. */
+static int unweigh(int *fd, struct group *group) {
+  const struct kept_slice *found = group->found;
+  if (group->set_us == 0) return 0;
+  uint32_t seen = slice_now(fd, group);
+  int is_set_here = seen == 0 || seen == group->set_us;
+  if (programs.recovering && found != NULL)
+    is_set_here |= is_about(seen, found->set_us) || is_about(seen, found->before_us);
+  if (is_set_here && set_slice(fd, group, group->own_us) != 0) return -1;
+  group->asked_us = group->set_us = 0;
+  group->found = NULL;
+  return 0;
+}
+
+static int set_as_due(int *fd, struct group *group) {
+  const struct vgpu_rm_tenant *tenant = group->object.root->tenant;
+  if (tenant->weight == 0) return unweigh(fd, group);
+  return weigh(fd, group, programs_slice_of(&programs, tenant, group->object.engine));
+}
+
+/* Sets what is not as it is due, of groups that a program has scheduled; those of a tenant with very many, in parts. */
+static void check_slices(struct directory *directory, int most) {
+  uint32_t number = 0, from = directory->checked;
+  for (int i = 0; i < VGPU_RM_ENGINES; i++) {
+    struct vgpu_rm_object *each = directory->tenant.engines[i].first;
+    for (; each != NULL; each = each->next_slice) {
+      if (number++ < from) continue;
+      if (number > from + (uint32_t)most) {
+        directory->checked = number - 1;
+        return;
+      }
+      int fd = take(each->root->file);
+      if (fd < 0) continue;
+      set_as_due(&fd, (struct group *)each);
+      close(fd);
+    }
+  }
+  directory->checked = 0;
+}
+
+static void check_all_slices(int most) {
+  int any = 0;
+  for (int i = 0; i < programs.tenants; i++) {
+    struct directory *each = &programs.directories[i];
+    if (each->tenant.weight == 0 && most == MOST_CHECKED) continue;
+    check_slices(each, most);
+    any |= each->tenant.objects != 0;
+  }
+  check_at = any ? now_ms() + check_after : 0;
+  check_after = check_after < CHECK_MS / 2 ? 2 * check_after : CHECK_MS;
+}
+
+/* ---- turns ---- */
+
+/* A group's slice, and the rest of the turn. */
+static void carry_out(struct vgpu_rm_turn *turn, int *fd) {
+  struct group *group = turn->slice_us != 0 ? group_of(turn) : NULL;
+  const uint32_t us = turn->slice_us;
+  turn->slice_us = 0;
+  vgpu__turn_carry_out(turn, *fd >= 0 ? control : NULL, fd, schedule_size);
+  turn->slice_us = us;
+  if (us == 0) return;
+  turn->failed = group == NULL || *fd < 0 || set_as_due(fd, group) != 0;
+  check_after = SOON_MS;
+  if (check_at == 0 || check_at > now_ms() + SOON_MS) check_at = now_ms() + SOON_MS;
+}
+
 /* Makes the calls that are due. Refused ones are tried again for a limited time. */
 static void settle(void) {
   const struct timespec again = {.tv_nsec = AGAIN_MS * 1000000L};
@@ -97,7 +213,7 @@ static void settle(void) {
       continue;
     }
     int fd = take(turn.file);
-    vgpu__turn_carry_out(&turn, fd >= 0 ? control : NULL, &fd, schedule_size);
+    carry_out(&turn, &fd);
     if (fd >= 0) close(fd);
     vgpu__turn_done(&programs.book, &turn);
   }
@@ -142,6 +258,7 @@ static void recover(void) {
     while (programs_behind(&programs, last)) look();
     give_back_all();
   }
+  programs_drop_kept(&programs);
   programs.recovering = 0;
   for (int i = 0; i < programs.tenants; i++) programs.directories[i].tenant.stops = 0;
 }
@@ -152,8 +269,7 @@ static void begin(void) {
   if (vgpu__book_begin(&programs.book, &heap, BUCKETS, (uint32_t)getpid()) != 0) abort();
   for (int i = 0; i < programs.tenants; i++) {
     struct vgpu_rm_tenant *tenant = &programs.directories[i].tenant;
-    uint32_t weight = tenant->weight;
-    *tenant = (struct vgpu_rm_tenant){.key = (uint64_t)i + 1, .limit = VGPU_RM_NO_LIMIT, .weight = weight};
+    *tenant = (struct vgpu_rm_tenant){.key = (uint64_t)i + 1, .limit = VGPU_RM_NO_LIMIT};
     vgpu__tenant_add(&programs.book, tenant);
   }
 }
@@ -207,8 +323,41 @@ static int listen_to_input(void) {
   return 0;
 }
 
-static int work(void) {
+/* In ms; UINT64_MAX: nothing is due. */
+static uint64_t until_next(uint64_t now) {
+  uint64_t until = atomic_load(held_until);
+  if (check_at != 0 && (until == 0 || check_at < until)) until = check_at;
+  return until == 0 ? UINT64_MAX : until > now ? until - now : 0;
+}
+
+/* The tenants' classes and weights apply from now on. */
+static void apply(void) {
   static const char *const classes[] = {"offline", "nearline", "online"};
+  for (int i = 0; i < programs.tenants; i++) {
+    struct directory *each = &programs.directories[i];
+    uint32_t level = 0;
+    while (strcmp(classes[level], each->class_name) != 0) level++;
+    each->tenant.yields = level == VGPU_RM_LOW;
+    vgpu__level_set(&programs.book, &each->tenant, level);
+    vgpu__weight_set(&programs.book, &each->tenant, each->weight);
+  }
+  set_held(0, 0);
+  check_all_slices(MOST_CHECKED); /* a weight may give the slice that the core thinks is there */
+}
+
+/* From now on there are no classes and weights. */
+static void give_back(void) {
+  for (int i = 0; i < programs.tenants; i++) {
+    programs.directories[i].checked = 0;
+    vgpu__weight_set(&programs.book, &programs.directories[i].tenant, 0);
+    vgpu__level_set(&programs.book, &programs.directories[i].tenant, VGPU_RM_LOW);
+  }
+  set_held(0, 0);
+  check_all_slices(INT_MAX);
+  programs_drop_kept(&programs);
+}
+
+static int work(void) {
   struct pollfd news[] = {{.fd = 0, .events = POLLIN},
                           {.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), .events = POLLIN}};
   char changes[4096];
@@ -219,36 +368,23 @@ static int work(void) {
       return 1;
   }
   recover();
-  for (int i = 0; i < programs.tenants; i++) {
-    struct directory *each = &programs.directories[i];
-    uint32_t level = 0;
-    while (strcmp(classes[level], each->class_name) != 0) level++;
-    each->tenant.yields = level == VGPU_RM_LOW;
-    vgpu__level_set(&programs.book, &each->tenant, level);
-  }
-  set_held(0, 0);
+  apply();
   tell("ready");
   sigemptyset(&all);
   while (!ended) {
-    uint64_t until = atomic_load(held_until), now = now_ms(), left = until > now ? until - now : 0;
-    if (until != 0 && left == 0) {
-      set_held(0, 0);
-      continue;
-    }
+    uint64_t until = atomic_load(held_until), now = now_ms(), left;
+    if (until != 0 && now >= until) set_held(0, 0);
+    if (check_at != 0 && now >= check_at) check_all_slices(MOST_CHECKED);
+    left = unread ? 0 : until_next(now_ms());
     const struct timespec most = {.tv_sec = (time_t)(left / 1000), .tv_nsec = (long)(left % 1000) * 1000000};
-    static const struct timespec none;
-    if (ppoll(news, 2, unread ? &none : until != 0 ? &most : NULL, &all) < 0) continue;
+    if (ppoll(news, 2, left != UINT64_MAX ? &most : NULL, &all) < 0) continue;
     /* Once: those who record without a pause also fill this. */
     if (news[1].revents != 0 && read(news[1].fd, changes, sizeof changes) < 0) continue;
     if (news[0].revents != 0 && listen_to_input() != 0) break;
     look();
     settle();
   }
-  for (int i = 0; i < programs.tenants; i++) {
-    vgpu__weight_set(&programs.book, &programs.directories[i].tenant, 0);
-    vgpu__level_set(&programs.book, &programs.directories[i].tenant, VGPU_RM_LOW);
-  }
-  set_held(0, 0);
+  give_back();
   tell("given back");
   return 0;
 }
@@ -292,7 +428,6 @@ static int start(void) {
   }
   int status = guard(worker, &signals);
   if (status >= 0) return status;
-  for (int i = 0; i < programs.tenants; i++) programs.directories[i].tenant.weight = 0;
   begin();
   recover();
   tell("the worker was killed, and everything given back");
@@ -311,7 +446,7 @@ static int add(char *words) {
     *weight++ = '\0';
     unsigned long percent = strtoul(weight, &rest, 10);
     if (*weight < '0' || *weight > '9' || *rest != '\0' || percent > 1000) return -1;
-    made_one->tenant.weight = (uint32_t)percent;
+    made_one->weight = (uint32_t)percent;
   }
   if (strcmp(class_name, "online") != 0 && strcmp(class_name, "nearline") != 0 && strcmp(class_name, "offline") != 0)
     return -1;
