@@ -336,6 +336,12 @@ class RoundsIT {
     return found;
   }
 
+  private Map<String, Long> moreThan(Map<String, Long> before) {
+    Map<String, Long> more = objects();
+    more.entrySet().removeIf(one -> one.getValue() <= before.getOrDefault(one.getKey(), 0L));
+    return more;
+  }
+
   private String histogram() {
     try {
       Process jcmd =
@@ -390,9 +396,8 @@ class RoundsIT {
         "no more descriptors than " + descriptors,
         () -> descriptors().size() <= descriptors.size());
     TestNode.await("no more threads", () -> threads() <= threads);
-    Map<String, Long> more = objects();
-    more.entrySet().removeIf(one -> one.getValue() <= objects.getOrDefault(one.getKey(), 0L));
-    assertThat(more).as("more objects than before").isEmpty();
+    // Workers of the pool that have nothing to do end after a while.
+    TestNode.await("no more objects than before", () -> moreThan(objects).isEmpty());
     assertThat(node.api.pods().inAnyNamespace().list().getItems()).isEmpty();
   }
 
