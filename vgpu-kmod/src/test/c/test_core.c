@@ -77,6 +77,7 @@ static const struct {
     {"random-turns", test_random_turns},
     {"engine", test_engine},
     {"weights-of-tenants", test_weights_of_tenants},
+    {"own-slices", test_own_slices},
     {"weights-later", test_weights_later},
     {"weights-refused", test_weights_refused},
     {"weights-of-a-lost-answer", test_weights_of_a_lost_answer},

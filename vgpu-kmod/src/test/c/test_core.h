@@ -82,6 +82,7 @@ void test_weights(void);
 void test_reports(void);
 void test_engine(void);
 void test_weights_of_tenants(void);
+void test_own_slices(void);
 void test_weights_later(void);
 void test_weights_refused(void);
 void test_weights_of_a_lost_answer(void);

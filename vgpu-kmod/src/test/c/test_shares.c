@@ -33,14 +33,14 @@ void test_weights(void) {
     memcpy(arena + PARAMS, params, sizeof params);
     tenants[1]->weight = 75;
     struct alloc what = {.client = client, .parent = DEVICE, .class_number = RM_CLASS_GROUP, .rights = rights};
-    CHECK(do_alloc(&one, fd, what, &group) == RM_OK && group != 0 && model_timeslice(&rm, client, group) == 768);
+    CHECK(do_alloc(&one, fd, what, &group) == RM_OK && group != 0 && model_timeslice(&rm, client, group) == 6144);
     CHECK(memcmp(arena + PARAMS, params, sizeof params) == 0 && get32(CALL) == client &&
           get32(CALL + 12) == RM_CLASS_GROUP);
     put64(PARAMS, 90000); /* a tenant's own setting is not forwarded */
     CHECK(do_control(&one, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK &&
-          model_timeslice(&rm, client, group) == 768);
+          model_timeslice(&rm, client, group) == 6144);
     tenants[1]->weight = 1;
-    CHECK(do_alloc(&one, fd, what, &group) == RM_OK && model_timeslice(&rm, client, group) == 50);
+    CHECK(do_alloc(&one, fd, what, &group) == RM_OK && model_timeslice(&rm, client, group) == 81);
   }
   CHECK(tenants[1]->unweighted == 0);
   end();
@@ -111,25 +111,52 @@ void test_weights_of_tenants(void) {
   book.able = 1;
   begin_group(&one, fd, client, 7, 1);
   begin_group(&other, theirs, second, 7, 1);
-  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 256 && slice_of(second, 7) == 768);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 2048 && slice_of(second, 7) == 6144);
   begin_group(&one, fd, client, 8, 1);
   begin_group(&one, more, third, 7, 1); /* through another file */
   begin_group(&one, more, third, 8, 1);
   CHECK(carry_turns_out() == 0);
-  CHECK(slice_of(client, 7) == 64 && slice_of(client, 8) == 64 && slice_of(third, 7) == 64 && slice_of(third, 8) == 64);
+  CHECK(slice_of(client, 7) == 512 && slice_of(client, 8) == 512);
+  CHECK(slice_of(third, 7) == 512 && slice_of(third, 8) == 512);
   model_run(&rm, 1000000);
   CHECK(rm.ran_us[2] > 740000 && rm.ran_us[2] < 760000);
   begin_group(&one, fd, client, 9, 9); /* another engine */
-  CHECK(carry_turns_out() == 0 && slice_of(client, 9) == 256 && slice_of(client, 7) == 64);
-  CHECK(do_free(&one, fd, client, 8) == RM_OK && carry_turns_out() == 0 && slice_of(client, 7) == 256 / 3);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 9) == 2048 && slice_of(client, 7) == 512);
+  CHECK(do_free(&one, fd, client, 8) == RM_OK && carry_turns_out() == 0 && slice_of(client, 7) == 2048 / 3);
   bed_close(&one, more); /* as when the process dies */
-  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 256);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 2048);
   vgpu__weight_set(&book, tenants[1], 50);
-  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 512 && slice_of(client, 9) == 512 &&
-        slice_of(second, 7) == 768);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 4096 && slice_of(client, 9) == 4096 &&
+        slice_of(second, 7) == 6144);
   vgpu__weight_set(&book, tenants[1], 0); /* the driver's own slice again */
   CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 1024);
   CHECK(tenants[1]->unweighted == 0 && tenants[2]->unweighted == 0);
+  end();
+}
+
+static int set_slice(uint32_t group, uint64_t us) {
+  put64(PARAMS, us);
+  return do_control(&one, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK;
+}
+
+/* A group without a weight has the time slice that its program has last asked for, as CUDA does after SCHEDULE. */
+void test_own_slices(void) {
+  begin(10 * MIB);
+  book.able = 1;
+  begin_group(&one, fd, client, 7, 1);
+  begin_group(&one, fd, client, 8, 1);
+  CHECK(set_slice(7, 2048) && slice_of(client, 7) == 2048 && tenants[1]->filtered == 0);
+  vgpu__weight_set(&book, tenants[1], 50);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 2048 && slice_of(client, 8) == 2048);
+  CHECK(set_slice(8, 3000) && carry_turns_out() == 0 && slice_of(client, 8) == 2048 && tenants[1]->filtered == 1);
+  CHECK(set_slice(8, 0) && set_slice(8, UINT64_MAX)); /* no slices of any driver */
+  vgpu__weight_set(&book, tenants[1], 100);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 4096 && slice_of(client, 8) == 4096);
+  vgpu__weight_set(&book, tenants[1], 0);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 2048 && slice_of(client, 8) == 3000);
+  begin_group(&one, fd, client, 9, 1);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 9) == 1024 && slice_of(client, 8) == 3000);
+  CHECK(tenants[1]->unweighted == 0);
   end();
 }
 
@@ -139,9 +166,9 @@ void test_weights_later(void) {
   tenants[1]->weight = 50;
   begin_group(&one, fd, client, 7, 1);
   begin_group(&one, fd, client, 8, 1);
-  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 512 && slice_of(client, 8) == 256);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 4096 && slice_of(client, 8) == 2048);
   book.able = 1;
-  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 256 && slice_of(client, 8) == 256);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 2048 && slice_of(client, 8) == 2048);
   /* No slice is shorter than the driver's least one, whatever the number of groups. */
   for (uint32_t handle = 100; handle < 400; handle++) begin_group(&one, fd, client, handle, 1);
   CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 50 && slice_of(client, 399) == 50);
@@ -159,19 +186,19 @@ void test_weights_refused(void) {
   begin_group(&one, fd, client, 7, 1);
   CHECK(slice_of(client, 7) == 1024 && tenants[1]->unweighted == 1);
   book.able = 1;
-  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 512);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 4096);
   rm.refuses_slices = 1;
   vgpu__weight_set(&book, tenants[1], 25);
   carry_turns_out();
-  CHECK(slice_of(client, 7) == 512 && tenants[1]->unweighted == 2);
-  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && carry_turns_out() == 0 && slice_of(client, 7) == 256);
+  CHECK(slice_of(client, 7) == 4096 && tenants[1]->unweighted == 2);
+  CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && carry_turns_out() == 0 && slice_of(client, 7) == 2048);
   /* One that is always refused is tried once for each request. */
   rm.refuses_slices = 1000;
   vgpu__weight_set(&book, tenants[1], 100);
   carry_turns_out();
   CHECK(schedule(&one, fd, client, 7, 1) == RM_OK);
   carry_turns_out();
-  CHECK(rm.refuses_slices == 998 && slice_of(client, 7) == 256);
+  CHECK(rm.refuses_slices == 998 && slice_of(client, 7) == 2048);
   end();
 }
 
@@ -185,7 +212,7 @@ void test_weights_of_a_lost_answer(void) {
   what.call = 64; /* read-only */
   CHECK(do_alloc(&one, fd, what, NULL) == UINT32_MAX && slice_of(client, 7) == 1024 && tenants[1]->unweighted == 1);
   CHECK(new_channel(&one, fd, client, 7, CHANNEL_OF + 7) == RM_OK && schedule(&one, fd, client, 7, 1) == RM_OK);
-  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 512 && tenants[1]->unweighted == 1);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 4096 && tenants[1]->unweighted == 1);
   what.handle = 0; /* with a handle that nobody would know, there is none */
   uint64_t calls = rm.calls;
   CHECK(do_alloc(&one, fd, what, NULL) == UINT32_MAX && rm.calls == calls);
@@ -199,7 +226,7 @@ void test_weights_of_the_last_engine(void) {
   book.able = 1;
   begin_group(&one, fd, client, 7, 1);
   begin_group(&one, fd, client, 8, 0x41);
-  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 512 && slice_of(client, 8) == 512);
+  CHECK(carry_turns_out() == 0 && slice_of(client, 7) == 4096 && slice_of(client, 8) == 4096);
   end();
 }
 
@@ -221,23 +248,23 @@ void test_levels(void) {
   begin(10 * MIB);
   int theirs = bed_open(&other, 1);
   uint32_t second = new_client(&other, theirs);
-  tenants[1]->weight = 25;
-  tenants[2]->weight = 300;
+  tenants[1]->weight = 5;
+  tenants[2]->weight = 30;
   book.able = 1;
   begin_group(&one, fd, client, 7, 1);
   for (uint32_t group = 20; group < 24; group++) begin_group(&other, theirs, second, group, 1);
-  CHECK(carry_turns_out() == 0 && slice_of(second, 20) == 768 && model_level(&rm, client, 7) == VGPU_RM_LOW);
+  CHECK(carry_turns_out() == 0 && slice_of(second, 20) == 614 && model_level(&rm, client, 7) == VGPU_RM_LOW);
   uint64_t alike = longest_wait(7);
   vgpu__level_set(&book, tenants[1], VGPU_RM_HIGH);
   CHECK(carry_turns_out() == 0 && model_level(&rm, client, 7) == VGPU_RM_HIGH);
   uint64_t above = longest_wait(7);
   printf("an online group waits for %llu us at most, and for %llu us if its level is that of the four others\n",
          (unsigned long long)above, (unsigned long long)alike);
-  CHECK(above <= 768 && alike > 2 * 768 && alike <= 4 * 768);
+  CHECK(above <= 614 && alike > 2 * 614 && alike <= 4 * 614);
   begin_group(&one, fd, client, 8, 1); /* a new group has its tenant's level */
-  CHECK(carry_turns_out() == 0 && model_level(&rm, client, 8) == VGPU_RM_HIGH && slice_of(client, 8) == 128);
+  CHECK(carry_turns_out() == 0 && model_level(&rm, client, 8) == VGPU_RM_HIGH && slice_of(client, 8) == 204);
   vgpu__level_set(&book, tenants[2], VGPU_RM_MEDIUM);
-  CHECK(carry_turns_out() == 0 && model_level(&rm, second, 23) == VGPU_RM_MEDIUM && longest_wait(7) <= 768);
+  CHECK(carry_turns_out() == 0 && model_level(&rm, second, 23) == VGPU_RM_MEDIUM && longest_wait(7) <= 614);
   vgpu__level_set(&book, tenants[1], VGPU_RM_LOW);
   CHECK(carry_turns_out() == 0 && model_level(&rm, client, 8) == VGPU_RM_LOW);
   CHECK(tenants[1]->unlevelled == 0 && tenants[2]->unlevelled == 0);
@@ -254,7 +281,7 @@ void test_levels_refused(void) {
   begin_group(&one, fd, client, 7, 1);
   begin_group(&one, fd, client, 8, 1);
   CHECK(carry_turns_out() == 0 && tenants[1]->unlevelled == 1 && tenants[1]->unweighted == 0);
-  CHECK(slice_of(client, 7) == 256 && model_level(&rm, client, 7) + model_level(&rm, client, 8) == VGPU_RM_HIGH);
+  CHECK(slice_of(client, 7) == 2048 && model_level(&rm, client, 7) + model_level(&rm, client, 8) == VGPU_RM_HIGH);
   uint64_t calls = rm.calls;
   CHECK(schedule(&one, fd, client, 7, 1) == RM_OK && carry_turns_out() == 0 && rm.calls == calls + 1);
   vgpu__level_set(&book, tenants[1], VGPU_RM_MEDIUM);

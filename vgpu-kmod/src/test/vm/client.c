@@ -66,7 +66,7 @@ static void shown_and_filtered(int fd, uint32_t client) {
   CHECK(do_alloc(&plainly, fd, what, &group) == RM_OK);
   put64(PARAMS, 100000);
   CHECK(do_control(&plainly, fd, client, group, RM_GROUP_SET_TIMESLICE, 8) == RM_OK);
-  CHECK(do_control(&plainly, fd, client, group, 0xa06c0104, 8) == RM_OK && get64(PARAMS) == 256);
+  CHECK(do_control(&plainly, fd, client, group, 0xa06c0104, 8) == RM_OK && get64(PARAMS) == 2048);
   CHECK(do_control(&plainly, fd, client, group, RM_GROUP_SET_INTERLEAVE, 4) == RM_INSUFFICIENT_PERMISSIONS);
   CHECK(told("stats", "unweighted ") == 0 && told("stats", "filtered ") >= 2);
   CHECK(do_free(&plainly, fd, client, 7) == RM_OK);

@@ -54,6 +54,10 @@ long vgpu__call_prepare(struct vgpu_rm_request *request) {
     unsigned char enable = 1; /* if this process cannot read it, neither can the driver */
     if (request->io.read(request->io.self, &enable, call->params, sizeof enable) == 0) request->wanted = enable != 0;
   }
+  if (call->kind == RM_KIND_CONTROL && call->command == RM_GROUP_SET_TIMESLICE &&
+      request->io.read(request->io.self, &request->wanted_us, call->params, sizeof request->wanted_us) != 0) {
+    request->wanted_us = 0;
+  }
   if (call->kind != RM_KIND_ALLOC && call->kind != RM_KIND_DUP) return 0;
   request->object = heap->make(sizeof *request->object);
   request->client = heap->make(sizeof *request->client);
@@ -132,15 +136,16 @@ struct vgpu_rm_object *vgpu__call_group(struct vgpu_rm_request *request) {
 
 static int vgpu__admit_control(struct vgpu_rm_request *request) {
   struct vgpu_rm_tenant *tenant = request->tenant;
+  struct vgpu_rm_object *group = vgpu__call_group(request);
+  if (group != NULL) request->target = group->stamp;
   if (vgpu__schedules(&request->call)) {
-    struct vgpu_rm_object *group = vgpu__call_group(request);
     if (group == NULL) return 0;
-    request->target = group->stamp;
     return vgpu__group_asked(request->book, group, request->wanted) ? vgpu__call_refuse(request, RM_OK) : 0;
   }
   switch (request->call.command) {
     case RM_GROUP_SET_TIMESLICE:
       if (tenant->weight == 0) return 0;
+      if (group != NULL) vgpu__slice_asked(request->book, group, request->wanted_us, 0);
       tenant->filtered++; /* the tenant's weight sets its time slices */
       return vgpu__call_refuse(request, RM_OK);
     case RM_GROUP_SET_INTERLEAVE:

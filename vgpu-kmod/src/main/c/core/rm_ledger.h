@@ -25,7 +25,7 @@ enum { VGPU_RM_ENGINES = 128 };
 struct vgpu_rm_engine {
   struct vgpu_rm_object *first, *unequal; /* unequal: the next one that may have to be set, or NULL */
   uint32_t groups;
-  uint32_t slice_us; /* of each */
+  uint32_t slice_us; /* of each; 0: each has its own one */
 };
 
 struct vgpu_rm_tenant {
@@ -38,7 +38,7 @@ struct vgpu_rm_tenant {
   uint64_t most_objects; /* bounds the ledger's own memory */
   uint64_t objects;
   uint64_t refs;   /* held by the book or the owner, by clients, by blocks, and by calls in the driver */
-  uint32_t weight; /* its time on an engine in percent of the driver's time slice; 0: not set */
+  uint32_t weight; /* its time on an engine in percent of a round (rm_turn.h); 0: not set */
   uint32_t level;  /* the interleave level of its channel groups (rm_turn.h) */
   /* counters */
   uint64_t allocations, refused, filtered, undone, over, changed, unweighted, unlevelled, stops, unstopped, stuck;
@@ -109,6 +109,7 @@ struct vgpu_rm_object {
   uint32_t round;                                /* the book's `round` at the last stop */
   struct vgpu_rm_object *next_slice, **at_slice; /* on its engine, once it has been scheduled */
   uint32_t engine, slice_us, level;
+  uint32_t own_us; /* the time slice that the tenant has asked for, or the driver's */
   /* Only for clients (objects that are their own root). */
   struct vgpu_rm_tenant *tenant;
   struct vgpu_rm_place places[VGPU_RM_LISTS];

@@ -36,10 +36,11 @@ struct vgpu_rm_request {
   uint32_t engine;     /* of a new channel group */
   uint32_t slice_us;   /* of a new channel group; 0: the driver's */
   uint32_t answer;
-  int wanted;     /* SCHEDULE: on or off */
-  int undo, lost; /* lost: the answer could not be read */
-  int changed;    /* another thread has written to the call meanwhile */
-  int elsewhere;  /* and behind an XFER to the call's address */
+  int wanted;         /* SCHEDULE: on or off */
+  uint64_t wanted_us; /* SET_TIMESLICE; 0: it cannot be read */
+  int undo, lost;     /* lost: the answer could not be read */
+  int changed;        /* another thread has written to the call meanwhile */
+  int elsewhere;      /* and behind an XFER to the call's address */
 };
 
 /* The object of its source's client that a DUP duplicates, or NULL. The caller holds the lock. */

@@ -129,7 +129,7 @@ void vgpu__call_settle_alloc(struct vgpu_rm_request *request) {
   struct vgpu_rm_object *made = request->object;
   vgpu__enter(request, block, request->call.class_number);
   made->engine = request->engine;
-  made->slice_us = VGPU_RM_DRIVERS_SLICE_US;
+  made->own_us = made->slice_us = VGPU_RM_DRIVERS_SLICE_US;
   if (request->call.class_number != RM_CLASS_GROUP || tenant->weight == 0) return;
   if (request->lost) { /* no call can be made there either; the first SCHEDULE has the slice set */
     vgpu__slice_kept(made, made->slice_us);
@@ -199,9 +199,11 @@ void vgpu__call_settle(struct vgpu_rm_request *request, long result) {
       request->shared = NULL;
       break;
     case RM_KIND_CONTROL: {
-      struct vgpu_rm_object *group = done && vgpu__schedules(&request->call) ? vgpu__call_group(request) : NULL;
-      if (group != NULL && group->stamp == request->target)
-        vgpu__group_scheduled(request->book, group, request->wanted);
+      struct vgpu_rm_object *group = done && request->target != 0 ? vgpu__call_group(request) : NULL;
+      if (group == NULL || group->stamp != request->target) break;
+      if (vgpu__schedules(&request->call)) vgpu__group_scheduled(request->book, group, request->wanted);
+      else if (request->call.command == RM_GROUP_SET_TIMESLICE)
+        vgpu__slice_asked(request->book, group, request->wanted_us, 1);
       break;
     }
     default: break;

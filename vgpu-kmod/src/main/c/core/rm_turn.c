@@ -27,9 +27,14 @@ static struct vgpu_rm_engine *vgpu__engine(struct vgpu_rm_tenant *tenant, uint32
 
 uint32_t vgpu__slice_of(const struct vgpu_rm_tenant *tenant, uint32_t engine, uint32_t more) {
   uint32_t groups = tenant->engines[engine % VGPU_RM_ENGINES].groups + more;
-  uint32_t us = VGPU_RM_DRIVERS_SLICE_US;
-  if (tenant->weight != 0 && groups != 0) us = VGPU_RM_DRIVERS_SLICE_US * tenant->weight / 100 / groups;
-  return us < VGPU_RM_LEAST_SLICE_US ? VGPU_RM_LEAST_SLICE_US : us;
+  uint64_t us = (uint64_t)VGPU_RM_ROUND_US * tenant->weight / 100;
+  if (tenant->weight == 0) return 0;
+  if (groups != 0) us /= groups;
+  return us < VGPU_RM_LEAST_SLICE_US ? VGPU_RM_LEAST_SLICE_US : (uint32_t)us;
+}
+
+static uint32_t vgpu__slice_due(const struct vgpu_rm_engine *engine, const struct vgpu_rm_object *group) {
+  return engine->slice_us != 0 ? engine->slice_us : group->own_us;
 }
 
 static void vgpu__set_anew(struct vgpu_rm_book *book, struct vgpu_rm_tenant *tenant, struct vgpu_rm_engine *engine) {
@@ -58,7 +63,7 @@ static void vgpu__slice_enter(struct vgpu_rm_book *book, struct vgpu_rm_object *
     engine->groups++;
     vgpu__divide(book, tenant, engine);
   }
-  if (group->slice_us == engine->slice_us && group->level == tenant->level) return;
+  if (group->slice_us == vgpu__slice_due(engine, group) && group->level == tenant->level) return;
   /* A slice that failed is set again at each SCHEDULE: the driver may have refused a group without channels. */
   vgpu__set_anew(book, tenant, engine);
 }
@@ -72,6 +77,16 @@ static void vgpu__slice_leave(struct vgpu_rm_book *book, struct vgpu_rm_object *
   group->at_slice = NULL;
   engine->groups--;
   vgpu__divide(book, group->root->tenant, engine);
+}
+
+void vgpu__slice_asked(struct vgpu_rm_book *book, struct vgpu_rm_object *group, uint64_t us, int done) {
+  struct vgpu_rm_tenant *tenant = group->root->tenant;
+  if (us == 0 || us > ~(uint32_t)0) return;
+  group->own_us = (uint32_t)us;
+  if (!done) return;
+  group->slice_us = (uint32_t)us;
+  /* The weight may have come while the call was in the driver. */
+  if (tenant->weight != 0) vgpu__set_anew(book, tenant, vgpu__engine(tenant, group->engine));
 }
 
 void vgpu__slice_kept(struct vgpu_rm_object *group, uint64_t wanted_us) {
@@ -109,13 +124,14 @@ static int vgpu__unequal(struct vgpu_rm_tenant *tenant, struct vgpu_rm_turn *tur
     struct vgpu_rm_engine *engine = &tenant->engines[i];
     while (engine->unequal != NULL) {
       struct vgpu_rm_object *group = engine->unequal;
+      const uint32_t due = vgpu__slice_due(engine, group);
       engine->unequal = group->next_slice;
-      if (group->slice_us == engine->slice_us && group->level == tenant->level) continue;
+      if (group->slice_us == due && group->level == tenant->level) continue;
       *turn = vgpu__turn_of(group);
-      if (group->slice_us != engine->slice_us) turn->slice_us = engine->slice_us;
+      if (group->slice_us != due) turn->slice_us = due;
       turn->levels = group->level != tenant->level;
       turn->level = tenant->level;
-      group->slice_us = engine->slice_us;
+      group->slice_us = due;
       group->level = tenant->level;
       return 1;
     }

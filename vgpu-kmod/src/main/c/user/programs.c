@@ -26,24 +26,6 @@ void *programs_make(size_t size) {
   return made;
 }
 
-/* ---- weights ---- */
-
-uint32_t programs_slice_of(const struct programs *programs, const struct vgpu_rm_tenant *tenant, uint32_t engine) {
-  const uint32_t at = engine % VGPU_RM_ENGINES, groups = tenant->engines[at].groups;
-  uint64_t least = tenant->weight, most = tenant->weight;
-  if (tenant->weight == 0) return VGPU_RM_DRIVERS_SLICE_US;
-  for (int i = 0; i < programs->tenants; i++) {
-    const struct vgpu_rm_tenant *each = &programs->directories[i].tenant;
-    if (each->weight == 0 || each->engines[at].groups == 0) continue;
-    if (each->weight < least) least = each->weight;
-    if (each->weight > most) most = each->weight;
-  }
-  uint64_t us = LEAST_SLICE_US * most > MOST_SLICE_US * least ? MOST_SLICE_US * tenant->weight / most
-                                                              : LEAST_SLICE_US * tenant->weight / least;
-  if (groups > 1) us /= groups;
-  return us < VGPU_RM_LEAST_SLICE_US ? VGPU_RM_LEAST_SLICE_US : (uint32_t)us;
-}
-
 /* ---- the groups' own time slices ---- */
 
 static const struct directory *directory_of(const struct programs *programs, const struct program *program) {
@@ -73,7 +55,7 @@ int programs_keep(struct programs *programs, struct group *group, uint32_t us) {
   const struct kept_slice kept = {.file = root->file & UINT32_MAX,
                                   .client = root->handle,
                                   .group = group->object.handle,
-                                  .own_us = group->own_us,
+                                  .own_us = group->object.own_us,
                                   .set_us = us,
                                   .before_us = group->set_us};
   off_t at = (off_t)(sizeof kept * (group->kept_at - 1));
@@ -132,10 +114,11 @@ static void made(struct programs *programs, struct program *program, const struc
   if (root == NULL) return;
   group = programs_make(sizeof *group);
   object = &group->object;
+  object->own_us = VGPU_RM_DRIVERS_SLICE_US;
   if (event->class_number == RM_CLASS_GROUP) {
     group->found = found_kept(program, (uint32_t)event->file, event->client, event->object);
     if (group->found != NULL) {
-      group->own_us = group->found->own_us;
+      object->own_us = group->found->own_us;
       group->set_us = group->found->set_us;
     }
   }

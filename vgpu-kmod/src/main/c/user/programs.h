@@ -26,7 +26,6 @@ struct kept_slice {
 /* An object of a program. The rest is only for channel groups. */
 struct group {
   struct vgpu_rm_object object; /* at first, because the book knows only this */
-  uint32_t own_us;              /* the time slice that the program has given it, or the driver; 0: not known */
   uint32_t asked_us, set_us;    /* by its tenant's weight, and what the driver made of that; 0: it has its own one */
   struct kept_slice *found;     /* while recovering */
   uint32_t kept_at;             /* the number in the program's file of slices, from 1 on; 0: it is not there */
@@ -76,13 +75,6 @@ void *programs_make(size_t size);
 int programs_look(struct programs *programs);
 /* Whether a program has not been read up to where its file ended when it was found: one of the first `last`. */
 int programs_behind(const struct programs *programs, uint64_t last);
-/*
- * The time slice of each of a tenant's groups on an engine: the tenant's by its weight, beside those of the other
- * tenants that have groups there, divided by the number of its groups. A change of the context takes an H200 0.14 ms.
- * So the smallest of the tenants' slices is LEAST_SLICE_US, unless the largest is then above MOST_SLICE_US.
- */
-enum { LEAST_SLICE_US = 2048, MOST_SLICE_US = 16384 };
-uint32_t programs_slice_of(const struct programs *programs, const struct vgpu_rm_tenant *tenant, uint32_t engine);
 /* Keeps a group's own time slice for other processes, before `us` is set. -1: that is impossible. */
 int programs_keep(struct programs *programs, struct group *group, uint32_t us);
 /* All groups have their own time slices. */

@@ -123,10 +123,9 @@ static int is_about(uint32_t us, uint32_t as_set) { /* the driver may round it *
 static int weigh(int *fd, struct group *group, uint32_t us) {
   uint32_t seen = slice_now(fd, group);
   if (seen != 0 && seen != group->set_us) {
-    group->own_us = seen;
+    group->object.own_us = seen;
     group->asked_us = 0;
   }
-  if (group->own_us == 0) group->own_us = VGPU_RM_DRIVERS_SLICE_US;
   if (group->asked_us == us) return 0;
   if (programs_keep(&programs, group, us) != 0 || set_slice(fd, group, us) != 0) return -1;
   group->asked_us = group->set_us = us;
@@ -143,16 +142,15 @@ static int unweigh(int *fd, struct group *group) {
   int is_set_here = seen == 0 || seen == group->set_us;
   if (programs.recovering && found != NULL)
     is_set_here |= is_about(seen, found->set_us) || is_about(seen, found->before_us);
-  if (is_set_here && set_slice(fd, group, group->own_us) != 0) return -1;
+  if (is_set_here && set_slice(fd, group, group->object.own_us) != 0) return -1;
   group->asked_us = group->set_us = 0;
   group->found = NULL;
   return 0;
 }
 
 static int set_as_due(int *fd, struct group *group) {
-  const struct vgpu_rm_tenant *tenant = group->object.root->tenant;
-  if (tenant->weight == 0) return unweigh(fd, group);
-  return weigh(fd, group, programs_slice_of(&programs, tenant, group->object.engine));
+  const uint32_t us = vgpu__slice_of(group->object.root->tenant, group->object.engine, 0);
+  return us != 0 ? weigh(fd, group, us) : unweigh(fd, group);
 }
 
 /* Sets what is not as it is due, of groups that a program has scheduled; those of a tenant with very many, in parts. */
