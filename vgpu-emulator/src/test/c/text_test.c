@@ -1,11 +1,14 @@
 /* Settings, PTX parsing, and the address heap. */
 #include "check.h"
+#include "cuda_api.h"
 #include "base/heap.h"
 #include "base/ptx.h"
 #include "base/settings.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void settingsAreRead(void) {
     emu_settings settings;
@@ -218,8 +221,36 @@ static void heapNeverHandsOutTheSameTwice(void) {
     emu_heap_close(&heap);
 }
 
+/* A program that only sees CUDA_ERROR_UNKNOWN would not know what to correct. */
+static void aWrongSettingIsToldOnce(void) {
+    static const char expected[] =
+        "vgpu emulator: unknown setting or value out of range: name=gpus value=1\n";
+    char told[400] = "";
+    int to[2];
+    CHECK_EQUAL(pipe(to), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(to[1], 2);
+        setenv("VGPU_EMULATOR", "gpus=1", 1);
+        unsetenv("VGPU_EMULATOR_LOG");
+        _exit(cuInit(0) != 0 && cuInit(0) != 0 ? 0 : 1);
+    }
+    close(to[1]);
+    size_t size = 0;
+    ssize_t more = 0;
+    while ((more = read(to[0], told + size, sizeof told - 1 - size)) > 0) {
+        size += (size_t)more;
+    }
+    close(to[0]);
+    int status = 0;
+    CHECK_EQUAL(waitpid(pid, &status, 0), pid);
+    CHECK_EQUAL(status, 0);
+    CHECK_EQUAL(strcmp(told, expected), 0);
+}
+
 int main(void) {
     settingsAreRead();
+    aWrongSettingIsToldOnce();
     anIntegratedGpuHasTheHostsMemory();
     loadingIsLazyUnlessToldOtherwise();
     badSettingsAreRefused();

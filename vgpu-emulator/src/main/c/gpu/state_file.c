@@ -25,7 +25,7 @@ static int fail(char *problem, size_t size, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(problem, size, format, arguments);
     va_end(arguments);
-    emu_log("%s", problem);
+    emu_complain("%s", problem);
     return -1;
 }
 
@@ -322,7 +322,7 @@ int emu_state_open(emu_state *state, char *problem, size_t size) {
     state->pid_namespace = emu_pid_namespace();
     if (emu_settings_parse(getenv("VGPU_EMULATOR"), &state->settings, &state->times, problem,
                            size) != 0) {
-        emu_log("%s", problem);
+        emu_complain("%s", problem);
         return -1;
     }
     if (emu_state_directory(state->directory, sizeof state->directory) != 0) {
