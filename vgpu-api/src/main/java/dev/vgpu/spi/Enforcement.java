@@ -62,7 +62,8 @@ public interface Enforcement extends AutoCloseable {
 
   /**
    * Requests a sign of life from the backend: the thread that serves its processes answers on its
-   * next round. If no answer comes for long, the seat is given up. Must not block.
+   * next round, or the backend for it if it sleeps until there is work. If no answer comes for
+   * long, the seat is given up. Must not block.
    *
    * @param answers called once, soon, on any thread; by default at once, for a backend without such
    *     a thread

@@ -189,6 +189,11 @@ public final class Node implements NodeContext {
     return of == null ? null : of.remote();
   }
 
+  /** {@return whether no thread has the seat of any GPU at this moment} Takes no lock. */
+  public boolean areSeatsFree() {
+    return gpus.values().stream().noneMatch(gpu -> gpu.seat().isTaken());
+  }
+
   /** Takes and leaves the seat of each GPU once. */
   public void visitSeats() {
     for (NodeGpu gpu : gpus.values()) {

@@ -172,7 +172,11 @@ final class Desk implements AutoCloseable {
         idle++;
         boolean told = true;
         try {
-          told = news.await(IDLE_THREAD_SECONDS, TimeUnit.SECONDS);
+          if (threads > 1) {
+            told = news.await(IDLE_THREAD_SECONDS, TimeUnit.SECONDS);
+          } else {
+            news.await(); // the last one stays
+          }
         } catch (InterruptedException e) {
           log.debug("a thread of a desk was interrupted", e);
         } finally {

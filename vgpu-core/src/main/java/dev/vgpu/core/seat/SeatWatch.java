@@ -16,8 +16,9 @@ import org.slf4j.LoggerFactory;
 /**
  * Watches whether the process that holds the seat serves. Periodically it asks the thread that
  * serves the clients to visit everything that a message may need, and each backend's thread that
- * serves programs for a sign of life. If an answer is missing, the seat is given up. The watch has
- * its own thread, which takes no lock.
+ * serves programs for a sign of life. If an answer is missing, the seat is given up. A thread that
+ * sleeps until there is work is not woken for that: the kernel wakes it when a message comes. The
+ * watch has its own thread, which takes no lock.
  *
  * <p>Only time in which the machine runs this process counts. A stopped process is silent as a
  * whole and cannot depose itself. A process whose threads wait for a processor is merely late, and
@@ -28,8 +29,8 @@ final class SeatWatch implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SeatWatch.class);
   private static final long MILLI_NS = 1_000_000;
 
-  /** The time between two questions: each wakes threads that have nothing else to do. */
-  private static final long REST_NS = 100 * MILLI_NS;
+  /** The time until the next question if all answered at once. */
+  private static final long REST_NS = 200 * MILLI_NS;
 
   /** The time between two looks while an answer is missing. */
   private static final long EVERY_NS = 50 * MILLI_NS;
@@ -103,7 +104,7 @@ final class SeatWatch implements AutoCloseable {
         silent = 0;
         late = 0;
         ask();
-        pauseNs = REST_NS;
+        pauseNs = awaited.get() == 0 ? REST_NS : EVERY_NS;
       }
       LockSupport.parkNanos(this, pauseNs);
       long nowNs = clock.nanoTime();
@@ -118,7 +119,7 @@ final class SeatWatch implements AutoCloseable {
         silent++;
       }
       if (silent >= MOST_SILENT || silent + late >= MOST_LATE) {
-        giveUp(REST_NS + (silent + late - 1) * EVERY_NS);
+        giveUp((silent + late) * EVERY_NS);
         return;
       }
     }
@@ -136,8 +137,11 @@ final class SeatWatch implements AutoCloseable {
 
   private void ask() {
     List<Enforcement> others = backends.get();
-    awaited.set(1 + others.size());
-    loop.perform(this::serve);
+    boolean isReady = loop.isAsleep() && node.areSeatsFree();
+    awaited.set((isReady ? 0 : 1) + others.size());
+    if (!isReady) {
+      loop.perform(this::serve);
+    }
     for (Enforcement other : others) {
       try {
         other.whenServing(awaited::decrementAndGet);

@@ -116,6 +116,11 @@ public final class GpuSeat {
     lock.lock();
   }
 
+  /** {@return whether a thread has the seat at this moment} */
+  public boolean isTaken() {
+    return lock.isLocked();
+  }
+
   /** Records that a thread that waited for the GPU starts to use it. */
   void holdBegins() {
     holdStartNs = clock.nanoTime();

@@ -78,6 +78,9 @@ public final class LinkLoop implements AutoCloseable {
   private volatile @Nullable Ticker ticker;
   private volatile boolean closed;
 
+  /** Whether the thread waits for the kernel to wake it. */
+  private volatile boolean asleep;
+
   // Confined to the thread.
   private @Nullable SelectionKey paused;
   private long resumeNs;
@@ -192,6 +195,11 @@ public final class LinkLoop implements AutoCloseable {
     selector.wakeup();
   }
 
+  /** {@return whether its thread has nothing to do, and reads the next message as it comes} */
+  public boolean isAsleep() {
+    return asleep && tasks.isEmpty();
+  }
+
   /** {@return whether it still reads and writes} */
   public boolean isAlive() {
     return !closed && thread.isAlive();
@@ -290,11 +298,17 @@ public final class LinkLoop implements AutoCloseable {
   private void select(long dueNs) throws IOException {
     if (!tasks.isEmpty()) {
       selector.selectNow(this::ready);
-    } else if (dueNs == Long.MAX_VALUE) {
-      selector.select(this::ready);
-    } else {
-      long leftMs = (dueNs - clock.nanoTime() + MILLI_NS - 1) / MILLI_NS;
-      selector.select(this::ready, Math.max(1, leftMs));
+      return;
+    }
+    long leftMs = 0; // until a message comes
+    if (dueNs != Long.MAX_VALUE) {
+      leftMs = Math.max(1, (dueNs - clock.nanoTime() + MILLI_NS - 1) / MILLI_NS);
+    }
+    asleep = true;
+    try {
+      selector.select(this::ready, leftMs);
+    } finally {
+      asleep = false;
     }
   }
 
@@ -309,6 +323,7 @@ public final class LinkLoop implements AutoCloseable {
   }
 
   private void ready(SelectionKey key) {
+    asleep = false;
     try {
       if (key.attachment() instanceof Link link) {
         if (key.isWritable()) {

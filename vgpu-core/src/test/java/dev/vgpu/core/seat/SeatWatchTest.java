@@ -98,6 +98,33 @@ class SeatWatchTest {
   }
 
   @Test
+  void threadThatSleepsIsNotWoken() throws Exception {
+    Node node =
+        new Node(PoolSettings.from(GpuPoolOptions.defaults()), NanoClock.SYSTEM, ended -> {});
+    FakeBackend backend = new FakeBackend();
+    List<Enforcement> atWork = List.of(backend.open(directory));
+    AtomicInteger rounds = new AtomicInteger();
+    CompletableFuture<String> givenUp = new CompletableFuture<>();
+    try (LinkLoop loop = new LinkLoop(NanoClock.SYSTEM)) {
+      loop.ticker(
+          nowNs -> {
+            rounds.incrementAndGet();
+            return Long.MAX_VALUE;
+          });
+      while (rounds.get() == 0 || !loop.isAsleep()) {
+        LockSupport.parkNanos(MILLI_NS);
+      }
+      int before = rounds.get();
+      SeatWatch watch = SeatWatch.start(node, loop, () -> atWork, givenUp::complete, () -> 0);
+      backend.asked.acquire(8);
+      watch.close();
+      // The call of ticker() may have caused some.
+      assertThat(rounds.get() - before).isLessThan(4);
+      assertThat(givenUp).isNotDone();
+    }
+  }
+
+  @Test
   void oneThatHangsIsGivenUpSoon() throws Exception {
     assertThat(looksOfASeatThatHangs(() -> 0)).isEqualTo(4);
   }

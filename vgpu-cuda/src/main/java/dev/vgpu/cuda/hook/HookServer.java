@@ -100,6 +100,12 @@ final class HookServer implements AutoCloseable {
   private long tickedNs;
   private volatile boolean closed;
 
+  /** Whether the last round went well. Confined to the thread. */
+  private boolean sound = true;
+
+  /** Whether the thread waits for the kernel to wake it. */
+  private volatile boolean asleep;
+
   HookServer(Path path, FileAccess access, NanoClock clock) {
     this.path = path;
     this.clock = clock;
@@ -219,8 +225,15 @@ final class HookServer implements AutoCloseable {
     selector.wakeup();
   }
 
-  /** Runs a callback on the server's thread. */
+  /**
+   * Runs a callback as soon as the server's thread serves: here if it sleeps, since the kernel
+   * wakes it for the next program; else on that thread.
+   */
   void whenServing(Runnable answers) {
+    if (asleep && asked.isEmpty()) {
+      answers.run();
+      return;
+    }
     asked.add(answers);
     selector.wakeup();
   }
@@ -240,7 +253,13 @@ final class HookServer implements AutoCloseable {
 
   private void step() throws IOException {
     long timeout = timeoutMs();
-    selector.select(this::ready, timeout);
+    asleep = sound;
+    sound = false;
+    try {
+      selector.select(this::ready, timeout);
+    } finally {
+      asleep = false;
+    }
     HookConnection connection = toClose.poll();
     while (connection != null) {
       close(connection, "its virtual GPU has ended, or it has another one");
@@ -254,6 +273,7 @@ final class HookServer implements AutoCloseable {
     if (strangers > 0) {
       closeStrangers(now);
     }
+    sound = true;
     if (!serverKey.isValid()) {
       return;
     }
@@ -300,6 +320,7 @@ final class HookServer implements AutoCloseable {
   }
 
   private void ready(SelectionKey key) {
+    asleep = false;
     try {
       if (key.isAcceptable()) {
         accept();

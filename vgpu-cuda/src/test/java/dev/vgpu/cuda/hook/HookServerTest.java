@@ -47,11 +47,25 @@ class HookServerTest {
   }
 
   @Test
-  void answersThatItServes() throws Exception {
+  void answersThatItServesOnceItDoes() throws Exception {
     CompletableFuture<Thread> answered = new CompletableFuture<>();
-    try (HookServer server = server()) {
+    try (HookServer server = new HookServer(socket, FileAccess.of(run), NanoClock.SYSTEM)) {
       server.whenServing(() -> answered.complete(Thread.currentThread()));
+      assertThat(answered).isNotDone();
+      server.start();
       assertThat(answered.get(30, TimeUnit.SECONDS).getName()).isEqualTo("vgpu-hook-seat");
+    }
+  }
+
+  @Test
+  void threadThatSleepsIsNotWokenToAnswer() throws Exception {
+    try (HookServer server = server()) {
+      Thread by = null;
+      while (by != Thread.currentThread()) { // until it sleeps
+        CompletableFuture<Thread> answered = new CompletableFuture<>();
+        server.whenServing(() -> answered.complete(Thread.currentThread()));
+        by = answered.get(30, TimeUnit.SECONDS);
+      }
     }
   }
 

@@ -21,6 +21,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.Optional;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledExecutorService;
@@ -38,13 +39,15 @@ import org.slf4j.LoggerFactory;
 public final class NodeAgent implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(NodeAgent.class);
   private static final int THREADS = 4;
-  private static final long TEND_MS = 1_000;
+  private static final long TEND_SECONDS = 1;
 
   /** Closed in reverse order. */
   private final Deque<AutoCloseable> opened = new ArrayDeque<>();
 
   private final Holdings holdings;
   private final HttpEndpoint http;
+  private final Optional<SlotDriver> slots;
+  private final DraDriver claims;
 
   private NodeAgent(NodeSettings settings, KubernetesClient api, GpuPool pool, Step.Listener steps)
       throws IOException {
@@ -58,42 +61,53 @@ public final class NodeAgent implements AutoCloseable {
     ScheduledExecutorService timer = timer();
     ScheduledExecutorService asking = timer();
     ScheduledExecutorService telling = timer();
-    Future<?> ignored =
-        timer.scheduleWithFixedDelay(this::tend, TEND_MS, TEND_MS, TimeUnit.MILLISECONDS);
     SlotOwners owners = open(new SlotOwners(settings.podResources(), threads));
     GpuConditions conditions = open(new GpuConditions(pool));
-    if (settings.slots() > 0) {
-      SlotDriver.Parts parts =
-          new SlotDriver.Parts(
-              api,
-              pool,
-              conditions,
-              holdings,
-              owners,
-              settings.node(),
-              settings.slots(),
-              settings.offered());
-      SlotDriver.Timers timers = new SlotDriver.Timers(timer, telling, asking);
-      open(SlotDriver.open(parts, settings.devicePluginDirectory(), threads, timers));
-    }
-    open(
-        DraDriver.open(
-            new DraDriver.Parts(
-                api,
-                pool,
-                conditions,
-                holdings,
-                settings.node(),
-                settings.offlineFloor(),
-                settings.hasGangClaims()),
-            settings.pluginDirectory(),
-            settings.registryDirectory(),
-            threads,
-            new DraDriver.Timers(telling, asking)));
+    slots =
+        settings.slots() == 0
+            ? Optional.empty()
+            : Optional.of(
+                open(
+                    SlotDriver.open(
+                        new SlotDriver.Parts(
+                            api,
+                            pool,
+                            conditions,
+                            holdings,
+                            owners,
+                            settings.node(),
+                            settings.slots(),
+                            settings.offered()),
+                        settings.devicePluginDirectory(),
+                        threads)));
+    claims =
+        open(
+            DraDriver.open(
+                new DraDriver.Parts(
+                    api,
+                    pool,
+                    conditions,
+                    holdings,
+                    settings.node(),
+                    settings.offlineFloor(),
+                    settings.hasGangClaims()),
+                settings.pluginDirectory(),
+                settings.registryDirectory(),
+                threads,
+                new DraDriver.Timers(telling, asking)));
     ContainerMetrics metrics =
         new ContainerMetrics(
             pool, conditions, holdings, new ContainersOf(api, owners), settings.node());
     http = open(HttpEndpoint.open(settings.metricsPort(), metrics::text));
+    everySecond(timer, this::tend);
+    everySecond(asking, this::ask);
+    slots.ifPresent(driver -> everySecond(telling, driver::tell));
+  }
+
+  /** One task for each thread: each wake costs more than what there is to do at rest. */
+  private void everySecond(ScheduledExecutorService timer, Runnable task) {
+    Future<?> looking = timer.scheduleWithFixedDelay(task, 0, TEND_SECONDS, TimeUnit.SECONDS);
+    opened.push(() -> looking.cancel(false));
   }
 
   private ScheduledExecutorService timer() {
@@ -151,11 +165,17 @@ public final class NodeAgent implements AutoCloseable {
   }
 
   private void tend() {
+    slots.ifPresent(SlotDriver::register);
     try {
       holdings.tend();
     } catch (RuntimeException e) {
       log.warn("what is held cannot be looked after, and will be again", e);
     }
+  }
+
+  private void ask() {
+    slots.ifPresent(SlotDriver::ask);
+    claims.settle();
   }
 
   /** {@return what is held now} */

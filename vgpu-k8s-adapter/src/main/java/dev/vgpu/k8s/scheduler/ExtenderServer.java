@@ -1,6 +1,8 @@
 package dev.vgpu.k8s.scheduler;
 
+import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.sun.net.httpserver.HttpExchange;
@@ -30,10 +32,16 @@ import org.slf4j.LoggerFactory;
  */
 final class ExtenderServer implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(ExtenderServer.class);
-  private static final ObjectMapper JSON = new ObjectMapper();
 
   /** A pod has at most 1.5 MiB in etcd; beside it are the names of at most 5,000 nodes. */
   private static final int MOST_BYTES = 4 << 20;
+
+  private static final ObjectMapper JSON =
+      new ObjectMapper(
+          JsonFactory.builder()
+              .streamReadConstraints(
+                  StreamReadConstraints.builder().maxDocumentLength(MOST_BYTES).build())
+              .build());
 
   private static final int MOST_BODIES = 16;
 
@@ -111,7 +119,7 @@ final class ExtenderServer implements AutoCloseable {
     }
     try {
       JsonNode asked = read(exchange);
-      reply(exchange, HttpURLConnection.HTTP_OK, JSON.writeValueAsString(question.answer(asked)));
+      reply(exchange, HttpURLConnection.HTTP_OK, JSON.writeValueAsBytes(question.answer(asked)));
     } catch (JsonProcessingException e) {
       reply(
           exchange,
@@ -126,11 +134,11 @@ final class ExtenderServer implements AutoCloseable {
     }
   }
 
-  /** {@return what is asked} A body that is too long is cut, and then no JSON. */
+  /** {@return what is asked} It is parsed as it arrives, which takes less memory than its bytes. */
   private JsonNode read(HttpExchange exchange) throws IOException, InterruptedException {
     bodies.acquire();
     try {
-      return JSON.readTree(exchange.getRequestBody().readNBytes(MOST_BYTES));
+      return JSON.readTree(exchange.getRequestBody());
     } finally {
       bodies.release();
     }
@@ -149,7 +157,10 @@ final class ExtenderServer implements AutoCloseable {
   }
 
   private static void reply(HttpExchange exchange, int status, String text) throws IOException {
-    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    reply(exchange, status, text.getBytes(StandardCharsets.UTF_8));
+  }
+
+  private static void reply(HttpExchange exchange, int status, byte[] bytes) throws IOException {
     exchange.getResponseHeaders().set("Content-Type", "application/json");
     exchange.sendResponseHeaders(status, bytes.length);
     try (OutputStream out = exchange.getResponseBody()) {

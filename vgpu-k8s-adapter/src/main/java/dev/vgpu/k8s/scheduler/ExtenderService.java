@@ -20,7 +20,7 @@ import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.client.KubernetesClientException;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.LinkedHashSet;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -102,13 +102,14 @@ final class ExtenderService {
    *
    * @param pod the pod
    * @param nodes the names of the nodes that are left
+   * @param names the same as JSON, for the answer
    */
-  private record Candidates(Pod pod, Set<String> nodes) {}
+  private record Candidates(Pod pod, Set<String> nodes, ArrayNode names) {}
 
   /** {@return what is asked; otherwise adds the error to the answer} */
   private Optional<Candidates> candidates(JsonNode args, ObjectNode result) {
-    JsonNode names = args.path("NodeNames");
-    if (args.path("Pod").path("metadata").isMissingNode() || !names.isArray()) {
+    if (args.path("Pod").path("metadata").isMissingNode()
+        || !(args.path("NodeNames") instanceof ArrayNode names)) {
       result.put("Error", NEEDED);
       return Optional.empty();
     }
@@ -123,9 +124,9 @@ final class ExtenderService {
       result.put("Error", "the API server has no such pod");
       return Optional.empty();
     }
-    Set<String> nodes = new LinkedHashSet<>();
+    Set<String> nodes = new HashSet<>(2 * names.size());
     names.forEach(name -> nodes.add(name.asText()));
-    return Optional.of(new Candidates(pod.get(), nodes));
+    return Optional.of(new Candidates(pod.get(), nodes, names));
   }
 
   private Optional<Pod> find(JsonNode args) {
@@ -152,14 +153,15 @@ final class ExtenderService {
     }
     forgetIfGone(pod);
     carryOut();
-    ArrayNode chosen = result.putArray("NodeNames");
     switch (answer.kind()) {
-      case ANY -> listed.forEach(chosen::add);
-      case NODE -> chosen.add(answer.text());
+      case ANY -> result.set("NodeNames", asked.get().names);
+      case NODE -> result.putArray("NodeNames").add(answer.text());
       case NONE -> {
+        result.putArray("NodeNames");
         // Unresolvable, to avoid the scheduler's own preemption, which knows nothing of GPUs.
         ObjectNode failed = result.putObject("FailedAndUnresolvableNodes");
-        listed.forEach(name -> failed.put(name, Answer.MARK + answer.text()));
+        JsonNode reason = failed.textNode(Answer.MARK + answer.text());
+        listed.forEach(name -> failed.set(name, reason));
       }
     }
     return result.put("Error", "");
@@ -255,8 +257,11 @@ final class ExtenderService {
     }
     Set<String> listed = asked.get().nodes;
     Map<String, String> refusals = claims.refusals(asked.get().pod, listed);
-    ArrayNode chosen = result.putArray("NodeNames");
-    listed.stream().filter(name -> !refusals.containsKey(name)).forEach(chosen::add);
+    ArrayNode chosen = asked.get().names;
+    if (!refusals.isEmpty()) {
+      chosen.removeIf(name -> refusals.containsKey(name.asText()));
+    }
+    result.set("NodeNames", chosen);
     // Unresolvable, because kube-scheduler must not evict pods for one that has to wait.
     ObjectNode failed = result.putObject("FailedAndUnresolvableNodes");
     refusals.forEach(failed::put);

@@ -15,6 +15,7 @@ import io.fabric8.kubernetes.client.KubernetesClientException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
@@ -28,16 +29,21 @@ import org.slf4j.LoggerFactory;
 public final class DraDriver implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(DraDriver.class);
   private static final long PUBLISH_SECONDS = 10;
-  private static final long SETTLE_SECONDS = 1;
 
   private final UnixServer plugin;
   private final UnixServer registration;
   private final GpuPool.Listening listening;
+  private final List<Attempt> settling;
 
-  private DraDriver(UnixServer plugin, UnixServer registration, GpuPool.Listening listening) {
+  private DraDriver(
+      UnixServer plugin,
+      UnixServer registration,
+      GpuPool.Listening listening,
+      List<Attempt> settling) {
     this.plugin = plugin;
     this.registration = registration;
     this.listening = listening;
+    this.settling = settling;
   }
 
   /**
@@ -120,13 +126,6 @@ public final class DraDriver implements AutoCloseable {
     Runnable look = looking(health, publishing, timers.remote());
     Attempt settle = new Attempt("what claims had before is not settled", () -> settle(parts));
     Attempt taken = new Attempt("what slots leave is not published", slices::publishTaken);
-    Runnable settling =
-        () -> {
-          settle.run();
-          taken.run();
-        };
-    Future<?> unused =
-        timers.remote().scheduleWithFixedDelay(settling, 0, SETTLE_SECONDS, TimeUnit.SECONDS);
     Future<?> ignored =
         timers.health().scheduleWithFixedDelay(look, 0, PUBLISH_SECONDS, TimeUnit.SECONDS);
     GpuPool.Listening listening =
@@ -138,7 +137,15 @@ public final class DraDriver implements AutoCloseable {
                     timers.health().execute(look);
                   }
                 });
-    return new DraDriver(plugin, registration, listening);
+    return new DraDriver(plugin, registration, listening, List.of(settle, taken));
+  }
+
+  /**
+   * Settles what claims had before, and publishes what slots leave. To be called every second, on
+   * the thread that asks the API server.
+   */
+  public void settle() {
+    settling.forEach(Attempt::run);
   }
 
   /** Tells the health, and has the slices published apart from that: the API server may hang. */

@@ -32,7 +32,7 @@ final class NodeNote {
   private static final long MIB = 1L << 20;
 
   /** After this many calls the annotation is read back instead of trusted. */
-  private static final int TRUSTED_CALLS = 10;
+  private static final int TRUSTED_CALLS = 20;
 
   private final KubernetesClient api;
   private final GpuPool pool;

@@ -1,7 +1,5 @@
 package dev.vgpu.k8s.node.slot;
 
-import static java.util.concurrent.TimeUnit.SECONDS;
-
 import dev.vgpu.GpuPool;
 import dev.vgpu.k8s.names.KubeletResource;
 import dev.vgpu.k8s.node.health.GpuConditions;
@@ -11,45 +9,28 @@ import io.fabric8.kubernetes.client.KubernetesClient;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.concurrent.ScheduledExecutorService;
-import java.util.concurrent.ScheduledFuture;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * The device plugin of a node. Registers with the kubelet, and again after each restart of the
  * kubelet, which removes the sockets of all device plugins. Safe for use by several threads.
+ *
+ * <p>{@link #register}, {@link #tell} and {@link #ask} are to be called every second, each on a
+ * thread of its own. The kubelet needs its plugin, and the health of its GPUs, even if the API
+ * server does not answer: a call of the API server is tried for minutes. The GPUs' driver may hang,
+ * too.
  */
 public final class SlotDriver implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SlotDriver.class);
-  private static final long LOOK_SECONDS = 1;
 
   private final List<SlotService> services;
   private final NodeNote note;
-  private final List<ScheduledFuture<?>> looking;
 
-  private SlotDriver(List<SlotService> services, NodeNote note, Timers timers) {
+  private SlotDriver(List<SlotService> services, NodeNote note) {
     this.services = services;
     this.note = note;
-    this.looking =
-        List.of(
-            timers.local().scheduleWithFixedDelay(this::register, 0, LOOK_SECONDS, SECONDS),
-            timers.health().scheduleWithFixedDelay(this::tell, 0, LOOK_SECONDS, SECONDS),
-            timers.remote().scheduleWithFixedDelay(this::ask, 0, LOOK_SECONDS, SECONDS));
   }
-
-  /**
-   * Three threads. The kubelet needs its plugin, and the health of its GPUs, even if the API server
-   * does not answer: a call of the API server is tried for minutes. The GPUs' driver may hang, too.
-   *
-   * @param local checks periodically whether the kubelet has restarted
-   * @param health tells the kubelet the health of the GPUs
-   * @param remote asks the API server
-   */
-  public record Timers(
-      ScheduledExecutorService local,
-      ScheduledExecutorService health,
-      ScheduledExecutorService remote) {}
 
   /**
    * The objects that the device plugin uses.
@@ -74,34 +55,34 @@ public final class SlotDriver implements AutoCloseable {
       List<KubeletResource> offered) {}
 
   /**
-   * {@return the device plugin, which registers itself}
+   * {@return the device plugin}
    *
    * @param parts the objects that it uses
    * @param directory where the kubelet's socket for device plugins is
    * @param threads runs the services
-   * @param timers look periodically
    */
-  public static SlotDriver open(
-      Parts parts, Path directory, UnixServer.Threads threads, Timers timers) {
+  public static SlotDriver open(Parts parts, Path directory, UnixServer.Threads threads) {
     List<SlotService> services =
         parts.offered().stream()
             .map(
                 resource ->
                     new SlotService(directory, threads, resource, new SlotPlugin(parts, resource)))
             .toList();
-    NodeNote note = new NodeNote(parts);
-    return new SlotDriver(services, note, timers);
+    return new SlotDriver(services, new NodeNote(parts));
   }
 
-  private void register() {
+  /** Registers with the kubelet, unless that is done. */
+  public void register() {
     services.forEach(service -> attempt("the kubelet", service::register));
   }
 
-  private void tell() {
+  /** Tells the kubelet the health of the GPUs, if it has changed. */
+  public void tell() {
     attempt("the GPUs' driver", () -> services.forEach(SlotService::tell));
   }
 
-  private void ask() {
+  /** Asks the API server and the kubelet what has changed. */
+  public void ask() {
     attempt("the API server", note::publish);
     services.forEach(service -> attempt("the kubelet or the API server", service::reconcile));
   }
@@ -121,7 +102,6 @@ public final class SlotDriver implements AutoCloseable {
 
   @Override
   public void close() {
-    looking.forEach(one -> one.cancel(false));
     services.forEach(SlotService::close);
   }
 }

@@ -75,9 +75,10 @@ public final class UnixServer implements AutoCloseable {
      * @param calls how many calls may run at once
      */
     public static Threads open(int calls) {
-      return new Threads(
-          new MultiThreadIoEventLoopGroup(1, NioIoHandler.newFactory()),
-          Executors.newFixedThreadPool(calls));
+      EventLoopGroup loop = new MultiThreadIoEventLoopGroup(1, NioIoHandler.newFactory());
+      // A loop without any scheduled task wakes every second.
+      Future<?> ignored = loop.scheduleAtFixedRate(() -> {}, 1, 1, TimeUnit.DAYS);
+      return new Threads(loop, Executors.newFixedThreadPool(calls));
     }
 
     @Override

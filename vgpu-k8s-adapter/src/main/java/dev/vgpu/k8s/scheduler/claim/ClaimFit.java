@@ -1,5 +1,7 @@
 package dev.vgpu.k8s.scheduler.claim;
 
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -15,7 +17,7 @@ import java.util.Map;
  * immutable.
  */
 final class ClaimFit {
-  private final Map<String, Collection<ClaimGpu>> pools;
+  private final Map<String, Pool> pools = new HashMap<>();
 
   /** The requests, each kind once. */
   private final List<ClaimNeed> needs;
@@ -25,7 +27,6 @@ final class ClaimFit {
 
   private final long wantedShare;
   private final long wantedMemory;
-  private final Map<String, Room> rooms = new HashMap<>();
   private final Room all;
 
   /** How many parts of each request the pool with the most room for it has room for. */
@@ -33,6 +34,11 @@ final class ClaimFit {
 
   /** The same for the pool that comes second. */
   private final long[] next;
+
+  private final boolean isPossible;
+
+  /** The GPUs of a pool, and what is free of them. */
+  private record Pool(List<ClaimGpu> gpus, Room room) {}
 
   /** What is free of some GPUs. */
   private final class Room {
@@ -45,10 +51,25 @@ final class ClaimFit {
     long share;
     long memory;
 
-    void add(ClaimGpu gpu, List<ClaimNeed> taken) {
+    /**
+     * It becomes what is free of these GPUs after requests have got each of them. There are no
+     * iterators: a question about thousands of GPUs would make one for each.
+     */
+    void become(List<ClaimGpu> gpus, List<ClaimNeed> taken) {
+      Arrays.fill(parts, 0);
+      Arrays.fill(alike, 0);
+      share = 0;
+      memory = 0;
+      for (int i = 0; i < gpus.size(); i++) {
+        add(gpus.get(i), taken);
+      }
+    }
+
+    private void add(ClaimGpu gpu, List<ClaimNeed> taken) {
       long freeShare = gpu.share;
       long freeMemory = gpu.memory;
-      for (ClaimNeed each : taken) {
+      for (int i = 0; i < taken.size(); i++) {
+        ClaimNeed each = taken.get(i);
         freeShare -= each.partsOfOne() * each.ask().share();
         freeMemory -= each.partsOfOne() * gpu.of(each.ask().memory());
       }
@@ -65,11 +86,10 @@ final class ClaimFit {
   /**
    * Creates it.
    *
-   * @param pools the GPUs of each pool
+   * @param pools the GPUs of each pool, by name
    * @param asked the requests
    */
-  ClaimFit(Map<String, Collection<ClaimGpu>> pools, List<ClaimNeed> asked) {
-    this.pools = pools;
+  ClaimFit(Map<String, Map<String, ClaimGpu>> pools, List<ClaimNeed> asked) {
     needs = asked.stream().distinct().toList();
     Map<ClaimNeed.Ask, Long> counts = new LinkedHashMap<>();
     asked.forEach(need -> counts.merge(need.ask(), need.count(), Long::sum));
@@ -80,12 +100,14 @@ final class ClaimFit {
     all = new Room();
     most = new long[needs.size()];
     next = new long[needs.size()];
-    pools.forEach(this::add);
+    pools.forEach((name, gpus) -> add(name, List.copyOf(gpus.values())));
+    isPossible = isPossible(new Room(), new Room());
   }
 
-  private void add(String pool, Collection<ClaimGpu> gpus) {
-    Room room = room(gpus, List.of());
-    rooms.put(pool, room);
+  private void add(String name, List<ClaimGpu> gpus) {
+    Room room = new Room();
+    room.become(gpus, List.of());
+    pools.put(name, new Pool(gpus, room));
     all.share += room.share;
     all.memory += room.memory;
     for (int i = 0; i < most.length; i++) {
@@ -95,25 +117,28 @@ final class ClaimFit {
     }
   }
 
-  private Room room(Collection<ClaimGpu> gpus, List<ClaimNeed> taken) {
-    Room room = new Room();
-    gpus.forEach(gpu -> room.add(gpu, taken));
-    return room;
-  }
-
   /** {@return whether all the requests may get devices} */
   boolean isPossible() {
-    return isPossible(new Room(), new Room());
+    return isPossible;
   }
 
   /**
-   * {@return whether they may after other requests have got devices of a pool, whichever these are}
+   * {@return of some pools, those of which other requests may get no devices: all the requests may
+   * not get theirs then, whichever devices of the pool these are}
    */
-  boolean isPossibleBeside(List<ClaimNeed> others, String pool) {
-    Room before = rooms.get(pool);
-    return before == null
-        ? isPossible()
-        : isPossible(before, room(pools.getOrDefault(pool, List.of()), others));
+  List<String> impossibleBeside(List<ClaimNeed> others, Collection<String> names) {
+    List<String> found = new ArrayList<>();
+    Room after = new Room();
+    for (String name : names) {
+      Pool pool = pools.get(name);
+      if (pool != null) {
+        after.become(pool.gpus, others);
+      }
+      if (pool == null ? !isPossible : !isPossible(pool.room, after)) {
+        found.add(name);
+      }
+    }
+    return found;
   }
 
   /** A pool has another room than it had. */

@@ -85,6 +85,9 @@ final class ClaimReservation {
     private final ClaimTrial then;
     private volatile boolean hasDelayed;
 
+    /** Whether the owner's claims fit, as long as {@link #then} is the same; null: not known. */
+    private volatile @Nullable ClaimFit fit;
+
     private HeldPlace(Waiting owner, Instant start, boolean isNow, ClaimTrial then) {
       this.owner = owner;
       this.start = start;
@@ -102,6 +105,7 @@ final class ClaimReservation {
       if (isInTime(end)) {
         return Optional.empty();
       }
+      fit = null;
       claims.forEach(then::take);
       if (then.mayFit(owner.missing)) {
         return Optional.empty();
@@ -120,15 +124,27 @@ final class ClaimReservation {
      */
     Map<String, String> delaysIn(
         Collection<String> pools, Collection<ResourceClaim> claims, Instant end) {
-      Map<String, String> found = new LinkedHashMap<>();
-      if (!isInTime(end)) {
-        ClaimFit fit = then.fit(owner.missing);
-        List<ClaimNeed> others = ClaimNeed.of(claims);
-        pools.stream()
-            .filter(pool -> !fit.isPossibleBeside(others, pool))
-            .forEach(pool -> found.put(pool, delay()));
+      if (isInTime(end)) {
+        return Map.of();
       }
+      List<String> refused = fit().impossibleBeside(ClaimNeed.of(claims), pools);
+      if (refused.isEmpty()) {
+        return Map.of();
+      }
+      String why = delay();
+      Map<String, String> found = new LinkedHashMap<>();
+      refused.forEach(pool -> found.put(pool, why));
       return found;
+    }
+
+    /** kube-scheduler asks about one young pod after the other. */
+    private ClaimFit fit() {
+      ClaimFit known = fit;
+      if (known == null) {
+        known = then.fit(owner.missing);
+        fit = known;
+      }
+      return known;
     }
 
     private boolean isInTime(Instant end) {

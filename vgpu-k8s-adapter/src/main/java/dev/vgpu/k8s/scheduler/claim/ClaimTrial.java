@@ -107,9 +107,7 @@ final class ClaimTrial {
 
   /** {@return whether these claims may get devices, as long as this trial does not change} */
   ClaimFit fit(Collection<ResourceClaim> claims) {
-    Map<String, Collection<ClaimGpu>> gpus = new LinkedHashMap<>();
-    pools.forEach((name, pool) -> gpus.put(name, pool.values()));
-    return new ClaimFit(gpus, ClaimNeed.of(claims));
+    return new ClaimFit(pools, ClaimNeed.of(claims));
   }
 
   /** Plans devices for claims, the largest first, if possible those that no other gang holds. */

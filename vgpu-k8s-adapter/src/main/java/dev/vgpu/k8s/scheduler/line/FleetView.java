@@ -54,6 +54,9 @@ final class FleetView {
   private final Map<Wanted, Set<String>> taking = new HashMap<>();
   private Map<String, NodeRules> rules = Map.of();
 
+  /** What {@link #open} has found last: pods that are made alike are listed alike. */
+  private Open lastOpen = new Open(Set.of(), Set.of(), Set.of());
+
   /** The part of a request that decides which nodes serve it. */
   private record Asked(
       Set<KubeletResource> resources, boolean isWhole, boolean isOfOneContainer, int gpus) {
@@ -65,6 +68,23 @@ final class FleetView {
 
   /** The part of a pod that decides which nodes serve it and take it. */
   private record Wanted(Asked asked, NodeRules.Wish wish) {}
+
+  /** The nodes of a set that are not shut. */
+  private record Open(Set<String> taking, Set<String> shut, Set<String> names) {
+    static Open of(Set<String> taking, Set<String> shut) {
+      return new Open(
+          taking,
+          shut,
+          taking.stream()
+              .filter(name -> !shut.contains(name))
+              .collect(Collectors.toUnmodifiableSet()));
+    }
+
+    @SuppressWarnings("ReferenceEquality") // the same nodes in another set are only found anew
+    boolean isOf(Set<String> otherTaking, Set<String> otherShut) {
+      return taking == otherTaking && shut.equals(otherShut);
+    }
+  }
 
   FleetView(Collection<NodeGpus> all, String policyName, RecentRequests recent) {
     Map<String, NodeGpus> sorted = new TreeMap<>();
@@ -263,12 +283,13 @@ final class FleetView {
    */
   Set<String> open(Pod pod, PodRequest request, Set<String> shut) {
     Set<String> taking = taking(pod, request);
-    return narrow(
-        taking.stream().anyMatch(shut::contains)
-            ? taking.stream()
-                .filter(name -> !shut.contains(name))
-                .collect(Collectors.toUnmodifiableSet())
-            : taking);
+    if (shut.isEmpty()) {
+      return narrow(taking);
+    }
+    if (!lastOpen.isOf(taking, shut)) {
+      lastOpen = Open.of(taking, shut);
+    }
+    return narrow(lastOpen.names);
   }
 
   private Set<String> narrow(Set<String> names) {

@@ -3,7 +3,6 @@ package dev.vgpu.k8s.scheduler.claim;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -51,9 +50,9 @@ class ClaimFitProperties {
   /** What is free of pools, after requests have got what they ask of each GPU of one pool. */
   private static ClaimFit fit(
       List<List<Free>> pools, List<ClaimNeed> asked, List<ClaimNeed> taken, int from) {
-    Map<String, Collection<ClaimGpu>> gpus = new LinkedHashMap<>();
+    Map<String, Map<String, ClaimGpu>> gpus = new LinkedHashMap<>();
     for (int i = 0; i < pools.size(); i++) {
-      List<ClaimGpu> pool = new ArrayList<>();
+      Map<String, ClaimGpu> pool = new LinkedHashMap<>();
       for (Free free : pools.get(i)) {
         ClaimGpu gpu = new ClaimGpu(10, 10, free.isTainted);
         gpu.share = free.share;
@@ -62,7 +61,7 @@ class ClaimFitProperties {
           gpu.share -= need.partsOfOne() * need.ask().share();
           gpu.memory -= need.partsOfOne() * need.ask().memory().orElse(10);
         }
-        pool.add(gpu);
+        pool.put("gpu-" + pool.size(), gpu);
       }
       gpus.put("pool-" + i, pool);
     }
@@ -76,11 +75,15 @@ class ClaimFitProperties {
       @ForAll("needs") List<ClaimNeed> asked,
       @ForAll("needs") List<ClaimNeed> others) {
     ClaimFit fit = fit(pools, asked, List.of(), -1);
-    for (int i = 0; i < pools.size(); i++) {
-      assertThat(fit.isPossibleBeside(others, "pool-" + i))
-          .isEqualTo(fit(pools, asked, others, i).isPossible());
+    List<String> names = new ArrayList<>();
+    List<String> impossible = new ArrayList<>();
+    for (int i = 0; i <= pools.size(); i++) { // the last one is not there
+      names.add("pool-" + i);
+      if (!fit(pools, asked, others, i).isPossible()) {
+        impossible.add("pool-" + i);
+      }
     }
-    assertThat(fit.isPossibleBeside(others, "another")).isEqualTo(fit.isPossible());
+    assertThat(fit.impossibleBeside(others, names)).isEqualTo(impossible);
   }
 
   /** Devices that are given out one by one, without looking back, are devices that fit. */
