@@ -50,8 +50,9 @@ class VgpuMetricsTest {
     return registry.get(name).tag("name", tenant).functionCounter().count();
   }
 
+  /** Of a tenant's meters, this one is the last to come and the last to go. */
   private boolean has(String tenant) {
-    return registry.find("vgpu.memory.quota").tag("name", tenant).meter() != null;
+    return registry.find("vgpu.leases").tag("name", tenant).meter() != null;
   }
 
   /** Makes earlier readings stale. */
