@@ -323,7 +323,7 @@ class VgpuMetricsTest {
   @Test
   void aClosedPoolHasNoMetersOfLeasesLeft() {
     metrics.bindTo(registry);
-    pool.acquire(TestGpu.request("orphan").build());
+    VirtualGpu orphan = pool.acquire(TestGpu.request("orphan").build());
     await(() -> has("orphan"));
 
     pool.close();
@@ -334,6 +334,7 @@ class VgpuMetricsTest {
           registry.find("vgpu.memory.quota").gauges().forEach(gauge -> gauge.value());
           return !has("orphan");
         });
+    assertThat(orphan.isClosed()).isTrue(); // with the pool; unreferenced, it would be before
   }
 
   @Test
