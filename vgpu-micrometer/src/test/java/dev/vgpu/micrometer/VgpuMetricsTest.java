@@ -38,6 +38,7 @@ class VgpuMetricsTest {
   /** Waits for the listener's thread; the test's timeout bounds the wait. */
   private static void await(BooleanSupplier condition) {
     while (!condition.getAsBoolean()) {
+      assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
       Thread.onSpinWait();
     }
   }
