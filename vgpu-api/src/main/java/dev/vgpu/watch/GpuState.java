@@ -28,8 +28,8 @@ public interface GpuState {
   Optional<String> holder();
 
   /**
-   * {@return the {@link dev.vgpu.VirtualGpu#id()}s of the tenants that have work and are above
-   * their share}
+   * {@return the {@link dev.vgpu.VirtualGpu#id()}s of the tenants that have work and are at their
+   * fixed share} Only such tenants are held back.
    */
   List<String> heldBack();
 

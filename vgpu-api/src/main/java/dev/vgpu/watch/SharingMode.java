@@ -6,7 +6,7 @@ public enum SharingMode {
   IDLE,
   /** One tenant uses it, and none waits. */
   ALONE,
-  /** Several tenants use it together; only those above their share are held back. */
+  /** Several tenants use it together; only those at their fixed share are held back. */
   OVERLAP,
   /** One tenant at a time, in turns. */
   STRICT

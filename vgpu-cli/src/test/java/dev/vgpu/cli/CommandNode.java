@@ -233,7 +233,7 @@ public final class CommandNode implements AutoCloseable {
   public void close() throws IOException {
     for (Command command : commands) {
       command.descendants().forEach(ProcessHandle::destroyForcibly);
-      command.process.destroyForcibly();
+      command.process.destroyForcibly().onExit().join(); // it writes files until then
     }
     try (Stream<Path> files = Files.walk(directory)) {
       files.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());

@@ -105,13 +105,12 @@ public final class Fakes {
   public static GpuState state(long switches) {
     GpuState state = mock(GpuState.class);
     when(state.gpu()).thenReturn(new GpuId("GPU-1"));
-    when(state.mode()).thenReturn(SharingMode.OVERLAP);
+    when(state.mode()).thenReturn(SharingMode.STRICT);
     when(state.reason())
         .thenReturn(
-            "no tenant with work has a fixed share;"
-                + " held back because they are ahead of their share: batch-1");
+            "a-model-with-a-long-name-1 is at its fixed share; offline tenants get the rest");
     when(state.holder()).thenReturn(Optional.of("batch-1"));
-    when(state.heldBack()).thenReturn(List.of("batch-1"));
+    when(state.heldBack()).thenReturn(List.of("a-model-with-a-long-name-1"));
     when(state.turnLength()).thenReturn(Duration.ofNanos(2_500_000));
     when(state.switches()).thenReturn(switches);
     when(state.memoryFree()).thenReturn(MemorySize.ofGibibytes(3));

@@ -12,6 +12,7 @@ import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.function.Predicate;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -143,14 +144,17 @@ class SeatCommandsIT {
     node.vgpu("serve").prints("holding the seat of");
     assertThat(node.leases()).isEmpty();
     CommandNode.Command run = spin("--memory 1GiB --compute 50 --class offline --name batch");
-    awaitProcesses(1);
-    JsonNode lease = node.leases().path(0);
+    long held = CommandNode.CONTEXT_BYTES + (256L << 20);
+    JsonNode lease =
+        awaitLeases(
+                leases ->
+                    leases.path(0).path("memory_used_bytes").asLong() == held
+                        && leases.path(0).path("launches").asLong() > 0)
+            .path(0);
     assertThat(lease.path("id").asText()).startsWith("batch");
     assertThat(lease.path("class").asText()).isEqualTo("offline");
     assertThat(lease.path("share_percent").asInt()).isEqualTo(50);
     assertThat(lease.path("memory_quota_bytes").asLong()).isEqualTo(1L << 30);
-    assertThat(lease.path("memory_used_bytes").asLong())
-        .isEqualTo(CommandNode.CONTEXT_BYTES + (256L << 20));
     assertThat(lease.path("owner_pid").asLong()).isEqualTo(run.pid());
 
     CommandNode.Command top = node.vgpu("top", "--json", "--count=2", "--interval=500ms");
@@ -161,8 +165,7 @@ class SeatCommandsIT {
 
     run.signal("TERM");
     run.succeeds();
-    awaitProcesses(0);
-    assertThat(node.leases()).isEmpty();
+    assertThat(awaitLeases(JsonNode::isEmpty)).isEmpty();
   }
 
   @Test
@@ -179,17 +182,16 @@ class SeatCommandsIT {
       node.vgpu("serve").prints("holding the seat of");
     }
     CommandNode.Command run = spin("--memory 1GiB --compute 50");
-    awaitProcesses(1);
+    JsonNode lease = awaitLeases(leases -> leases.path(0).path("processes").asInt() == 1).path(0);
     // Not simply its first descendant: a process that holds the seat has a helper process too.
-    long pid = node.leases().path(0).path("pids").path(0).asLong();
+    long pid = lease.path("pids").path(0).asLong();
     ProcessHandle program = ProcessHandle.of(pid).orElseThrow();
     run.signal("KILL");
     assertThat(run.exitCode()).isEqualTo(137);
     assertThat(program.isAlive()).isTrue();
     assertThat(node.leases().path(0).path("processes").asInt()).isEqualTo(1);
     program.destroy();
-    awaitProcesses(0);
-    assertThat(node.leases()).isEmpty();
+    assertThat(awaitLeases(JsonNode::isEmpty)).isEmpty();
   }
 
   private CommandNode.Command spin(String terms) throws IOException {
@@ -197,16 +199,12 @@ class SeatCommandsIT {
         terms, CommandNode.program("spin"), "--us=500", "--seconds=60", "--hold=256MiB");
   }
 
-  private void awaitProcesses(int wanted) throws Exception {
-    for (int tries = 0; tries < 60; tries++) {
-      int processes = 0;
-      for (JsonNode lease : node.leases()) {
-        processes += lease.path("processes").asInt();
-      }
-      if (processes == wanted) {
-        return;
-      }
+  private JsonNode awaitLeases(Predicate<JsonNode> condition) throws Exception {
+    JsonNode leases = node.leases();
+    for (int tries = 0; tries < 60 && !condition.test(leases); tries++) {
+      leases = node.leases();
     }
-    throw new AssertionError("never " + wanted + " processes: " + node.leases());
+    assertThat(condition.test(leases)).as("%s", leases).isTrue();
+    return leases;
   }
 }

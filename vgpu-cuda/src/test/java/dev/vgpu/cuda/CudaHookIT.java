@@ -144,7 +144,7 @@ class CudaHookIT {
             output,
             PROGRAMS.resolve("programs/spin").toString(),
             "--us=500",
-            "--count=1000",
+            "--count=3000",
             "--hold=64MiB");
     expect("processes 1");
     lease.contended(true);
@@ -170,8 +170,8 @@ class CudaHookIT {
     expect("processes 0");
     assertThat(turns).isGreaterThan(3);
     assertThat(lease.memoryUsed()).isEqualTo(MemorySize.ZERO);
-    assertThat(lease.launches()).isGreaterThanOrEqualTo(1000);
-    assertThat(lease.gpuTimeNs(Long.MAX_VALUE)).isBetween(450_000_000L, 700_000_000L);
+    assertThat(lease.launches()).isGreaterThanOrEqualTo(3000);
+    assertThat(lease.gpuTimeNs(Long.MAX_VALUE)).isBetween(1_350_000_000L, 2_100_000_000L);
   }
 
   @Test
@@ -219,7 +219,7 @@ class CudaHookIT {
             output,
             PROGRAMS.resolve("programs/spin").toString(),
             "--us=500",
-            "--seconds=3",
+            "--seconds=1000",
             "--hold=64MiB");
     expect("processes 1");
     expect("wanted");
@@ -230,7 +230,13 @@ class CudaHookIT {
     EnforcedLease taken = prepare(next, "a");
     assertThat(taken.processes()).containsExactly(spin.pid());
     assertThat(taken.memoryUsed()).isEqualTo(MemorySize.ofMebibytes(128));
+    long before = taken.launches();
     taken.open();
+    for (int tries = 0; tries < 3_000 && taken.launches() == before; tries++) {
+      TimeUnit.MILLISECONDS.sleep(10);
+    }
+    assertThat(taken.launches()).isGreaterThan(before);
+    spin.destroy(); // it ends by itself when it is told to
     assertThat(spin.waitFor()).as(Files.readString(output)).isZero();
     expect("processes 0");
     assertThat(taken.memoryUsed()).isEqualTo(MemorySize.ZERO);

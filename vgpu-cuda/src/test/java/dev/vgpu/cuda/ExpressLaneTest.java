@@ -177,6 +177,7 @@ class ExpressLaneTest {
 
   private static void await(BooleanSupplier condition) {
     while (!condition.getAsBoolean()) {
+      assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
       LockSupport.parkNanos(1_000_000); // the tests' own time limit ends it
     }
   }

@@ -206,6 +206,7 @@ class HookEnforcementTest {
   /** Waits for the flag; the test's timeout ends it. */
   private static void awaitRest(FakeHook hook, boolean rest) {
     while ((turnFlags(hook) & TURN_RESTING) != 0 != rest) {
+      assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
       LockSupport.parkNanos(1_000_000);
     }
   }
@@ -322,6 +323,7 @@ class HookEnforcementTest {
     }
     // If the stop was seen before the gate was shut, its work counts for some more milliseconds.
     while (lease.hasWork()) {
+      assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
       Thread.onSpinWait();
     }
     signal("CONT", process);

@@ -122,6 +122,7 @@ class HostileProcessesTest {
     Files.writeString(process(PID, "S"), "00400000-00452000 r-xp 0 08:02 1 /bin/other\n");
     attach("hostile", PID).close();
     while (!lease.processes().isEmpty()) {
+      assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
       Thread.onSpinWait();
     }
     Files.writeString(process(PID + 1, "S"), "1-2 rw-s 0 08:02 1 /run/leases/hostile/report\n");
@@ -130,6 +131,7 @@ class HostileProcessesTest {
     attach("hostile", PID + 2).close();
     attach("hostile", PID).close(); // a third one after them
     while (lease.processes().contains(PID)) {
+      assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
       Thread.onSpinWait();
     }
     assertThat(lease.processes()).containsExactly(PID + 1, PID + 2);

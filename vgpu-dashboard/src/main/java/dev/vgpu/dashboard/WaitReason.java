@@ -55,7 +55,7 @@ record WaitReason(List<String> on, String why) {
             .map(Seen::lease)
             .toList();
     if (state.map(gpu -> gpu.heldBack().contains(lease.id())).orElse(false)) {
-      return new WaitReason(ids(busy), "held back: it has used more than its share");
+      return new WaitReason(ids(busy), "held back: it is at its fixed share");
     }
     List<GpuLease> urgent = busy.stream().filter(other -> isUrgent(other)).toList();
     if (lease.request().preemptionClass() == PreemptionClass.OFFLINE && !urgent.isEmpty()) {

@@ -97,6 +97,7 @@ class DashboardTest {
     DashboardOptions fast = options().interval(FAST).build();
     opened.add(Dashboard.open(pool, fast, slowOnce, NanoClock::now));
     while (beganNs.size() < 6) {
+      assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
       Thread.onSpinWait();
     }
     for (int i = 2; i < 6; i++) {

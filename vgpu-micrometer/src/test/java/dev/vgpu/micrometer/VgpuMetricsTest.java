@@ -38,6 +38,7 @@ class VgpuMetricsTest {
   /** Waits for the listener's thread; the test's timeout bounds the wait. */
   private static void await(BooleanSupplier condition) {
     while (!condition.getAsBoolean()) {
+      assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
       Thread.onSpinWait();
     }
   }
@@ -50,8 +51,9 @@ class VgpuMetricsTest {
     return registry.get(name).tag("name", tenant).functionCounter().count();
   }
 
+  /** Of a tenant's meters, this one is the last to come and the last to go. */
   private boolean has(String tenant) {
-    return registry.find("vgpu.memory.quota").tag("name", tenant).meter() != null;
+    return registry.find("vgpu.leases").tag("name", tenant).meter() != null;
   }
 
   /** Makes earlier readings stale. */
@@ -322,7 +324,7 @@ class VgpuMetricsTest {
   @Test
   void aClosedPoolHasNoMetersOfLeasesLeft() {
     metrics.bindTo(registry);
-    pool.acquire(TestGpu.request("orphan").build());
+    VirtualGpu orphan = pool.acquire(TestGpu.request("orphan").build());
     await(() -> has("orphan"));
 
     pool.close();
@@ -333,6 +335,7 @@ class VgpuMetricsTest {
           registry.find("vgpu.memory.quota").gauges().forEach(gauge -> gauge.value());
           return !has("orphan");
         });
+    assertThat(orphan.isClosed()).isTrue(); // with the pool; unreferenced, it would be before
   }
 
   @Test

@@ -13,6 +13,7 @@ import dev.vgpu.watch.GpuHealth;
 import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.Semaphore;
@@ -36,6 +37,7 @@ class NvmlWatchTest implements GpuHealthListener {
   private final BlockingQueue<String> told = new LinkedBlockingQueue<>();
   private EmulatedNvml nvml;
   private NvmlProvider provider;
+  private Set<Thread> before;
   private List<GpuId> gpus;
   private GpuPool.Listening watch;
 
@@ -59,6 +61,7 @@ class NvmlWatchTest implements GpuHealthListener {
     nvml = new EmulatedNvml();
     provider = nvml.provider();
     gpus = awaitGpus().stream().map(PhysicalGpu::id).toList();
+    before = Thread.getAllStackTraces().keySet(); // an earlier watch may be late to end
     watch = provider.watch(this);
   }
 
@@ -118,11 +121,11 @@ class NvmlWatchTest implements GpuHealthListener {
     awaitWatching();
     Thread thread =
         Thread.getAllStackTraces().keySet().stream()
-            .filter(each -> each.getName().equals("vgpu-nvml-watch"))
+            .filter(each -> each.getName().equals("vgpu-nvml-watch") && !before.contains(each))
             .findFirst()
             .orElseThrow();
     boolean waits = false;
-    for (int tries = 0; tries < 1_000 && !waits; tries++) {
+    for (int tries = 0; tries < 30_000 && !waits; tries++) {
       waits = thread.getState() == Thread.State.TIMED_WAITING;
       LockSupport.parkNanos(this, 1_000_000);
     }

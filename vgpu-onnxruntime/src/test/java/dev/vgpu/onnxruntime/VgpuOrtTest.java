@@ -131,6 +131,7 @@ class VgpuOrtTest {
   /** Waits for another thread; the test's timeout bounds the wait. */
   private static void await(BooleanSupplier condition) {
     while (!condition.getAsBoolean()) {
+      assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
       Thread.onSpinWait();
     }
   }

@@ -48,7 +48,7 @@ public final class VgpuEndpoint {
    * @param health whether it answers
    * @param healthReason why it is not healthy; empty if it is
    * @param holder the virtual GPU that has the turn, if one has
-   * @param heldBack the virtual GPUs that have work and are above their share
+   * @param heldBack the virtual GPUs that have work and are at their fixed share
    * @param suspended the virtual GPUs whose memory was moved to the host
    * @param memoryFreeBytes the free part of the memory that quotas may take
    */

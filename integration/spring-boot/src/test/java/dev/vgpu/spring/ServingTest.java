@@ -49,6 +49,7 @@ class ServingTest {
   /** Another thread does it; the test's timeout bounds the wait. */
   private static void await(BooleanSupplier condition) {
     while (!condition.getAsBoolean()) {
+      assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
       Thread.onSpinWait();
     }
   }

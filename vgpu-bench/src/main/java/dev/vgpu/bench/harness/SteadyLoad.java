@@ -81,15 +81,7 @@ public record SteadyLoad(double kernelMs, int grid, int sync, int graph, long ro
     return held;
   }
 
-  /**
-   * {@return the measurements of several programs whose kernels do work, and when these ran}
-   *
-   * @param node where they run
-   * @param places the environment of each
-   * @param loads the load of each
-   * @param warmUpMs how long they run before the measurement
-   * @param windowMs the length of the measurement
-   */
+  /** {@return what {@link #measure} returns, of kernels that do work, and when these ran} */
   public static Timed timed(
       Node node,
       List<Map<String, String>> places,

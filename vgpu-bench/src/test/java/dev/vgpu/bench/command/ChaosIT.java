@@ -151,7 +151,9 @@ class ChaosIT {
     assertThat(process.waitFor(50, TimeUnit.SECONDS)).isTrue();
     assertThat(process.exitValue()).isEqualTo(130);
     assertThat(directory[0].getParent()).doesNotExist();
-    assertThat(ProcessHandle.allProcesses().filter(each -> isOf(each, directory[0]))).isEmpty();
+    Commands.await(
+        () -> ProcessHandle.allProcesses().noneMatch(each -> isOf(each, directory[0])),
+        said("err"));
   }
 
   /** The run directory of one of the process's descendants; null if there is none yet. */

@@ -10,7 +10,7 @@ import java.util.function.BooleanSupplier;
 
 /** Starts and awaits the processes of this package's tests. */
 final class Commands {
-  private static final long TIMEOUT_NS = TimeUnit.SECONDS.toNanos(60);
+  private static final long TIMEOUT_NS = TimeUnit.SECONDS.toNanos(180);
 
   private Commands() {}
 

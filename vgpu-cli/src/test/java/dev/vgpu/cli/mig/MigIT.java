@@ -95,7 +95,7 @@ class MigIT {
     assertThat(figures.path("total_before").asLong()).isEqualTo(1777 * MIB);
     long left = 1777 * MIB - CommandNode.CONTEXT_BYTES - figures.path("bytes").asLong();
     assertThat(left).isBetween(0L, MIB - 1);
-    assertThat(instances()).hasSize(2);
+    CommandNode.await(() -> count() == 2, run); // the seat is another process
     sleeps.signal("TERM");
     assertThat(sleeps.exitCode()).isEqualTo(143);
     JsonNode remaining = instances();
@@ -276,6 +276,7 @@ class MigIT {
     assertThat(instances()).hasSize(3);
     busy.signal("TERM");
     assertThat(busy.exitCode()).isEqualTo(143);
+    CommandNode.await(() -> count() == 2, busy); // the seat is another process
     assertThat(mig(ON, "plan", "4g").exitCode()).isEqualTo(1);
     CommandNode.Command moved = mig(ON, "plan", "4g", "--move", "--consent").succeeds();
     assertThat(moved.out()).as("%s", seat).contains("holder-", "moved from slice", "as MIG-");
@@ -329,10 +330,13 @@ class MigIT {
         .contains("1c.3g.8gb")
         .contains("1 of 3 compute slices free")
         .contains("2 of 3 compute slices free");
-    for (CommandNode.Command each : List.of(one, other, third)) {
+    for (CommandNode.Command each : List.of(third, other)) {
       each.signal("TERM");
       assertThat(each.exitCode()).isEqualTo(143);
     }
+    CommandNode.await(() -> count() == 1, one); // it holds the seat
+    one.signal("TERM");
+    assertThat(one.exitCode()).isEqualTo(143);
     assertThat(instances()).isEmpty();
   }
 

@@ -168,11 +168,11 @@ class LeaseTablesTest {
     assertThat(run("top", "--count", "1")).isZero();
     assertThat(out.toString(UTF_8).lines())
         .contains(
-            "  overlap batch-1, turns of 2.5 ms, 250 a second",
-            "  because no tenant with work has a fixed share; held back because they are",
-            "    ahead of their share: batch-1")
+            "  strict batch-1, turns of 2.5 ms, 250 a second",
+            "  because a-model-with-a-long-name-1 is at its fixed share; offline tenants get",
+            "    the rest")
         .anyMatch(line -> line.equals("  memory 3 GiB free, reclaimed below 1 GiB up to 2 GiB"))
-        .anyMatch(line -> line.matches("batch-1 .* 25.0%[*] .*"))
+        .anyMatch(line -> line.matches("a-model-.* 50.0%[*] .*"))
         .anyMatch(
             line -> line.contains("batch-1 preempted by a-model-with-a-long-name-1 (7 times)"))
         .anyMatch(line -> line.contains("batch-1 3 allocations denied: its quota of 10GiB"))
@@ -184,10 +184,10 @@ class LeaseTablesTest {
     assertThat(run("top", "--count", "1", "--json")).isZero();
     JsonNode json = new ObjectMapper().readTree(out.toByteArray());
     JsonNode gpu = json.path("gpus").path(0);
-    assertThat(gpu.path("sharing").asText()).isEqualTo("overlap");
+    assertThat(gpu.path("sharing").asText()).isEqualTo("strict");
     assertThat(gpu.path("switches_per_s").asDouble()).isEqualTo(250);
-    assertThat(gpu.path("held_back").path(0).asText()).isEqualTo("batch-1");
-    assertThat(json.path("leases").path(1).path("held_back").asBoolean()).isTrue();
+    assertThat(gpu.path("held_back").path(0).asText()).isEqualTo("a-model-with-a-long-name-1");
+    assertThat(json.path("leases").path(0).path("held_back").asBoolean()).isTrue();
     assertThat(json.path("leases").path(1).path("slowdown").asDouble()).isEqualTo(1.25);
     assertThat(json.path("events").path(0).path("kind").asText()).isEqualTo("Preempted");
     assertThat(json.path("events").path(0).path("by").asText()).startsWith("a-model");

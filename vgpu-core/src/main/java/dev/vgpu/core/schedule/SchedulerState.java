@@ -38,8 +38,7 @@ public record SchedulerState(
    * @param id the virtual GPU's id
    * @param hasWork whether it has work
    * @param open whether its gate is open
-   * @param heldBack whether it has work but may not use the GPU, because it got too much or is at
-   *     its cap
+   * @param heldBack whether it has work and is at its fixed share; only such tenants are held back
    * @param lagNs what it is owed, in nanoseconds; negative if it owes
    */
   public record TenantState(

@@ -25,7 +25,7 @@ public final class StateValues {
    * @param mode how its tenants share it
    * @param reason why
    * @param holder the tenant that has the turn
-   * @param heldBack tenants that are above their share
+   * @param heldBack the tenants that have work and are at their fixed share
    * @param turnLength the length of a turn
    * @param switches the number of turns so far
    * @param memoryFree the memory that is free

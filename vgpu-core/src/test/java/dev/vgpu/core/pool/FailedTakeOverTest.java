@@ -149,14 +149,21 @@ class FailedTakeOverTest extends TwoPools {
           backend.beforeClose = () -> {};
           throw new NoClassDefFoundError("as if its jar was replaced");
         };
-    FutureTask<Integer> called =
-        CallsTest.start(() -> client.acquire(Pools.request(NEARLINE).build()).call(() -> 42));
+    FutureTask<VirtualGpu> called =
+        CallsTest.start(
+            () -> {
+              VirtualGpu gpu = client.acquire(Pools.request(NEARLINE).build());
+              assertThat(gpu.call(() -> 42)).isEqualTo(42);
+              return gpu;
+            });
     try {
       holder.close();
     } catch (NoClassDefFoundError e) {
       assertThat(e).hasMessageContaining("replaced");
     }
-    assertThat(called.get(30, TimeUnit.SECONDS)).isEqualTo(42);
-    assertThat(CallsTest.start(client::leases).get(30, TimeUnit.SECONDS)).isNotEmpty();
+    VirtualGpu gpu = called.get(30, TimeUnit.SECONDS);
+    assertThat(CallsTest.start(client::leases).get(30, TimeUnit.SECONDS))
+        .map(GpuLease::id)
+        .contains(gpu.id());
   }
 }

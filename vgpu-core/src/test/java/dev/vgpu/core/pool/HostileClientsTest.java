@@ -353,7 +353,7 @@ class HostileClientsTest extends TwoPools {
   @Test
   void refusalNamesFewOfManyHolders() throws Exception {
     ask(connect(), "acquire");
-    holder.acquire(Pools.share(ONLINE, 100));
+    VirtualGpu all = holder.acquire(Pools.share(ONLINE, 100));
     assertThat(refusal().holders()).hasSize(8);
     FutureTask<Void> refused =
         new FutureTask<>(
@@ -368,6 +368,7 @@ class HostileClientsTest extends TwoPools {
       assertThat(client.states()).hasSize(1);
     }
     refused.get();
+    assertThat(all.isClosed()).isFalse();
     assertHoldsLittle();
   }
 

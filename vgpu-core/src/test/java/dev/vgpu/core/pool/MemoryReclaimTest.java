@@ -55,6 +55,7 @@ class MemoryReclaimTest {
     holder = open();
     client = open();
     GpuPool.Listening ignored = client.listen(events::add);
+    assertThat(client.leases()).isEmpty(); // the seat now knows that it listens
   }
 
   @AfterEach

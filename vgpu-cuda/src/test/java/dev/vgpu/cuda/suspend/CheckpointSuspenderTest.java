@@ -260,6 +260,7 @@ class CheckpointSuspenderTest {
         new FutureTask<>(() -> suspender.suspend(GPU, List.of(first, second), SOON), null);
     new Thread(suspends).start();
     while (!Files.exists(locks)) {
+      assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
       Thread.onSpinWait();
     }
     processes.get(1).destroyForcibly().waitFor();

@@ -122,8 +122,10 @@ class ClaimsBesideSlotsTest {
     assertThat(node.kubelet.askToPrepare(claim).getError())
         .contains("team/second", "120 percent of gpu=" + node.pool.gpus().get(0).id());
     assertThat(node.pool.leases()).hasSize(1);
+    TestNode.await("less is offered", () -> offered("share").equals(Optional.of("40")));
     end("a", "slot-1");
     TestNode.await("given back", () -> node.pool.leases().isEmpty());
+    TestNode.await("all is offered again", () -> offered("share").equals(Optional.of("100")));
     List<Device> ignored = node.kubelet.prepare(claim);
 
     Pod unused = node.pod("b", node.reservation(60, "1Gi"));

@@ -46,6 +46,10 @@ class MissingClaimsTest {
     return log.toString(UTF_8).lines().filter(line -> line.contains(text)).count();
   }
 
+  private void awaitSaid(String text) throws InterruptedException {
+    TestNode.await(text, () -> said(text) > 0);
+  }
+
   private void awaitMissed() throws InterruptedException {
     int missed = node.mock.missed.get();
     TestNode.await("asked several times", () -> node.mock.missed.get() > missed + 3);
@@ -62,6 +66,8 @@ class MissingClaimsTest {
   void anOldClusterIsToldOnceAndItsSlotsAreServed() throws Exception {
     startWith(404, "/apis/resource.k8s.io/");
     serveASlot();
+    awaitSaid("the GPUs are not published");
+    awaitSaid("what slots leave is not published");
     awaitMissed();
     assertThat(said("the GPUs are not published")).isEqualTo(1);
     assertThat(said("what slots leave is not published")).isEqualTo(1);
@@ -75,6 +81,8 @@ class MissingClaimsTest {
   void missingPermissionsAreSaidOnceAndUsedWhenTheyCome() throws Exception {
     startWith(403, "/resourceslices");
     serveASlot();
+    awaitSaid("the GPUs are not published");
+    awaitSaid("what slots leave is not published");
     awaitMissed();
     assertThat(said("what slots leave is not published")).isEqualTo(1);
     assertThat(said("lacks permissions")).isEqualTo(2);
@@ -96,6 +104,7 @@ class MissingClaimsTest {
     agent = node.agent();
     node.kubelet.register();
     assertThat(node.kubelet.askToPrepare(claim).getError()).contains("Forbidden");
+    awaitSaid("what claims had before is not settled");
     awaitMissed();
     assertThat(said("what claims had before is not settled")).isEqualTo(1);
     assertThat(agent.holdings().all()).hasSize(1);

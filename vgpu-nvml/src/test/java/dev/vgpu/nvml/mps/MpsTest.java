@@ -134,6 +134,7 @@ class MpsTest {
 
   private static void await(BooleanSupplier condition) {
     while (!condition.getAsBoolean()) {
+      assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
       Thread.onSpinWait();
     }
   }
