@@ -28,9 +28,9 @@ import picocli.CommandLine.Spec;
       "",
       "share: policy and percent of the GPU's time; held: its GPU time in the interval, with *"
           + " if it is held back because it is at its fixed share; wait: threads and calls that"
-          + " wait for a turn; lost: turns lost to more urgent tenants; slow: how much longer its work"
-          + " takes beside others than alone (1.00: no longer). Below: the latest events and their"
-          + " reasons. With --json, one object in one line each time.",
+          + " wait for a turn; lost: turns lost to more urgent tenants; slow: how much longer its"
+          + " work takes beside others than alone (1.00: no longer). Below: the latest events and"
+          + " their reasons. With --json, one object in one line each time.",
       "",
       "Exit codes: 0 done, also by Ctrl-C; 1 the GPUs cannot be read, 2 wrong usage."
     })
