@@ -9,8 +9,10 @@
 #include <time.h>
 
 #include "../../main/c/core/rm_call.h"
+#include "../../main/c/core/rm_turn.h"
 
-enum { BATCHES = 501, CALLS = 400, OBJECTS = 1000, CLIENT = 0xc1d00001, OTHER_COMMAND = 0x13e };
+enum { BATCHES = 501, CALLS = 400, OBJECTS = 1000, CLIENT = 0xc1d00001, OTHER_COMMAND = 0x13e, GROUPS = 3 };
+enum { GROUP = CLIENT + 3, CHANNEL = GROUP + GROUPS, CHANNEL_CLASS = 0xa06f, SCHEDULE_SIZE = 3 };
 
 static struct vgpu_rm_book book;
 static struct vgpu_rm_tenant *tenant;
@@ -96,6 +98,51 @@ static void allocate_and_free(int through_core) {
   ioctl_of(through_core, RM_FREE, RM_FREE_SIZE);
 }
 
+static void schedule(uint32_t group) {
+  uint64_t at = (uint64_t)(uintptr_t)params;
+  uint32_t fields[8] = {CLIENT,        group,     RM_GROUP_SCHEDULE, 0, (uint32_t)at, (uint32_t)(at >> 32),
+                        SCHEDULE_SIZE, UINT32_MAX};
+  params[0] = 1;
+  memcpy(call, fields, sizeof fields);
+  ioctl_of(1, RM_CONTROL, RM_CONTROL_SIZE);
+}
+
+static unsigned controls;
+static uint32_t control(void *self, uint32_t client, uint32_t object, uint32_t command, const void *given,
+                        uint32_t size) {
+  uint64_t at = (uint64_t)(uintptr_t)given;
+  uint32_t fields[8] = {client, object, command, 0, (uint32_t)at, (uint32_t)(at >> 32), size, UINT32_MAX};
+  (void)self;
+  memcpy(call, fields, sizeof fields);
+  ioctl_of(0, RM_CONTROL, RM_CONTROL_SIZE);
+  controls++;
+  return call[7];
+}
+
+static void turns(int held) {
+  struct vgpu_rm_turn turn;
+  book.held = held;
+  book.round++;
+  while (vgpu__turn_next(&book, &turn) > 0) {
+    vgpu__turn_carry_out(&turn, control, NULL, SCHEDULE_SIZE);
+    vgpu__turn_done(&book, &turn);
+  }
+}
+
+/* Class preemption of a tenant with GROUPS channel groups: one call of the driver for each, and one to give it back. */
+static void stop_and_give_back(int through_core) {
+  unsigned char disable[RM_DISABLE_SIZE] = {1};
+  if (!through_core) {
+    for (int i = 0; i < 2 * GROUPS; i++)
+      control(NULL, CLIENT, CLIENT + 2, RM_DISABLE_CHANNELS, disable, sizeof disable);
+    return;
+  }
+  turns(1);
+  if (!vgpu__is_stopped(&book, tenant)) abort();
+  turns(0);
+  if (vgpu__owes_groups(tenant)) abort();
+}
+
 static int compare(const void *one, const void *other) {
   double a = *(const double *)one, b = *(const double *)other;
   return (a > b) - (a < b);
@@ -131,7 +178,20 @@ int main(void) {
   allocate(1, CLIENT, CLIENT + 1, RM_CLASS_DEVICE);
   for (uint32_t i = 0; i < OBJECTS; i++) allocate(1, CLIENT + 1, 1000 + i, RM_CLASS_LOCAL_MEMORY);
   if (tenant->used != (uint64_t)OBJECTS * (2 << 20)) return 1;
+  allocate(1, CLIENT + 1, CLIENT + 2, RM_CLASS_SUBDEVICE);
+  for (uint32_t i = 0; i < GROUPS; i++) {
+    allocate(1, CLIENT + 1, GROUP + i, RM_CLASS_GROUP);
+    allocate(1, GROUP + i, CHANNEL + i, CHANNEL_CLASS);
+    schedule(GROUP + i);
+  }
   print("not ours", other_call);
   print("allocate and free", allocate_and_free);
+  tenant->yields = 1;
+  book.able = 1;
+  turns(0);
+  controls = 0;
+  stop_and_give_back(1);
+  if (controls != 2 * GROUPS) return 1;
+  print("stop and give back", stop_and_give_back);
   return tenant->used != (uint64_t)OBJECTS * (2 << 20);
 }

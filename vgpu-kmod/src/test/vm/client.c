@@ -6,7 +6,11 @@
  *                                   meanwhile `1` and `0` schedule the first one on and off, `e` enables the channels
  *                                   of all, `c` makes one more channel of the first one, and `d` frees it
  *   client forge CLIENT             records another process's client and its first group as its own, for vgpu-turns
- *   client arrive TIMES DIRECTORY   a channel group that gets work so often; reports its longest wait for the engine
+ *   client arrive TIMES DIRECTORY [DEVICE]
+ *                                   a channel group that gets work so often; reports its longest wait for the engine.
+ *                                   DEVICE: the descriptor of the module's device, whose scheduler holds the offline
+ *                                   tenants from then on until the group has had the engine; also reports how long
+ *                                   the module takes for that
  *   client watch CGROUP             reads what the module's device reports of a process that is refused memory
  *   client seats KILLS DIRECTORY GROUPS
  *                                   schedulers that are killed, while the tenant has so many groups that run
@@ -235,9 +239,25 @@ static int forge(uint32_t victim) {
   return failures != 0;
 }
 
+/* Holds the offline tenants, or lets them go on. Returns after how many microseconds the module has done so. */
+static uint64_t hold(int device, const char *line) {
+  struct timespec begin, end;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  CHECK(write(device, line, strlen(line)) == (ssize_t)strlen(line));
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  return (uint64_t)((end.tv_sec - begin.tv_sec) * 1000000 + (end.tv_nsec - begin.tv_nsec) / 1000);
+}
+
+enum { MOST_ARRIVALS = 1000 };
+
+static int by_size(const void *one, const void *other) {
+  uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
+  return (a > b) - (a < b);
+}
+
 /* The wait is in microseconds of the engine's own clock, on which it does not matter how slow this machine is. */
-static int arrive(unsigned times) {
-  uint64_t number = told("cgroup", NULL), longest = 0;
+static int arrive(unsigned times, int device) {
+  uint64_t number = told("cgroup", NULL), longest = 0, calls[MOST_ARRIVALS] = {0};
   char ran[64], waited[64], weight[32];
   unsigned seed = test_seed();
   int fd = open_device("/dev/nvidiactl"), card = open_device("/dev/nvidia0");
@@ -246,16 +266,21 @@ static int arrive(unsigned times) {
   snprintf(waited, sizeof waited, "\nwaited of %llu ", (unsigned long long)number);
   snprintf(weight, sizeof weight, "%llu", (unsigned long long)told("weight", NULL));
   CHECK(new_group(&plainly, fd, client, 50) == RM_OK && schedule(fd, client, 50, 1) == RM_OK);
+  CHECK(times > 0 && times <= MOST_ARRIVALS);
   CHECK(set("weight", weight) == 0); /* returns when the module has set what it has to set */
   for (unsigned i = 0; i < times && failures == 0; i++) {
     CHECK(disable_channels(&plainly, fd, client, CHANNEL_OF + 50, 1, 1) == RM_OK);
     uint64_t before = number_in("/proc/nvidia_model", ran);
     usleep((unsigned)rand_r(&seed) % 5000);
     CHECK(disable_channels(&plainly, fd, client, CHANNEL_OF + 50, 1, 0) == RM_OK);
+    if (device >= 0) calls[i] = hold(device, "online 10000");
     while (number_in("/proc/nvidia_model", ran) == before) usleep(1000);
     uint64_t us = number_in("/proc/nvidia_model", waited);
+    if (device >= 0) hold(device, "online 0");
     if (us > longest) longest = us;
   }
+  qsort(calls, times, sizeof *calls, by_size);
+  if (device >= 0) printf("%llu %llu ", (unsigned long long)calls[times / 2], (unsigned long long)calls[times - 1]);
   printf("%llu\n", (unsigned long long)longest);
   close(card);
   close(fd);
@@ -411,9 +436,9 @@ int main(int count, char **arguments) {
   if (count == 3 && strcmp(arguments[1], "take") == 0) return take_and_wait(strtoull(arguments[2], NULL, 10));
   if (count == 3 && strcmp(arguments[1], "run") == 0) return run_and_wait((uint32_t)atoi(arguments[2]));
   if (count == 3 && strcmp(arguments[1], "forge") == 0) return forge((uint32_t)strtoul(arguments[2], NULL, 10));
-  if (count == 4 && strcmp(arguments[1], "arrive") == 0) {
+  if ((count == 4 || count == 5) && strcmp(arguments[1], "arrive") == 0) {
     directory = arguments[3];
-    return arrive((unsigned)atoi(arguments[2]));
+    return arrive((unsigned)atoi(arguments[2]), count == 5 ? atoi(arguments[4]) : -1);
   }
   if (count == 3 && strcmp(arguments[1], "watch") == 0) return watch(arguments[2]);
   if (count == 5 && strcmp(arguments[1], "seats") == 0) {
