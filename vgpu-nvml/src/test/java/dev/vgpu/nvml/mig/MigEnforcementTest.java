@@ -11,7 +11,6 @@ import static org.mockito.Mockito.when;
 
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.VgpuException;
-import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.request.Capabilities;
 import dev.vgpu.request.GpuId;
 import dev.vgpu.request.MemorySize;
@@ -20,7 +19,6 @@ import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.testing.TestSeed;
-import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -32,15 +30,12 @@ import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
 
 /** Runs on the emulated GPUs of this module's tests; their instances change meanwhile. */
 @Timeout(600)
-class MigEnforcementTest {
+class MigEnforcementTest extends OneMigGpu {
   /** {@code -Dvgpu.mig.cycles=100000}: the long run. */
   private static final int CYCLES = Integer.getInteger("vgpu.mig.cycles", 400);
 
@@ -51,47 +46,18 @@ class MigEnforcementTest {
   private static final int ONE = 19;
   private static final int TWO = 14;
 
-  @TempDir Path run;
-
-  private final NvmlProvider provider = new NvmlProvider();
-  private MigDriver driver;
-  private GpuId gpu;
-
-  @BeforeEach
-  void cut() {
-    driver = MigDriver.of(provider);
-    gpu = driver.gpus().get(2).gpu();
-    assertThat(driver.switchMode(gpu, true)).isEmpty();
-  }
-
-  @AfterEach
-  void mend() {
-    for (MigState.Instance each : driver.gpu(gpu).instances()) {
-      driver.destroyParts(gpu, each.id());
-      driver.destroy(gpu, each.id());
-    }
-    assertThat(driver.switchMode(gpu, false)).isEmpty();
-    driver.close();
-  }
-
-  private PhysicalGpu physical() {
-    return provider.gpus().stream().filter(each -> each.id().equals(gpu)).findFirst().orElseThrow();
-  }
-
-  private MigEnforcement open() {
-    return new MigEnforcement(run, MigSeat.nothing(), () -> MigDriver.of(provider));
+  MigEnforcementTest() {
+    super(2);
   }
 
   private EnforcedLease grant(MigEnforcement enforcement, String id, EnforcedLease.Listener tells)
       throws IOException {
-    Path directory = Files.createDirectories(run.resolve("leases").resolve(id));
-    return enforcement.prepare(id, directory, physical(), request(), tells);
+    return grant(enforcement, id, request(), tells);
   }
 
   private EnforcedLease grantAs(MigEnforcement enforcement, String id, VirtualGpuRequest request)
       throws IOException {
-    Path directory = Files.createDirectories(run.resolve("leases").resolve(id));
-    return enforcement.prepare(id, directory, physical(), request, mock());
+    return grant(enforcement, id, request, mock());
   }
 
   /** Only half a GPU has this much of the 2 GiB; it needs one of the seven compute slices. */
@@ -115,10 +81,6 @@ class MigEnforcementTest {
 
   private static VirtualGpuRequest request() {
     return VirtualGpuRequest.builder().name("x").memory(MemorySize.ofMebibytes(300)).build();
-  }
-
-  private List<MigState.Instance> instances() {
-    return driver.gpu(gpu).instances();
   }
 
   @Test

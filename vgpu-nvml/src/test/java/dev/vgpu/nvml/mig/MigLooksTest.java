@@ -12,60 +12,32 @@ import static org.mockito.Mockito.verify;
 
 import dev.vgpu.VgpuException;
 import dev.vgpu.nvml.EmulatedNvml;
-import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
-import dev.vgpu.request.GpuId;
 import dev.vgpu.spi.EnforcedLease;
-import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.mockito.stubbing.Answer;
 
 /** What the enforcement concludes from a look that says too little. */
 @Timeout(60)
-class MigLooksTest {
-  @TempDir Path run;
-
-  private final NvmlProvider provider = new NvmlProvider();
+class MigLooksTest extends OneMigGpu {
   private final EnforcedLease.Listener tells = mock();
-  private MigDriver driver;
-  private GpuId gpu;
 
-  @BeforeEach
-  void cut() {
-    driver = MigDriver.of(provider);
-    gpu = driver.gpus().get(1).gpu();
-    assertThat(driver.switchMode(gpu, true)).isEmpty();
-  }
-
-  @AfterEach
-  void mend() {
-    for (MigState.Instance each : driver.gpu(gpu).instances()) {
-      driver.destroyParts(gpu, each.id());
-      driver.destroy(gpu, each.id());
-    }
-    assertThat(driver.switchMode(gpu, false)).isEmpty();
-    driver.close();
+  MigLooksTest() {
+    super(1);
   }
 
   private EnforcedLease grant(MigEnforcement enforcement) throws IOException {
-    Path directory = Files.createDirectories(run.resolve("leases").resolve("a"));
-    PhysicalGpu physical =
-        provider.gpus().stream().filter(each -> each.id().equals(gpu)).findFirst().orElseThrow();
-    return enforcement.prepare("a", directory, physical, MigSeat.request(200), tells);
+    return grant(enforcement, "a", MigSeat.request(200), tells);
   }
 
   @ParameterizedTest
@@ -75,8 +47,7 @@ class MigLooksTest {
         "nvmlDeviceGetGpuInstancePossiblePlacements_v2"
       })
   void anErrorDoesNotMeanThatAProfileIsAbsent(String call) throws IOException {
-    try (MigEnforcement enforcement =
-            new MigEnforcement(run, MigSeat.nothing(), () -> MigDriver.of(provider));
+    try (MigEnforcement enforcement = open();
         EmulatedNvml nvml = new EmulatedNvml()) {
       EnforcedLease lease = grant(enforcement);
       nvml.set("fail.nvmlDeviceGetCount_v2=999"); // the next look opens the driver anew

@@ -11,85 +11,43 @@ import static org.mockito.Mockito.verify;
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.VgpuException;
 import dev.vgpu.nvml.EmulatedNvml;
-import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.request.GpuId;
 import dev.vgpu.request.MemorySize;
 import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
-import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Making room on a GPU of 2 GiB, where half a GPU fits only at slice 0 or 4. */
 @Timeout(60)
-class MigMovesTest {
+class MigMovesTest extends OneMigGpu {
   private static final int ONE = 19;
   private static final int TWO = 14;
 
-  @TempDir Path run;
-
-  private final NvmlProvider provider = new NvmlProvider();
   private final EnforcedLease.Listener tells = mock();
-  private MigDriver driver;
-  private GpuId gpu;
 
-  @BeforeEach
-  void cut() {
-    driver = MigDriver.of(provider);
-    gpu = driver.gpus().get(1).gpu();
-    assertThat(driver.switchMode(gpu, true)).isEmpty();
-  }
-
-  @AfterEach
-  void mend() {
-    for (MigState.Instance each : driver.gpu(gpu).instances()) {
-      driver.destroyParts(gpu, each.id());
-      driver.destroy(gpu, each.id());
-    }
-    assertThat(driver.switchMode(gpu, false)).isEmpty();
-    driver.close();
-  }
-
-  private MigEnforcement open() {
-    return new MigEnforcement(run, MigSeat.nothing(), () -> MigDriver.of(provider));
-  }
-
-  private PhysicalGpu physical() {
-    return provider.gpus().stream().filter(each -> each.id().equals(gpu)).findFirst().orElseThrow();
+  MigMovesTest() {
+    super(1);
   }
 
   private EnforcedLease grant(MigEnforcement enforcement, String id, int mebibytes)
       throws IOException {
-    Path directory = Files.createDirectories(run.resolve("leases").resolve(id));
-    return enforcement.prepare(id, directory, physical(), request(mebibytes), tells);
+    return grant(enforcement, id, request(mebibytes), tells);
   }
 
   private static VirtualGpuRequest request(int mebibytes) {
     return VirtualGpuRequest.builder().name("x").memory(MemorySize.ofMebibytes(mebibytes)).build();
   }
 
-  private List<MigState.Instance> instances() {
-    return driver.gpu(gpu).instances();
-  }
-
   private List<Integer> starts() {
     return instances().stream().map(MigState.Instance::start).sorted().toList();
-  }
-
-  private int theirs(int profile, int start, int size) {
-    int id = driver.create(gpu, profile, start, size);
-    driver.createPart(gpu, id, size);
-    return id;
   }
 
   private Map<String, MigRecord> records() throws IOException {

@@ -5,68 +5,33 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.mockito.Mockito.mock;
 
 import dev.vgpu.VgpuException;
-import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.nvml.mig.plan.MigGeometry;
 import dev.vgpu.nvml.mig.plan.MigProfile;
-import dev.vgpu.request.GpuId;
 import dev.vgpu.request.MemorySize;
 import dev.vgpu.request.SharePolicy;
 import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
-import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.List;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
 
 /** Requests that name a part of an emulated GPU of 2 GiB. */
 @Timeout(60)
-class MigPartsTest {
+class MigPartsTest extends OneMigGpu {
   private static final MigGeometry H100 = MigGeometry.ofSeven(MemorySize.ofGibibytes(80), 132);
   private static final int ONE = 19;
   private static final int TWO = 14;
   private static final int THREE = 9;
 
-  @TempDir Path run;
-
-  private final NvmlProvider provider = new NvmlProvider();
-  private MigDriver driver;
-  private GpuId gpu;
-
-  @BeforeEach
-  void cut() {
-    driver = MigDriver.of(provider);
-    gpu = driver.gpus().get(0).gpu();
-    assertThat(driver.switchMode(gpu, true)).isEmpty();
-  }
-
-  @AfterEach
-  void mend() {
-    for (MigState.Instance each : driver.gpu(gpu).instances()) {
-      driver.destroyParts(gpu, each.id());
-      driver.destroy(gpu, each.id());
-    }
-    assertThat(driver.switchMode(gpu, false)).isEmpty();
-    driver.close();
-  }
-
-  private MigEnforcement open() {
-    return new MigEnforcement(run, MigSeat.nothing(), () -> MigDriver.of(provider));
-  }
-
-  private PhysicalGpu physical() {
-    return provider.gpus().stream().filter(each -> each.id().equals(gpu)).findFirst().orElseThrow();
+  MigPartsTest() {
+    super(0);
   }
 
   private EnforcedLease grant(MigEnforcement enforcement, String id, VirtualGpuRequest request)
       throws IOException {
-    Path directory = Files.createDirectories(run.resolve("leases").resolve(id));
-    return enforcement.prepare(id, directory, physical(), request, mock());
+    return grant(enforcement, id, request, mock());
   }
 
   private String name(int profile) {
@@ -81,8 +46,8 @@ class MigPartsTest {
     return any(100).part(name(profile) + ":" + start).build();
   }
 
-  private List<String> instances() {
-    return driver.gpu(gpu).instances().stream()
+  private List<String> places() {
+    return instances().stream()
         .map(each -> each.profileId() + ":" + each.start())
         .sorted()
         .toList();
@@ -117,14 +82,14 @@ class MigPartsTest {
     try (MigEnforcement enforcement = open()) {
       for (VirtualGpuRequest each : List.of(part(ONE, 3), part(TWO, 0), part(THREE, 4))) {
         assertThat(enforcement.lack(physical(), each)).isEmpty();
-        EnforcedLease lease = grant(enforcement, "x-" + instances().size(), each);
+        EnforcedLease lease = grant(enforcement, "x-" + places().size(), each);
         assertThat(lease.environment().get("CUDA_VISIBLE_DEVICES")).startsWith("MIG-");
       }
-      assertThat(instances()).containsExactly(TWO + ":0", ONE + ":3", THREE + ":4");
+      assertThat(places()).containsExactly(TWO + ":0", ONE + ":3", THREE + ":4");
       assertThat(MigRecord.all(MigEnforcement.directory(run)).values())
           .allMatch(record -> record.terms().isAlone());
       EnforcedLease small = grant(enforcement, "other", any(100).part(name(ONE)).build());
-      assertThat(instances()).contains(ONE + ":2");
+      assertThat(places()).contains(ONE + ":2");
       small.close();
     }
   }
@@ -142,14 +107,14 @@ class MigPartsTest {
       EnforcedLease other = grant(enforcement, "other", part(THREE, 0));
       assertThat(enforcement.lack(physical(), asked).orElse(""))
           .endsWith(" now, nor for any of this profile");
-      assertThat(instances()).containsExactly(ONE + ":5", THREE + ":0");
+      assertThat(places()).containsExactly(ONE + ":5", THREE + ":0");
       holds.close();
       assertThat(enforcement.lack(physical(), asked)).isEmpty();
       EnforcedLease served = grant(enforcement, "a", asked);
-      assertThat(instances()).containsExactly(THREE + ":0", THREE + ":4");
+      assertThat(places()).containsExactly(THREE + ":0", THREE + ":4");
       other.close();
       served.close();
-      assertThat(instances()).isEmpty();
+      assertThat(places()).isEmpty();
     }
   }
 
@@ -180,7 +145,7 @@ class MigPartsTest {
       EnforcedLease again = grant(next, "a", asked);
       assertThat(again.environment()).containsEntry("CUDA_VISIBLE_DEVICES", device);
       assertThat(next.makeRoom(physical(), any(1_000).build(), id -> true)).isEmpty();
-      assertThat(instances()).containsExactly(ONE + ":3");
+      assertThat(places()).containsExactly(ONE + ":3");
       again.close();
     }
   }
@@ -196,7 +161,7 @@ class MigPartsTest {
       EnforcedLease lease = grant(next, "a", part(ONE, 3));
       next.look();
       next.look();
-      assertThat(instances()).containsExactly(ONE + ":3");
+      assertThat(places()).containsExactly(ONE + ":3");
       assertThat(lease.impaired()).isEmpty();
       lease.close();
     }
@@ -212,7 +177,7 @@ class MigPartsTest {
         int left = theirs(TWO, 4, 2);
         VirtualGpuRequest small = any(100).part(name(ONE) + place).build();
         EnforcedLease lease = grant(enforcement, "a", small);
-        List<String> before = instances();
+        List<String> before = places();
         driver.destroyParts(gpu, left);
         driver.destroy(gpu, left);
         enforcement.look();
@@ -220,7 +185,7 @@ class MigPartsTest {
         assertThat(enforcement.makeRoom(physical(), half, id -> true))
             .hasSize(place.isEmpty() ? 1 : 0);
         assertThat(enforcement.lack(physical(), half).isEmpty()).isEqualTo(place.isEmpty());
-        assertThat(before.containsAll(instances())).isEqualTo(!place.isEmpty());
+        assertThat(before.containsAll(places())).isEqualTo(!place.isEmpty());
         lease.close();
       }
     }
@@ -235,16 +200,10 @@ class MigPartsTest {
       VirtualGpuRequest asked = part(THREE, place < 4 ? 0 : 4);
       assertThat(enforcement.makeRoom(physical(), asked, id -> true)).hasSize(1);
       EnforcedLease half = grant(enforcement, "b", asked);
-      assertThat(instances()).hasSize(2).contains(THREE + ":" + (place < 4 ? 0 : 4));
+      assertThat(places()).hasSize(2).contains(THREE + ":" + (place < 4 ? 0 : 4));
       assertThat(small.impaired()).isEmpty();
       small.close();
       half.close();
     }
-  }
-
-  private int theirs(int profile, int start, int size) {
-    int id = driver.create(gpu, profile, start, size);
-    driver.createPart(gpu, id, size);
-    return id;
   }
 }

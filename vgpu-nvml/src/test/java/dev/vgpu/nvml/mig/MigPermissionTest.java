@@ -7,76 +7,49 @@ import static org.mockito.Mockito.mock;
 import dev.vgpu.GpuDriverException;
 import dev.vgpu.VgpuException;
 import dev.vgpu.nvml.EmulatedNvml;
-import dev.vgpu.nvml.NvmlProvider;
 import dev.vgpu.request.GpuId;
 import dev.vgpu.request.MemorySize;
 import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
-import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Each call that only root may make, refused as for any other user. */
 @Timeout(60)
-class MigPermissionTest {
+class MigPermissionTest extends OneMigGpu {
   private static final int TWO = 14;
   private static final int NO_PERMISSION = 4;
 
-  @TempDir Path run;
-
-  private final NvmlProvider provider = new NvmlProvider();
   private EmulatedNvml nvml;
-  private MigDriver driver;
-  private GpuId gpu;
+
+  MigPermissionTest() {
+    super(2);
+  }
 
   @BeforeEach
-  void cut() throws IOException {
+  void emulate() throws IOException {
     nvml = new EmulatedNvml();
-    driver = MigDriver.of(provider);
-    gpu = driver.gpus().get(2).gpu();
-    assertThat(driver.switchMode(gpu, true)).isEmpty();
   }
 
   @AfterEach
-  void mend() throws IOException {
+  void endEmulation() throws IOException {
     nvml.close();
-    for (MigState.Instance each : driver.gpu(gpu).instances()) {
-      driver.destroyParts(gpu, each.id());
-      driver.destroy(gpu, each.id());
-    }
-    assertThat(driver.switchMode(gpu, false)).isEmpty();
-    driver.close();
-  }
-
-  private MigEnforcement open() {
-    return new MigEnforcement(run, MigSeat.nothing(), () -> MigDriver.of(provider));
   }
 
   private EnforcedLease grant(MigEnforcement enforcement) throws IOException {
-    Path directory = Files.createDirectories(run.resolve("leases/a"));
-    return enforcement.prepare("a", directory, physical(), request(), mock());
-  }
-
-  private PhysicalGpu physical() {
-    return provider.gpus().stream().filter(each -> each.id().equals(gpu)).findFirst().orElseThrow();
+    return grant(enforcement, "a", request(), mock());
   }
 
   private static VirtualGpuRequest request() {
     return VirtualGpuRequest.builder().memory(MemorySize.ofMebibytes(300)).build();
-  }
-
-  private List<MigState.Instance> instances() {
-    return driver.gpu(gpu).instances();
   }
 
   private static void assertDenied(org.assertj.core.api.ThrowableAssert.ThrowingCallable call) {
