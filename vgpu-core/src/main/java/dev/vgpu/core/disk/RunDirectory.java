@@ -181,7 +181,6 @@ public record RunDirectory(Path path, Origin origin) {
     if (hasLeases()) {
       return;
     }
-    // Not via Files.getFileStore: in a chroot there may be none.
     long usableBytes = path.toFile().getUsableSpace();
     if (usableBytes < LEAST_FREE_BYTES) {
       throw unusable(

@@ -36,7 +36,7 @@ public final class WorkDirectory implements AutoCloseable {
     String reason;
     try {
       Path path = Files.createTempDirectory(place, "vgpu-demo-");
-      long free = Files.getFileStore(path).getUsableSpace();
+      long free = path.toFile().getUsableSpace();
       if (free >= neededBytes) {
         return new WorkDirectory(path, logs);
       }
