@@ -277,6 +277,7 @@ with_gang_claims() {
   said=$(k apply --validate=strict -k "$DEPLOY/gang-claims" 2>&1) || fail "$said" || return 1
   conditions on && "$1" && failed=0
   said=$REASON
+  HOLD=''
   stop vgpu-scheduler # it would write what is cleared up
   k delete clusterrole,clusterrolebinding vgpu-gang-claims >"$WORK/last" 2>&1
   clear_up

@@ -7,6 +7,8 @@ declare -A ROLE=()
 RESTARTS=0
 # Empty, or the roles' option --gang-claims.
 GANG_CLAIMS=''
+# Empty, or the seconds of the scheduler's --hold.
+HOLD=''
 # Empty, or the emulated GPUs of a scenario that needs others.
 GPUS=''
 
@@ -202,7 +204,7 @@ start_extender() {
   ROLE[vgpu-scheduler]=start_extender
   # The options are those of the Deployment.
   role vgpu-scheduler "$JDK/bin/java" -XX:+UseSerialGC -Xmx1g -cp "$ROOT/vgpu-k8s-adapter/target/image/lib/*" \
-    dev.vgpu.k8s.VgpuK8sCommand scheduler --port "$EXTENDER_PORT" --hold 20 ${GANG_CLAIMS:+"$GANG_CLAIMS"} \
+    dev.vgpu.k8s.VgpuK8sCommand scheduler --port "$EXTENDER_PORT" --hold "${HOLD:-20}" ${GANG_CLAIMS:+"$GANG_CLAIMS"} \
     ${EXTENDER_TLS:+--tls-certificate "$WORK/crt" --tls-key "$WORK/key" --client-ca "$WORK/crt"}
 }
 

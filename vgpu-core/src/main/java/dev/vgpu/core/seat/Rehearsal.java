@@ -4,20 +4,21 @@ import dev.vgpu.core.book.Enforcements;
 import dev.vgpu.core.discovery.Discovery;
 import dev.vgpu.core.disk.LeaseDirectory;
 import dev.vgpu.core.disk.LeaseRecord;
+import dev.vgpu.core.disk.PassingDirectory;
 import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.disk.RunDirectory;
 import dev.vgpu.core.node.Node;
 import dev.vgpu.files.RunPlace;
-import dev.vgpu.files.TrustedFiles;
 import dev.vgpu.request.MemorySize;
 import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.watch.PhysicalGpu;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.LongPredicate;
+import java.util.function.LongSupplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -31,7 +32,13 @@ final class Rehearsal {
   private static final AtomicBoolean done = new AtomicBoolean();
 
   /** A program that starts, or runs only for a moment, needs the processor for itself. */
-  private static final long AFTER_NS = 1_000_000_000;
+  static final long AFTER_NS = 1_000_000_000;
+
+  /** A thread that has waited longer than this for a processor, meanwhile, has work to do. */
+  static final long MOST_WAITED_NS = AFTER_NS / 2;
+
+  /** A program that has run for so many times that long does not run only for a moment. */
+  static final int MOST_PAUSES = 30;
 
   private static final MemorySize MOST_MEMORY = MemorySize.ofGibibytes(1);
 
@@ -46,11 +53,13 @@ final class Rehearsal {
   }
 
   /**
-   * Rehearses after a second, if the node is still open and this JVM has not rehearsed before. A
-   * failure is only logged.
+   * Rehearses after a second, if the node is still open and this JVM has not rehearsed before. On a
+   * busy machine, it lets this JVM's other threads go first. A failure is only logged.
    */
   void run() {
-    if (node.awaitShutDown(AFTER_NS) || !done.compareAndSet(false, true)) {
+    ProcessorWaits waits = new ProcessorWaits(node.clock()::nanoTime);
+    if (!awaitRest(node::awaitShutDown, waits::mostSinceLastNs)
+        || !done.compareAndSet(false, true)) {
       return;
     }
     try {
@@ -60,13 +69,30 @@ final class Rehearsal {
     }
   }
 
-  /** Takes over in a new directory, which is removed again. */
+  /**
+   * Waits until the threads of this JVM get the processors that they need, or for long.
+   *
+   * @param isOver waits for so many nanoseconds, and returns whether the node was shut down
+   * @param waitedNs the longest wait of a thread for a processor since its last call
+   * @return whether the node is still open
+   */
+  static boolean awaitRest(LongPredicate isOver, LongSupplier waitedNs) {
+    long ignored = waitedNs.getAsLong();
+    for (int i = 0; i < MOST_PAUSES; i++) {
+      if (isOver.test(AFTER_NS)) {
+        return false;
+      }
+      if (waitedNs.getAsLong() <= MOST_WAITED_NS) {
+        return true;
+      }
+    }
+    return true;
+  }
+
+  /** Takes over in a new directory, which is removed again, also if the JVM ends meanwhile. */
   void takeOver() throws IOException {
-    Path path = Files.createTempDirectory("vgpu");
-    try {
-      takeOver(new RunDirectory(path, RunPlace.Origin.NAMED));
-    } finally {
-      TrustedFiles.deleteTree(path);
+    try (PassingDirectory directory = new PassingDirectory("vgpu")) {
+      takeOver(new RunDirectory(directory.path(), RunPlace.Origin.NAMED));
     }
   }
 

@@ -23,8 +23,11 @@ import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
 import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -86,5 +89,36 @@ class RehearsalTest {
   void backendThatChangesOtherThingsIsNotOpened() throws Exception {
     rehearse();
     verify(backend, never()).open(any());
+  }
+
+  /** In each pause, a thread waits as long as the next of these for a processor. */
+  private static int pausesWith(Long... waits) {
+    Iterator<Long> next = List.of(waits).iterator();
+    AtomicInteger pauses = new AtomicInteger();
+    assertThat(
+            Rehearsal.awaitRest(
+                ns -> pauses.incrementAndGet() < 0, () -> next.hasNext() ? next.next() : 0))
+        .isTrue();
+    return pauses.get();
+  }
+
+  /** A command that lists something is over by then. */
+  @Test
+  void aProgramThatWaitsForTheProcessorsIsLetGoFirst() {
+    long most = Rehearsal.MOST_WAITED_NS;
+    assertThat(pausesWith(0L, most)).isEqualTo(1);
+    assertThat(pausesWith(0L, most + 1, 2 * most, most)).isEqualTo(3);
+  }
+
+  @Test
+  void onAMachineThatStaysBusyItIsRehearsedInTheEnd() {
+    Long[] waits = new Long[2 * Rehearsal.MOST_PAUSES];
+    Arrays.fill(waits, Rehearsal.AFTER_NS);
+    assertThat(pausesWith(waits)).isEqualTo(Rehearsal.MOST_PAUSES);
+  }
+
+  @Test
+  void aPoolThatIsClosedMeanwhileRehearsesNothing() {
+    assertThat(Rehearsal.awaitRest(ns -> true, () -> 0)).isFalse();
   }
 }

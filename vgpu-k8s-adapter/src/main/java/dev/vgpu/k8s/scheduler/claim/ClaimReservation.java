@@ -2,13 +2,17 @@ package dev.vgpu.k8s.scheduler.claim;
 
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -17,19 +21,27 @@ import org.jspecify.annotations.Nullable;
  * be later.
  *
  * <p>The trial takes selectors for satisfied. So pods that seem to fit now, and get no device, hold
- * others up in a bounded number of decisions. Confined to the thread that decides.
+ * others up in a bounded number of decisions.
+ *
+ * <p>Pods that ask something else have a place too, if those before them may never use theirs: it
+ * begins now, or nobody knows when, or they have had it and got no device. Otherwise one pod that
+ * kube-scheduler does not schedule would take the place of all that come after it. Confined to the
+ * thread that decides.
  */
 final class ClaimReservation {
   /** When pods end that may run forever. */
   static final Instant NEVER = Instant.MAX;
+
+  /** Of how many kinds of pods the place is looked for, beside the first; it costs some time. */
+  private static final int MOST_OTHERS = 4;
 
   private final long mostDelays;
 
   /** By name: in how many decisions pods that seemed to fit have held others up. */
   private final Map<String, Integer> delays = new HashMap<>();
 
-  /** The place at the last decision. */
-  private @Nullable HeldPlace last;
+  /** The places at the last decision. */
+  private HeldPlaces last = HeldPlaces.NONE;
 
   /**
    * Creates it.
@@ -114,6 +126,14 @@ final class ClaimReservation {
       return Optional.of(delay());
     }
 
+    /** Younger pods do not have these devices after all. */
+    void drop(Collection<ResourceClaim> claims, Instant end) {
+      if (!isInTime(end)) {
+        fit = null;
+        claims.forEach(then::drop);
+      }
+    }
+
     /**
      * {@return why younger pods may not get devices of pools yet, by pool; without those that they
      * may use} They get any of a pool's devices: which ones is not known yet.
@@ -147,6 +167,11 @@ final class ClaimReservation {
       return known;
     }
 
+    /** {@return whether it begins at a known time that is still to come} */
+    private boolean isToCome() {
+      return !isNow && !start.equals(NEVER);
+    }
+
     private boolean isInTime(Instant end) {
       return !end.equals(NEVER) && !end.isAfter(start);
     }
@@ -160,30 +185,52 @@ final class ClaimReservation {
   }
 
   /**
-   * {@return the place of the oldest pods that have one} Pods that do not fit even if all others
-   * have ended have none.
+   * {@return the places of the oldest pods} Pods that do not fit even if all others have ended have
+   * none.
    *
    * @param waiting all pods that wait for devices
    * @param held all claims with devices that they keep
    * @param gpus all GPUs of the cluster
    * @param now the time of day
    */
-  Optional<HeldPlace> of(
+  HeldPlaces of(
       Collection<Waiting> waiting, Collection<Held> held, Collection<SliceGpu> gpus, Instant now) {
-    if (last != null && last.isNow && last.hasDelayed) {
-      delays.merge(last.owner.age.name, 1, Integer::sum);
-    }
-    last = null;
+    last.all().stream()
+        .filter(place -> place.isNow && place.hasDelayed)
+        .forEach(place -> delays.merge(place.owner.age.name, 1, Integer::sum));
     delays.keySet().retainAll(waiting.stream().map(one -> one.age.name).toList());
     List<Waiting> order = waiting.stream().sorted(Comparator.comparing(Waiting::age)).toList();
+    Set<Age> holding = held.stream().map(Held::age).collect(Collectors.toSet());
+    List<HeldPlace> places = new ArrayList<>();
+    Set<List<ClaimNeed>> kinds = new HashSet<>();
+    int others = 0;
     for (Waiting one : order) {
+      List<ClaimNeed> kind = ClaimNeed.of(one.missing);
+      boolean isAlike = !holding.contains(one.age) && kinds.contains(kind);
+      if (isAlike) {
+        continue; // the older one's place is held for both
+      }
+      if (!places.isEmpty() && others++ == MOST_OTHERS) {
+        break;
+      }
       Optional<HeldPlace> place = place(one, held, gpus, now);
       if (place.isPresent()) {
-        last = place.get();
-        return place;
+        places.add(place.get());
+        if (place.get().isToCome() && !isGivenUp(one)) {
+          break;
+        }
+        if (!holding.contains(one.age)) {
+          kinds.add(kind);
+        }
       }
     }
-    return Optional.empty();
+    last = new HeldPlaces(List.copyOf(places));
+    return last;
+  }
+
+  /** {@return whether pods have got no device although they seemed to fit for long} */
+  private boolean isGivenUp(Waiting one) {
+    return delays.getOrDefault(one.age.name, 0) >= mostDelays;
   }
 
   private Optional<HeldPlace> place(
@@ -218,9 +265,7 @@ final class ClaimReservation {
     if (high > 0) {
       return Optional.of(new HeldPlace(one, order.get(high - 1).end, false, then));
     }
-    return delays.getOrDefault(one.age.name, 0) < mostDelays
-        ? Optional.of(new HeldPlace(one, now, true, then))
-        : Optional.empty();
+    return isGivenUp(one) ? Optional.empty() : Optional.of(new HeldPlace(one, now, true, then));
   }
 
   private static ClaimTrial without(

@@ -62,7 +62,7 @@ public final class GangClaims {
   /** By gang: the beginning of the attempt that gets twice the time. */
   private final Map<String, Double> spared = new HashMap<>();
 
-  private volatile Decided last = new Decided(KnownPods.of(List.of()), Optional.empty());
+  private volatile Decided last = new Decided(KnownPods.of(List.of()), HeldPlaces.NONE);
 
   /** How many pods a gang needs. */
   public interface Sizes {
@@ -99,9 +99,9 @@ public final class GangClaims {
    * What the last decision knew.
    *
    * @param known the pods
-   * @param place the place of the oldest pods that waited for devices
+   * @param places the places of the oldest pods that waited for devices
    */
-  private record Decided(KnownPods known, Optional<ClaimReservation.HeldPlace> place) {}
+  private record Decided(KnownPods known, HeldPlaces places) {}
 
   /**
    * The condition that a claim's devices are to get.
@@ -187,7 +187,7 @@ public final class GangClaims {
     see(waiting, nowS);
     KnownPods known = KnownPods.of(pods);
     List<SliceGpu> gpus = reader.read(slices);
-    Optional<ClaimReservation.HeldPlace> place = place(claims, known, gpus, now);
+    HeldPlaces places = places(claims, known, gpus, now);
     List<Verdict> verdicts = new ArrayList<>();
     if (waiting.isEmpty()) {
       spared.clear();
@@ -195,11 +195,11 @@ public final class GangClaims {
       Map<String, Group> groups = groups(waiting, known);
       count(claims, known, groups);
       endLate(groups.values(), nowS);
-      place.ifPresent(held -> endDelaying(held, known, groups, now));
+      endDelaying(places, known, groups, now);
       endHopeless(claims, known, groups, new ClaimTrial(gpus));
       waiting.forEach(claim -> verdict(claim, known, groups).ifPresent(verdicts::add));
     }
-    last = new Decided(known, place);
+    last = new Decided(known, places);
     return verdicts;
   }
 
@@ -279,12 +279,12 @@ public final class GangClaims {
     }
   }
 
-  /** {@return the place of the oldest pods that wait for devices} */
-  private Optional<ClaimReservation.HeldPlace> place(
+  /** {@return the places of the oldest pods that wait for devices} */
+  private HeldPlaces places(
       Collection<ResourceClaim> claims, KnownPods known, List<SliceGpu> gpus, Instant now) {
     List<ClaimReservation.Waiting> waiting = waiting(claims, known);
     if (waiting.isEmpty()) {
-      return Optional.empty();
+      return HeldPlaces.NONE;
     }
     List<ClaimReservation.Held> held = new ArrayList<>();
     for (ResourceClaim claim : claims) {
@@ -308,23 +308,21 @@ public final class GangClaims {
   public Map<String, String> refusals(
       Pod pod, Collection<ResourceClaim> claims, Collection<String> nodes, Instant now) {
     Decided decided = last;
-    return decided
-        .place
-        .filter(held -> held.isBefore(decided.known.age(pod)))
-        .map(held -> held.delaysIn(nodes, claims, KnownPods.end(pod, now)))
-        .orElse(Map.of());
+    return decided.places.delaysIn(decided.known.age(pod), nodes, claims, KnownPods.end(pod, now));
   }
 
   /** Ends complete groups that would delay the oldest pods that wait for devices. */
   private static void endDelaying(
-      ClaimReservation.HeldPlace place, KnownPods known, Map<String, Group> groups, Instant now) {
+      HeldPlaces places, KnownPods known, Map<String, Group> groups, Instant now) {
     List<Group> complete =
         groups.values().stream().filter(Group::isComplete).sorted(BY_AGE).toList();
     for (Group one : complete) {
-      if (place.isBefore(new ClaimReservation.Age(one.born, one.name))) {
-        Instant end = known.end(one.waiting, now);
-        place.delayBy(one.waiting, end).ifPresent(why -> one.failure = why);
-      }
+      places
+          .delayBy(
+              new ClaimReservation.Age(one.born, one.name),
+              one.waiting,
+              known.end(one.waiting, now))
+          .ifPresent(why -> one.failure = why);
     }
   }
 

@@ -90,13 +90,13 @@ final class ClaimCluster {
     return "n" + gpu / gpusOfEach;
   }
 
-  /** A pod that may run for a time; 0 for ever. */
+  /** A pod that may run for a time; 0 for ever. The API tells its age in whole seconds. */
   void create(String name, Map<String, String> gang, int share, int runS) {
     pods.put(
         name,
         new PodBuilder(Pods.pod(name, gang, Map.of("cpu", "1")))
             .editMetadata()
-            .withCreationTimestamp(START.plusMillis(1000L * nowS + pods.size()).toString())
+            .withCreationTimestamp(now().toString())
             .endMetadata()
             .editSpec()
             .withActiveDeadlineSeconds(runS == 0 ? null : (long) runS)

@@ -165,4 +165,56 @@ class ClaimReservationTest {
     cluster.until(10 + 4 * ClaimCluster.HOLD * ClaimCluster.STEP_S);
     assertThat(cluster.bound()).containsExactly("other", "small");
   }
+
+  /** There is always room for the oldest, and it never uses it. */
+  @Test
+  void aLargeGangHasAPlaceBehindAPodThatFitsAndIsNotScheduled() {
+    cluster.unschedulable.add("picky");
+    cluster.create("picky", Map.of(), 10, 0);
+    cluster.create("first", Map.of(), 90, 100);
+    cluster.create("second", Map.of(), 90, 200);
+    cluster.until(10);
+    pair(90);
+    for (int i = 0; i < 36; i++) {
+      cluster.create("small-" + i, Map.of(), 45, 0);
+      cluster.until(15 + 5 * i);
+    }
+    assertThat(cluster.bound()).containsExactly("first", "second");
+    assertThat(cluster.lastFailure).contains("its GPUs are held for gang default/pair, from ");
+    cluster.until(210 + 36 / 4 * ClaimCluster.STEP_S + SLACK_S);
+    assertThat(cluster.bound()).startsWith("first", "second", "pair-0", "pair-1");
+  }
+
+  /** Pods with an end may run before the oldest, as nobody knows when that begins. */
+  @Test
+  void aGangHasAPlaceBehindAPodThatWaitsForPodsWithoutAnEnd() {
+    cluster.create("endless", Map.of(), 30, 0);
+    cluster.create("first", Map.of(), 70, 100);
+    cluster.create("endless-too", Map.of(), 30, 0);
+    cluster.create("second", Map.of(), 70, 200);
+    cluster.until(10);
+    cluster.create("whole", Map.of(), 100, 0);
+    cluster.until(15);
+    cluster.create("pair-0", Pods.gang("pair", 2), 60, 5000);
+    cluster.create("pair-1", Pods.gang("pair", 2), 60, 5000);
+    for (int i = 0; i < 36; i++) {
+      cluster.create("small-" + i, Map.of(), 40, 1000);
+      cluster.until(20 + 5 * i);
+    }
+    cluster.until(210 + 36 / 4 * ClaimCluster.STEP_S + SLACK_S);
+    assertThat(cluster.bound())
+        .containsExactly("endless", "first", "endless-too", "second", "pair-0", "pair-1");
+  }
+
+  /** The names tell, whichever was created first. */
+  @Test
+  void ofPodsOfTheSameSecondTheLowerNameIsTheOlderOne() {
+    twoRun();
+    cluster.create("last", Map.of(), 100, 0);
+    cluster.create("early", Map.of(), 100, 0);
+    cluster.until(110 + SLACK_S);
+    assertThat(cluster.bound()).containsExactly("first", "second", "early");
+    cluster.until(210 + SLACK_S);
+    assertThat(cluster.bound()).containsExactly("first", "second", "early", "last");
+  }
 }
