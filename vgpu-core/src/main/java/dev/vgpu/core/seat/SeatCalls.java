@@ -32,6 +32,9 @@ import org.jspecify.annotations.Nullable;
  * of that process. Thread-safe.
  */
 final class SeatCalls implements Link.Handler {
+  /** If a wait takes longer than it should by this, the process was stopped meanwhile. */
+  private static final long LOOK_NS = 500_000_000L;
+
   private final Node node;
   private final Consumer<String> whenLost;
   private final Map<Long, Call> waiting = new ConcurrentHashMap<>();
@@ -134,22 +137,28 @@ final class SeatCalls implements Link.Handler {
       tell(new Message(Protocol.CANCEL).with("of", number));
     }
 
+    /**
+     * Waits for the reply. Time in which this process is stopped does not count: the reply may have
+     * come, and nobody has read it.
+     */
     private boolean isAnswered(long timeoutNs) {
       boolean interrupted = false;
-      long untilNs = node.clock().nanoTime() + timeoutNs;
+      long leftNs = timeoutNs;
+      long lastNs = node.clock().nanoTime();
       try {
-        while (answered.getCount() > 0) {
-          long leftNs = untilNs - node.clock().nanoTime();
-          if (leftNs <= 0) {
-            return false;
-          }
+        while (answered.getCount() > 0 && leftNs > 0) {
+          long lookNs = Math.min(leftNs, LOOK_NS);
           try {
-            boolean ignored = await(leftNs);
+            boolean ignored = await(lookNs);
           } catch (InterruptedException e) {
             interrupted = true;
           }
+          long nowNs = node.clock().nanoTime();
+          boolean ran = nowNs - lastNs < lookNs + LOOK_NS;
+          leftNs = ran ? leftNs - (nowNs - lastNs) : Math.max(leftNs, LOOK_NS);
+          lastNs = nowNs;
         }
-        return true;
+        return answered.getCount() == 0;
       } finally {
         if (interrupted) {
           Thread.currentThread().interrupt();

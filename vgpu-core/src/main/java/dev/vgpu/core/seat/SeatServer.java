@@ -25,6 +25,7 @@ import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collection;
@@ -483,6 +484,12 @@ final class SeatServer implements AutoCloseable {
       try (channel) {
         if (channel.getLocalAddress() instanceof UnixDomainSocketAddress bound) {
           Files.deleteIfExists(bound.getPath());
+        }
+        // The kernel keeps those that it has let in for as long as the loop's selector knows the
+        // channel: for ever, if the loop's thread hangs.
+        channel.configureBlocking(false);
+        for (SocketChannel each = channel.accept(); each != null; each = channel.accept()) {
+          each.close();
         }
       } catch (IOException e) {
         log.debug("the seat's socket could not be closed", e);

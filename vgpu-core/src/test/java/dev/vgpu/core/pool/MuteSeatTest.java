@@ -4,6 +4,7 @@ import static dev.vgpu.request.PreemptionClass.NEARLINE;
 import static dev.vgpu.request.PreemptionClass.ONLINE;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.GpuPool;
 import dev.vgpu.GpuTurn;
 import dev.vgpu.VirtualGpu;
 import dev.vgpu.core.NanoClock;
@@ -93,6 +94,28 @@ class MuteSeatTest extends TwoPools {
     assertThat(ofHolder.call(() -> 42)).isEqualTo(42);
     assertThat(ofHolder.isClosed()).isFalse();
     backend.leases.get(programs.id()).exit(1);
+  }
+
+  /** The kernel lets the last of these in, and the thread that would welcome it hangs. */
+  @RepeatedTest(3)
+  void poolThatIsOpenedWhileTheSeatHangsFindsTheNextOne() throws Exception {
+    VirtualGpu ofClient = client.acquire(Pools.share(ONLINE, 30));
+    VirtualGpu programs = client.acquire(Pools.share(NEARLINE, 20));
+    assertThat(programs.environment()).isNotEmpty();
+    hang(programs).await();
+    FutureTask<Integer> call = CallsTest.start(() -> ofClient.call(() -> 42));
+    while (backend.opened < 2) {
+      try (GpuPool another = open()) {
+        assertThat(another.leases()).hasSize(2);
+      }
+    }
+    assertThat(call.get(30, TimeUnit.SECONDS)).isEqualTo(42);
+    goesOn.countDown();
+    assertThat(holder.leases()).hasSize(2);
+    assertThat(client.leases()).hasSize(2);
+    backend.leases.get(programs.id()).exit(1);
+    ofClient.close();
+    programs.close();
   }
 
   @RepeatedTest(3)

@@ -13,6 +13,7 @@ import dev.vgpu.core.disk.ProcessIdentity;
 import dev.vgpu.core.node.Node;
 import dev.vgpu.core.wire.Link;
 import dev.vgpu.core.wire.Message;
+import java.time.Instant;
 import java.util.Optional;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -60,6 +61,43 @@ class SeatCallsTest {
                     }))
         .isInstanceOf(VgpuException.class)
         .hasMessageContaining("has not answered within 1 ms");
+  }
+
+  /** While the call waits for the first time, its process is stopped for long. */
+  private static final class StoppedOnce implements NanoClock {
+    private final Thread waits = Thread.currentThread();
+    SeatCalls.@Nullable Call call;
+    private int looks;
+
+    @Override
+    public long nanoTime() {
+      SeatCalls.Call asked = call;
+      if (asked == null || Thread.currentThread() != waits) {
+        return 0;
+      }
+      looks++;
+      if (looks == 3) {
+        assertThat(asked.settle(new Message(Protocol.REPLY), null)).isTrue();
+      }
+      return looks == 1 ? 0 : 20_000_000_000L;
+    }
+
+    @Override
+    public Instant now() {
+      return Instant.EPOCH;
+    }
+  }
+
+  /** The reply came meanwhile, and the thread that reads it was stopped too. */
+  @Test
+  void aProcessThatWasStoppedForLongReadsTheReplyThatCameMeanwhile() {
+    StoppedOnce clock = new StoppedOnce();
+    Node node = new Node(PoolSettings.from(GpuPoolOptions.defaults()), clock, ended -> {});
+    SeatCalls.Call call =
+        new SeatCalls(node, Optional.empty(), lost -> {})
+            .begin(new Message(Protocol.ACQUIRE), this);
+    clock.call = call;
+    assertThat(call.answer(1_000_000).type()).isEqualTo(Protocol.REPLY);
   }
 
   private void askWelcome(long mostMs) {
