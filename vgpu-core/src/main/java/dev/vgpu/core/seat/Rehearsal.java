@@ -35,7 +35,7 @@ final class Rehearsal {
   static final long AFTER_NS = 1_000_000_000;
 
   /** A thread that has waited longer than this for a processor, meanwhile, has work to do. */
-  static final long MOST_WAITED_NS = AFTER_NS / 2;
+  static final long MOST_WAITED_NS = AFTER_NS / 4;
 
   /** A program that has run for so many times that long does not run only for a moment. */
   static final int MOST_PAUSES = 30;
