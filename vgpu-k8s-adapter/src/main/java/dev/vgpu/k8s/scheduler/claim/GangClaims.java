@@ -62,7 +62,8 @@ public final class GangClaims {
   /** By gang: the beginning of the attempt that gets twice the time. */
   private final Map<String, Double> spared = new HashMap<>();
 
-  private volatile Decided last = new Decided(KnownPods.of(List.of()), HeldPlaces.NONE);
+  private volatile Decided last =
+      new Decided(KnownPods.of(List.of()), ClaimReservation.HeldPlaces.NONE);
 
   /** How many pods a gang needs. */
   public interface Sizes {
@@ -101,7 +102,7 @@ public final class GangClaims {
    * @param known the pods
    * @param places the places of the oldest pods that waited for devices
    */
-  private record Decided(KnownPods known, HeldPlaces places) {}
+  private record Decided(KnownPods known, ClaimReservation.HeldPlaces places) {}
 
   /**
    * The condition that a claim's devices are to get.
@@ -187,7 +188,7 @@ public final class GangClaims {
     see(waiting, nowS);
     KnownPods known = KnownPods.of(pods);
     List<SliceGpu> gpus = reader.read(slices);
-    HeldPlaces places = places(claims, known, gpus, now);
+    ClaimReservation.HeldPlaces places = places(claims, known, gpus, now);
     List<Verdict> verdicts = new ArrayList<>();
     if (waiting.isEmpty()) {
       spared.clear();
@@ -280,11 +281,11 @@ public final class GangClaims {
   }
 
   /** {@return the places of the oldest pods that wait for devices} */
-  private HeldPlaces places(
+  private ClaimReservation.HeldPlaces places(
       Collection<ResourceClaim> claims, KnownPods known, List<SliceGpu> gpus, Instant now) {
     List<ClaimReservation.Waiting> waiting = waiting(claims, known);
     if (waiting.isEmpty()) {
-      return HeldPlaces.NONE;
+      return ClaimReservation.HeldPlaces.NONE;
     }
     List<ClaimReservation.Held> held = new ArrayList<>();
     for (ResourceClaim claim : claims) {
@@ -313,7 +314,7 @@ public final class GangClaims {
 
   /** Ends complete groups that would delay the oldest pods that wait for devices. */
   private static void endDelaying(
-      HeldPlaces places, KnownPods known, Map<String, Group> groups, Instant now) {
+      ClaimReservation.HeldPlaces places, KnownPods known, Map<String, Group> groups, Instant now) {
     List<Group> complete =
         groups.values().stream().filter(Group::isComplete).sorted(BY_AGE).toList();
     for (Group one : complete) {
