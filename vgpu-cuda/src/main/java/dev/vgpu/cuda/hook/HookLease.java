@@ -103,6 +103,9 @@ final class HookLease extends LeaseReadings {
       grant.begin(pid, startTime, owner.life().pidNamespace(), contextBytes);
       grant.terms(request, request.computePercent().orElse(100) * 10);
       MemoryTerms.begin(grant, request, adopted);
+      if (adopted) {
+        watch.adopted();
+      }
       express.begin();
       grant.word(0);
       grant.beat(owner.clock().nanoTime());

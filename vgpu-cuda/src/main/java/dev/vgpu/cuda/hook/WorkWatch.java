@@ -33,6 +33,14 @@ final class WorkWatch {
   private long idleSinceNs;
   private int told;
 
+  /**
+   * The lease was another seat's: how many processes it has is told at the first look, also if none
+   * is left by then.
+   */
+  void adopted() {
+    told = -1;
+  }
+
   /** The gate was opened: the next idleness is an event. */
   void opened() {
     open = true;
@@ -67,7 +75,7 @@ final class WorkWatch {
     return worked;
   }
 
-  /** {@return the number of processes that was last reported} */
+  /** {@return the number of processes that was last reported; -1 if none was since a take-over} */
   int processes() {
     return told;
   }

@@ -38,6 +38,16 @@ class WorkWatchTest {
     assertThat(busy()).isZero();
   }
 
+  /** It may have ended before the first look: then nothing else would tell of its end. */
+  @Test
+  void anotherSeatsProcessIsToldOfAlsoIfItHasEnded() {
+    WorkWatch next = new WorkWatch();
+    next.adopted();
+    assertThat(next.take(0, false, false, false, true, nowNs)).isEqualTo(PROCESSES);
+    assertThat(next.processes()).isZero();
+    assertThat(next.take(0, false, false, false, true, nowNs)).isZero();
+  }
+
   @Test
   void workIsToldOnce() {
     assertThat(waiting()).isEqualTo(WANTED);
