@@ -69,6 +69,11 @@ public record GateModel(
         -1);
   }
 
+  /** {@return whether its work is that of the scheduler's own JVM, all of which has one context} */
+  public boolean isInSeat() {
+    return tellNs == 0;
+  }
+
   /** {@return the same model without a lane, and never open beside others} */
   public GateModel strict() {
     return with(false, false, tellsInLumps, cancelTakesNs);

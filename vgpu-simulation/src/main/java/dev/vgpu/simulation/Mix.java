@@ -26,8 +26,9 @@ public record Mix(List<Gpu> gpus, List<Member> tenants, long durationNs, long wa
    * @param name its name for people
    * @param settings the settings of its scheduler
    * @param sliceNs its time slice while several tenants have work on it; above 0
+   * @param changeNs how long nothing runs when it changes from one process to another; 0 or more
    */
-  public record Gpu(String name, GpuSettings settings, long sliceNs) {}
+  public record Gpu(String name, GpuSettings settings, long sliceNs, long changeNs) {}
 
   /**
    * A tenant: a virtual GPU and the programs under it.

@@ -92,7 +92,8 @@ public final class Simulation {
       }
       double floor = gpu.settings().offlineFloorPercent() / 100.0;
       this.recorder = new ShareRecorder(members, indexes, floor, stepsOfPoint);
-      this.node = new VirtualNode(SchedulerSettings.from(gpu.settings()), gpu.sliceNs(), recorder);
+      SchedulerSettings settings = SchedulerSettings.from(gpu.settings());
+      this.node = new VirtualNode(settings, gpu.sliceNs(), gpu.changeNs(), recorder);
     }
 
     MixResult.OfGpu run() {

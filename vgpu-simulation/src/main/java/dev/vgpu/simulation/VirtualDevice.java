@@ -6,23 +6,35 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A GPU in virtual time, with the express lane. It runs the work of one tenant at a time. Tenants
- * with work take turns of one slice; a tenant that is alone runs on. On the lane, more urgent work
- * keeps others from launching. Not thread-safe.
+ * with work take turns of one slice; a tenant that is alone runs on. While the GPU changes from one
+ * context to another, nothing runs. On the lane, more urgent work keeps others from launching. Not
+ * thread-safe.
  */
 final class VirtualDevice {
   private final long sliceNs;
+  private final long changeNs;
   private final NodeObserver observer;
   private final List<VirtualGate> gates = new ArrayList<>();
   private long nowNs;
   private @Nullable VirtualGate running;
+  private @Nullable VirtualGate last;
   private int turn;
+  private long changedNs;
   private long sliceEndNs;
   private int urgentGates;
   private int urgentBusy;
   private boolean told;
 
-  VirtualDevice(long sliceNs, NodeObserver observer) {
+  /**
+   * Creates a GPU without tenants.
+   *
+   * @param sliceNs the time slice while several tenants have work
+   * @param changeNs how long nothing runs when it changes to another context
+   * @param observer observes what runs
+   */
+  VirtualDevice(long sliceNs, long changeNs, NodeObserver observer) {
     this.sliceNs = sliceNs;
+    this.changeNs = changeNs;
     this.observer = observer;
   }
 
@@ -84,11 +96,12 @@ final class VirtualDevice {
         return nowNs;
       }
       if (running == null || !running.isRunning()) {
-        running = nextWithWork();
-        sliceEndNs = nowNs + sliceNs;
+        changeTo(nextWithWork());
       }
       if (running == null) {
         nowNs = nextNs;
+      } else if (nowNs < changedNs) {
+        nowNs = Math.min(nextNs, changedNs);
       } else {
         run(running, nextNs);
       }
@@ -118,8 +131,17 @@ final class VirtualDevice {
       gate.kernelEnded();
     }
     if (toNs >= sliceEndNs && isSharedBeside(gate)) {
-      running = nextWithWork();
-      sliceEndNs = nowNs + sliceNs;
+      changeTo(nextWithWork());
+    }
+  }
+
+  private void changeTo(@Nullable VirtualGate next) {
+    running = next;
+    if (next != null) {
+      boolean isOther = last != null && !last.sharesContext(next);
+      changedNs = nowNs + (isOther ? changeNs : 0);
+      sliceEndNs = changedNs + sliceNs;
+      last = next;
     }
   }
 

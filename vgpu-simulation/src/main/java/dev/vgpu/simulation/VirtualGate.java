@@ -170,6 +170,11 @@ public final class VirtualGate implements TurnGate {
 
   // ---- the device's side
 
+  /** Whether both are in one process: the GPU need not change its context between them. */
+  boolean sharesContext(VirtualGate other) {
+    return this == other || (model.isInSeat() && other.model.isInSeat());
+  }
+
   long remainingNs() {
     return remainingNs;
   }

@@ -31,7 +31,10 @@ public final class VirtualNode {
   public static final long S = 1_000_000_000;
 
   /** A GPU's time slice while several tenants have work on it. */
-  public static final long SLICE_NS = 1_024 * US;
+  public static final long SLICE_NS = 2_048 * US;
+
+  /** How long nothing runs on a GPU that changes from one process to another. */
+  public static final long CHANGE_NS = 140 * US;
 
   private static final int MOST_STEPS = 100_000;
 
@@ -73,7 +76,7 @@ public final class VirtualNode {
    * @param settings the settings of its scheduler
    */
   public VirtualNode(SchedulerSettings settings) {
-    this(settings, SLICE_NS, NodeObserver.NONE, true);
+    this(settings, SLICE_NS, CHANGE_NS, NodeObserver.NONE, true);
   }
 
   /**
@@ -81,18 +84,24 @@ public final class VirtualNode {
    *
    * @param settings the settings of its scheduler
    * @param sliceNs the GPU's time slice while several tenants have work on it
+   * @param changeNs how long nothing runs when the GPU changes from one process to another
    * @param observer observes the node
    */
-  public VirtualNode(SchedulerSettings settings, long sliceNs, NodeObserver observer) {
-    this(settings, sliceNs, observer, false);
+  public VirtualNode(
+      SchedulerSettings settings, long sliceNs, long changeNs, NodeObserver observer) {
+    this(settings, sliceNs, changeNs, observer, false);
   }
 
   private VirtualNode(
-      SchedulerSettings settings, long sliceNs, NodeObserver observer, boolean recordsDecisions) {
+      SchedulerSettings settings,
+      long sliceNs,
+      long changeNs,
+      NodeObserver observer,
+      boolean recordsDecisions) {
     this.recordsDecisions = recordsDecisions;
     this.settings = settings;
     this.observer = observer;
-    this.device = new VirtualDevice(sliceNs, observer);
+    this.device = new VirtualDevice(sliceNs, changeNs, observer);
     this.scheduler = seat();
   }
 

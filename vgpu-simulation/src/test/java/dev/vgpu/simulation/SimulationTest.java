@@ -58,7 +58,7 @@ class SimulationTest {
     GpuSettings settings = GpuSettings.defaults();
     return Simulation.run(
         new Mix(
-            List.of(new Mix.Gpu("gpu0", settings, VirtualNode.SLICE_NS)),
+            List.of(new Mix.Gpu("gpu0", settings, VirtualNode.SLICE_NS, VirtualNode.CHANGE_NS)),
             List.of(tenants),
             durationNs,
             0,

@@ -91,7 +91,8 @@ public record MixFile(String title, Mix mix) {
 
   private static List<FileGpu> gpus(@Nullable Value list) throws UserException {
     if (list == null) {
-      Mix.Gpu only = new Mix.Gpu("gpu0", GpuSettings.defaults(), VirtualNode.SLICE_NS);
+      Mix.Gpu only =
+          new Mix.Gpu("gpu0", GpuSettings.defaults(), VirtualNode.SLICE_NS, VirtualNode.CHANGE_NS);
       return List.of(new FileGpu(only, null));
     }
     List<FileGpu> gpus = new ArrayList<>();
@@ -114,6 +115,7 @@ public record MixFile(String title, Mix mix) {
   private static FileGpu gpu(String name, Section section) throws UserException {
     GpuSettings.Builder settings = GpuSettings.builder();
     Value slice = section.find("slice");
+    Value change = section.find("change");
     Value memory = section.find("memory");
     Value sharing = section.find("sharing");
     Value shortestTurn = section.find("shortestTurn");
@@ -144,8 +146,10 @@ public record MixFile(String title, Mix mix) {
         settings.memoryOversubscriptionPercent(oversubscription.whole(100, 1_000));
       }
       long sliceNs = slice == null ? VirtualNode.SLICE_NS : slice.time(1_000);
+      long changeNs = change == null ? VirtualNode.CHANGE_NS : change.time(0);
       return new FileGpu(
-          new Mix.Gpu(name, settings.build(), sliceNs), memory == null ? null : memory.memory());
+          new Mix.Gpu(name, settings.build(), sliceNs, changeNs),
+          memory == null ? null : memory.memory());
     } catch (IllegalArgumentException e) {
       throw section.error("GPU '" + name + "': " + e.getMessage(), e);
     }

@@ -36,7 +36,7 @@ class MixFileTest {
         hook: {tell: 5us, inFlight: 1ms, lane: false, overlap: false}
       gpus:
         - {name: one, sharing: strict, shortestTurn: 1ms, longestTurn: 5ms, idleLinger: 0,
-           offlineFloor: 7, slice: 2ms, memory: 8GiB}
+           offlineFloor: 7, slice: 2ms, change: 50us, memory: 8GiB}
         - {name: two}
       tenants:
         - name: chat
@@ -102,6 +102,8 @@ class MixFileTest {
     assertThat(mix.seed()).isEqualTo(-5);
     assertThat(mix.durationNs()).isEqualTo(120_000_000_000L);
     assertThat(mix.warmUpNs()).isEqualTo(1_500_000_000L);
+    assertThat(mix.gpus().get(0).sliceNs()).isEqualTo(2_000_000);
+    assertThat(mix.gpus().get(0).changeNs()).isEqualTo(50_000);
     GpuSettings settings = mix.gpus().get(0).settings();
     assertThat(settings.sharing()).isEqualTo(GpuSettings.Sharing.STRICT);
     assertThat(settings.longestTurn()).isEqualTo(Duration.ofMillis(5));

@@ -10,15 +10,19 @@ import org.jspecify.annotations.Nullable;
  * <p>The earlier tenant's work runs on until it ends. Meanwhile the later one has work in runs,
  * with pauses between them. Both tenants report the time of these runs, because measured time also
  * runs during the slices of others. How much of a run each had follows from the length of slices: a
- * run begins with a slice of the later tenant. The rest is given back. If slices are not as long as
- * the driver's usual ones, the result is off by about half a slice. What a tenant gains by that at
- * the start of its turns it loses at their ends.
+ * run begins with a slice of the later tenant. The rest is given back. While the GPU changes from
+ * one to the other, nothing runs: a change is charged to neither. If slices are not as long as the
+ * driver's usual ones, the result is off by about half a slice. What a tenant gains by that at the
+ * start of its turns it loses at their ends.
  */
 final class EarlyTurn {
   private static final long UNKNOWN = Long.MIN_VALUE;
 
   /** The time slice that the driver gives a context while others have work too. */
-  static final double SLICE_NS = 1_024_000;
+  static final double SLICE_NS = 2_048_000;
+
+  /** How long nothing runs when the GPU changes from one process to another. */
+  static final double CHANGE_NS = 140_000;
 
   /** The largest usual overrun of a turn before whose end the next turn may begin. */
   private static final double SHORT_OVERRUN_NS = 6_000_000;
@@ -44,10 +48,13 @@ final class EarlyTurn {
 
   private double runEndNs;
 
-  /** What the later tenant has reported of the common time, and how much of it was its own. */
-  private double toldNs;
+  /** Until when the common time is counted. */
+  private double countedNs;
 
-  private double ownNs;
+  /** What was charged to each, though it was the other's time or a change. */
+  private double earlierBackNs;
+
+  private double laterBackNs;
 
   /**
    * When the next turn may begin although the last work of this one is still on the GPU: such that
@@ -105,8 +112,9 @@ final class EarlyTurn {
     laterEnded = false;
     runStartNs = (double) nowNs;
     runEndNs = (double) nowNs;
-    toldNs = 0;
-    ownNs = 0;
+    countedNs = (double) nowNs;
+    earlierBackNs = 0;
+    laterBackNs = 0;
   }
 
   /** Whether this tenant drains while the next one's turn has begun. */
@@ -128,13 +136,24 @@ final class EarlyTurn {
     runEndNs = Math.max(runEndNs, untilNs);
   }
 
-  /** Counts the latest run, as far as it was within the common time. */
+  /**
+   * Counts the latest run, as far as it was within the common time, and the pause before it. The
+   * earlier tenant's work was on the GPU in the pause, except during the changes.
+   */
   private void endRun() {
     boolean isCut = endNs != UNKNOWN && runEndNs > (double) endNs;
     double ns = (isCut ? (double) endNs : runEndNs) - runStartNs;
     if (ns > 0) {
-      toldNs += ns;
-      ownNs += isCut ? laterNs(ns) : ns - betweenNs(ns);
+      boolean isFirst = countedNs <= (double) openedNs;
+      double pauseNs = Math.max(0, runStartNs - countedNs);
+      double changesNs = changesNs(ns, isCut);
+      double laterNs = isCut ? laterNs(ns) : ns - betweenNs(ns) - changesNs;
+      earlierBackNs += Math.min(pauseNs, (isFirst ? 1 : 2) * CHANGE_NS) + laterNs + changesNs;
+      laterBackNs += ns - laterNs;
+      if (isCut && laterNs + changesNs < ns) {
+        laterBackNs += Math.min(CHANGE_NS, runEndNs - (double) endNs);
+      }
+      countedNs = runEndNs;
     }
   }
 
@@ -181,8 +200,14 @@ final class EarlyTurn {
     }
     endRun();
     double backNs = 0;
-    if (toldNs > 0) {
-      backNs = giveBack(level, before, ownNs) + giveBack(level, after, toldNs - ownNs);
+    if (earlierBackNs + laterBackNs > 0) {
+      double restNs = (double) endNs - countedNs;
+      if (restNs >= 0) {
+        // The GPU changed back to the earlier tenant. If the later one ended first, that is to
+        // come.
+        earlierBackNs += restNs > 0 ? Math.min(CHANGE_NS, restNs) : CHANGE_NS;
+      }
+      backNs = giveBack(level, before, earlierBackNs) + giveBack(level, after, laterBackNs);
       level.advance(-backNs, -backNs);
     }
     clear();
@@ -194,14 +219,32 @@ final class EarlyTurn {
    * work ends there.
    */
   static double laterNs(double bothNs) {
-    double rounds = Math.max(0, Math.rint((bothNs / SLICE_NS - 1.5) / 2));
-    return Math.min(bothNs, (rounds + 1) * SLICE_NS);
+    return Math.min(bothNs, (roundsCut(bothNs) + 1) * SLICE_NS);
   }
 
   /** How much of it the earlier tenant had, if it ends with a slice of the later one. */
   static double betweenNs(double bothNs) {
-    double rounds = Math.max(0, Math.rint((bothNs / SLICE_NS - 0.5) / 2));
-    return Math.min(bothNs, rounds * SLICE_NS);
+    return Math.min(bothNs, rounds(bothNs) * SLICE_NS);
+  }
+
+  /**
+   * How much of it passed while the GPU changed from one to the other.
+   *
+   * @param isCut whether it ends within a slice of the earlier tenant
+   */
+  static double changesNs(double bothNs, boolean isCut) {
+    double slicesNs = isCut ? laterNs(bothNs) : betweenNs(bothNs);
+    double changes = 2 * (isCut ? roundsCut(bothNs) + 0.5 : rounds(bothNs));
+    return Math.min(bothNs - slicesNs, changes * CHANGE_NS);
+  }
+
+  private static double roundsCut(double bothNs) {
+    return rounds(bothNs - SLICE_NS - CHANGE_NS);
+  }
+
+  /** How often each has had a whole slice before the last one, in the middle of which it ends. */
+  private static double rounds(double bothNs) {
+    return Math.max(0, Math.rint((bothNs - SLICE_NS / 2) / (2 * (SLICE_NS + CHANGE_NS))));
   }
 
   /**

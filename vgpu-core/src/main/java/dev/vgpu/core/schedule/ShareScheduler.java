@@ -438,6 +438,7 @@ public final class ShareScheduler implements TurnStepper {
     // A floor turn takes all of its time from more urgent tenants, so one that hardly uses the GPU
     // ends soon. (Its start and end cost time that is not charged to it.)
     double takenNs = floorTurn ? Math.max(alsoNs, passedNs / 4) : alsoNs;
+    takenNs -= besideOffline.takeFloorBackNs();
     creditFloor(contended ? upperNs + alsoNs : passedNs, takenNs, floorTurn);
     for (int i = 0; i < gates.size(); i++) {
       Tenant tenant = gates.get(i);

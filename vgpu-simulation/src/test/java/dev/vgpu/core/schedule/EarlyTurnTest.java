@@ -10,7 +10,14 @@ import org.junit.jupiter.api.Test;
 
 /** The division of the time in which two tenants both had work on the GPU. */
 class EarlyTurnTest {
-  private static final double SLICE_NS = 1_024_000;
+  private static final long SLICE_NS = 2_048_000;
+  private static final long CHANGE_NS = 140_000;
+
+  /** When work of the earlier tenant ends that has 0.5 ms after a slice of the later one. */
+  private static final long ENDS_NS = SLICE_NS + CHANGE_NS + 500_000;
+
+  /** What the later tenant then has reported if it had a slice and 0.6 ms. */
+  private static final long TOLD_NS = ENDS_NS + CHANGE_NS + 600_000;
 
   /** Returns what the test sets. */
   private static final class SaidGate extends BusyGate {
@@ -53,50 +60,51 @@ class EarlyTurnTest {
   @Test
   void timeThatBothSayTheyUsedIsDivided() {
     early.begin(earlier, later, 0);
-    laterSays(2_100_000, 2_100_000);
-    earlierEnds(1_500_000);
-    assertThat(early.settle(level)).isEqualTo(1_500_000);
+    laterSays(TOLD_NS, TOLD_NS);
+    earlierEnds(ENDS_NS);
+    assertThat(early.settle(level)).isEqualTo(SLICE_NS + 500_000 + 3 * CHANGE_NS);
     assertThat(later.bookedNs).isEqualTo(600_000 + SLICE_NS);
-    assertThat(earlier.bookedNs + later.bookedNs).isEqualTo(2_100_000);
+    assertThat(earlier.bookedNs).as("the changes are charged to neither").isEqualTo(500_000);
     assertThat(early.settle(level)).as("once").isZero();
   }
 
   @Test
   void laterOneThatEndsFirstIsDividedAsWell() {
     early.begin(earlier, later, 0);
-    laterSays(3_200_000, 3_200_000);
-    early.ended(later, 3_300_000);
+    long saidNs = 2 * SLICE_NS + 2 * CHANGE_NS + 300_000;
+    laterSays(saidNs, saidNs);
+    early.ended(later, saidNs + 100_000);
     assertThat(early.isEarlier(earlier)).as("it has the GPU to itself again").isFalse();
-    assertThat(early.settle(level)).isEqualTo(3_200_000);
+    assertThat(early.settle(level)).isEqualTo((double) saidNs + 3 * CHANGE_NS);
     // One slice of its own, one of the other's, and the rest of its work.
-    assertThat(later.bookedNs).isEqualTo(3_200_000 - SLICE_NS);
-    assertThat(earlier.bookedNs).isEqualTo(-(3_200_000 - SLICE_NS));
+    assertThat(later.bookedNs).isEqualTo(SLICE_NS + 300_000);
+    assertThat(earlier.bookedNs).isEqualTo(-(SLICE_NS + 300_000 + 3 * CHANGE_NS));
   }
 
   @Test
   void pausesOfTheLaterOneAreTheEarlierOnes() {
     early.begin(earlier, later, 0);
-    laterSays(500_000, 500_000);
-    laterSays(1_500_000, 3_500_000);
-    earlierEnds(3_400_000);
-    assertThat(early.settle(level)).isEqualTo(500_000 + 1_400_000);
-    // The first run was shorter than a slice.
-    assertThat(earlier.bookedNs).isEqualTo(3_400_000 - 500_000 - SLICE_NS);
-    assertThat(later.bookedNs).isEqualTo(2_000_000 - (1_400_000 - SLICE_NS));
+    laterSays(500_000, CHANGE_NS + 500_000);
+    laterSays(TOLD_NS, 3_000_000 + TOLD_NS);
+    earlierEnds(3_000_000 + ENDS_NS);
+    assertThat(early.settle(level)).isEqualTo(500_000 + SLICE_NS + 500_000 + 6 * CHANGE_NS);
+    // The first run was shorter than a slice. The pause after it began and ended with a change.
+    assertThat(earlier.bookedNs).isEqualTo(2_500_000 - 3 * CHANGE_NS + 500_000);
+    assertThat(later.bookedNs).isEqualTo(500_000 + SLICE_NS + 600_000);
   }
 
   @Test
   void laterOneMayStillTellOfTheCommonTimeUntilItHasToldOfLaterTimeOrEnded() {
     early.begin(earlier, later, 0);
-    laterSays(300_000, 300_000);
-    earlierEnds(900_000);
+    laterSays(300_000, 300_000 + CHANGE_NS);
+    earlierEnds(1_500_000);
     assertThat(early.isUntold()).isTrue();
     assertThat(early.settle(level)).isZero();
-    laterSays(300_000, 800_000);
+    laterSays(300_000, 1_200_000);
     assertThat(early.settle(level)).as("it may have more").isZero();
-    early.ended(later, 1_000_000);
-    assertThat(early.settle(level)).isEqualTo(600_000);
-    assertThat(earlier.bookedNs).isEqualTo(900_000 - 600_000);
+    early.ended(later, 1_600_000);
+    assertThat(early.settle(level)).isEqualTo(600_000 + 4 * CHANGE_NS);
+    assertThat(earlier.bookedNs).isEqualTo(1_500_000 - 600_000 - 4 * CHANGE_NS);
     assertThat(later.bookedNs).isEqualTo(600_000);
   }
 
@@ -105,14 +113,14 @@ class EarlyTurnTest {
     EarlyTurns turns = new EarlyTurns();
     Tenant third = add("third", new SaidGate());
     turns.begin(earlier, later, 0);
-    earlierGate.busyUntilNs = 1_500_000;
-    turns.ended(earlier, 1_500_000);
+    earlierGate.busyUntilNs = ENDS_NS;
+    turns.ended(earlier, ENDS_NS);
     assertThat(turns.settle(level)).as("nothing is known yet").isZero();
-    turns.begin(later, third, 1_600_000);
-    laterGate.busyUntilNs = 2_100_000;
-    turns.told(later, 2_100_000.0);
-    assertThat(turns.settle(level)).isEqualTo(1_500_000);
-    assertThat(later.bookedNs).isEqualTo(-(1_500_000 - SLICE_NS));
+    turns.begin(later, third, ENDS_NS + 100_000);
+    laterGate.busyUntilNs = TOLD_NS;
+    turns.told(later, (double) TOLD_NS);
+    assertThat(turns.settle(level)).isEqualTo(SLICE_NS + 500_000 + 3 * CHANGE_NS);
+    assertThat(later.bookedNs).isEqualTo(-(500_000 + 2 * CHANGE_NS));
     assertThat(turns.isEarlier(later)).isTrue();
   }
 
@@ -128,16 +136,16 @@ class EarlyTurnTest {
     turns.begin(later, third, 1_600_000);
     assertThat(turns.settle(level)).as("it may have more").isZero();
     turns.ended(later, 1_700_000);
-    assertThat(turns.settle(level)).isEqualTo(1_200_000);
+    assertThat(turns.settle(level)).isEqualTo(1_200_000 + CHANGE_NS);
   }
 
   @Test
   void whatIsGivenBackToWhoHasNoWorkAnyMoreIsNotTakenFromTheOthers() {
     Tenant third = add("third", new SaidGate());
     early.begin(earlier, later, 0);
-    laterSays(2_100_000, 2_100_000);
-    earlierEnds(1_500_000);
-    level.leave(earlier, 1_600_000);
+    laterSays(TOLD_NS, TOLD_NS);
+    earlierEnds(ENDS_NS);
+    level.leave(earlier, ENDS_NS + 100_000);
     double before = level.lag(later) + level.lag(third);
     assertThat(early.settle(level)).isPositive();
     assertThat(level.lag(later) + level.lag(third)).isCloseTo(before, within(1.0));
@@ -165,17 +173,21 @@ class EarlyTurnTest {
   @Test
   void laterOneHasItsWholeSlicesAndTheEarlierOneTheRest() {
     // One slice of the later tenant, then 0.3 ms of the earlier one, whose work ends there.
-    assertThat(EarlyTurn.laterNs(SLICE_NS + 300_000)).isEqualTo(SLICE_NS);
-    assertThat(EarlyTurn.laterNs(3 * SLICE_NS + 300_000)).isEqualTo(2 * SLICE_NS);
-    assertThat(EarlyTurn.laterNs(5 * SLICE_NS + 900_000)).isEqualTo(3 * SLICE_NS);
+    double slice = SLICE_NS + CHANGE_NS;
+    assertThat(EarlyTurn.laterNs(slice + 300_000)).isEqualTo(SLICE_NS);
+    assertThat(EarlyTurn.laterNs(3 * slice + 300_000)).isEqualTo(2 * SLICE_NS);
+    assertThat(EarlyTurn.laterNs(5 * slice + 1_800_000)).isEqualTo(3 * SLICE_NS);
+    assertThat(EarlyTurn.changesNs(3 * slice + 300_000, true)).isEqualTo(3 * CHANGE_NS);
+    assertThat(EarlyTurn.changesNs(2 * slice + 300_000, false)).isEqualTo(2 * CHANGE_NS);
+    assertThat(EarlyTurn.changesNs(300_000, true)).isZero();
   }
 
   @Test
   void clocksThatAreTiedBadlyChangeLittle() {
-    assertThat(EarlyTurn.laterNs(2 * SLICE_NS + 40_000)).isEqualTo(SLICE_NS);
-    assertThat(EarlyTurn.laterNs(SLICE_NS - 40_000)).isCloseTo(SLICE_NS, within(50_000.0));
+    assertThat(EarlyTurn.laterNs(2 * SLICE_NS + CHANGE_NS + 40_000)).isEqualTo(SLICE_NS);
+    assertThat(EarlyTurn.laterNs(SLICE_NS - 40_000)).isCloseTo((double) SLICE_NS, within(50_000.0));
     assertThat(EarlyTurn.laterNs(30_000)).isEqualTo(30_000);
     assertThat(EarlyTurn.betweenNs(30_000)).isZero();
-    assertThat(EarlyTurn.betweenNs(2 * SLICE_NS - 30_000)).isEqualTo(SLICE_NS);
+    assertThat(EarlyTurn.betweenNs(2 * SLICE_NS + 2 * CHANGE_NS - 30_000)).isEqualTo(SLICE_NS);
   }
 }

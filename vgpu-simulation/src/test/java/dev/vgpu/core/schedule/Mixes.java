@@ -1,5 +1,6 @@
 package dev.vgpu.core.schedule;
 
+import static dev.vgpu.simulation.VirtualNode.CHANGE_NS;
 import static dev.vgpu.simulation.VirtualNode.MS;
 import static dev.vgpu.simulation.VirtualNode.S;
 import static dev.vgpu.simulation.VirtualNode.SLICE_NS;
@@ -67,7 +68,7 @@ final class Mixes {
   }
 
   static VirtualNode start(List<Busy> mix, GateModel model, SchedulerSettings settings) {
-    VirtualNode node = new VirtualNode(settings, SLICE_NS, NodeObserver.NONE);
+    VirtualNode node = new VirtualNode(settings, SLICE_NS, CHANGE_NS, NodeObserver.NONE);
     for (Busy busy : mix) {
       int number = node.gates().size();
       node.add(
