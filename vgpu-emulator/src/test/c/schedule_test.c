@@ -126,6 +126,7 @@ static void stepsDoNotMatter(void) {
         start(1 + rand() % 6);
         s.switch_ns = (uint64_t)(rand() % 2 * (rand() % 400));
         for (uint32_t i = 0; i < s.context_count; i++) {
+            s.contexts[i].is_client = rand() % 2 == 0 ? 1 : 0;
             demand[i] = (uint64_t)(rand() % 3 == 0 ? rand() % 500 : rand() % 2000000);
         }
         emu_schedule once = s;
@@ -170,6 +171,21 @@ static void changesOfTheContextTakeTheirTime(void) {
     CHECK_EQUAL(s.contexts[1].served_ns, SLICE + 1000); /* the same context again: no change */
 }
 
+static void clientsOfMpsShareAContext(void) {
+    start(3);
+    s.switch_ns = 100;
+    s.contexts[0].is_client = 1;
+    s.contexts[1].is_client = 1;
+    demand[0] = 2 * SLICE;
+    demand[1] = SLICE;
+    emu_advance(&s, demand, SLICE, 2 * SLICE);
+    CHECK_EQUAL(s.contexts[1].served_ns, SLICE);
+    demand[2] = 10;
+    emu_advance(&s, demand, SLICE, 10 * SLICE);
+    CHECK_EQUAL(s.busy_ns, 3 * SLICE + 10);
+    CHECK_EQUAL(s.history[2].start_ns, 3 * SLICE + 100); /* a program beside MPS */
+}
+
 static void forgottenHistoryIsInterpolated(void) {
     start(2);
     demand[0] = 1000 * SLICE;
@@ -199,6 +215,7 @@ int main(void) {
     allEntriesCanBeUsed();
     stepsDoNotMatter();
     changesOfTheContextTakeTheirTime();
+    clientsOfMpsShareAContext();
     forgottenHistoryIsInterpolated();
     longRunsAreRemembered();
     return check_failures == 0 ? 0 : 1;

@@ -87,8 +87,12 @@ static void twoProcessesGetHalfEach(emu_state *state) {
     CHECK_EQUAL(found, 2);
     uint64_t apart = served[0] > served[1] ? served[0] - served[1] : served[1] - served[0];
     CHECK(apart <= 2 * state->settings.slice_ns);
-    /* One GPU, never idle: together they received all the time that passed. */
-    CHECK_EQUAL(served[0] + served[1], after.schedule.now_ns - before.schedule.now_ns);
+    /* One GPU, idle only while it changes: together they received all other time that passed. */
+    const emu_settings *settings = &state->settings;
+    uint64_t passed = after.schedule.now_ns - before.schedule.now_ns;
+    uint64_t changes = passed / (settings->slice_ns + settings->switch_ns) + 2;
+    CHECK_EQUAL(served[0] + served[1], after.schedule.busy_ns - before.schedule.busy_ns);
+    CHECK(served[0] + served[1] + changes * settings->switch_ns >= passed);
     for (int i = 0; i < 2; i++) {
         close(in[i]);
         CHECK_EQUAL(end_of(pids[i], 0), 0);
@@ -125,6 +129,39 @@ static void eventsDoNotCountTheWaitForOthers(void) {
     close(in);
     CHECK_EQUAL(end_of(other, 0), 0);
     close(out);
+}
+
+/* An event in a context that the GPU must change to first has the time after the change. */
+static void eventsDoNotCountTheChange(void) {
+    CUcontext context = NULL;
+    CUcontext other = NULL;
+    CUevent events[2];
+    CUdeviceptr memory = 0;
+    static char bytes[1 << 16];
+    float least = 1000;
+    CHECK_OK(cuCtxGetCurrent(&context));
+    CHECK_OK(cuEventCreate(&events[0], 0));
+    CHECK_OK(cuEventCreate(&events[1], 0));
+    CHECK_OK(cuCtxCreate_v2(&other, 0, 0));
+    CHECK_OK(cuMemAlloc_v2(&memory, sizeof bytes));
+    for (int i = 0; i < 20; i++) {
+        float ms = 0;
+        CHECK_OK(cuCtxSetCurrent(other));
+        CHECK_OK(cuMemcpyHtoD_v2(memory, bytes, sizeof bytes));
+        CHECK_OK(cuCtxSynchronize());
+        CHECK_OK(cuCtxSetCurrent(context));
+        CHECK_OK(cuEventRecord(events[0], NULL));
+        CHECK_OK(run(100000));
+        CHECK_OK(cuEventRecord(events[1], NULL));
+        CHECK_OK(cuEventSynchronize(events[1]));
+        CHECK_OK(cuEventElapsedTime(&ms, events[0], events[1]));
+        least = ms < least ? ms : least;
+    }
+    CHECK_EQUAL((int64_t)((double)least * 1000 + 0.5), 100);
+    CHECK_OK(cuEventDestroy_v2(events[0]));
+    CHECK_OK(cuEventDestroy_v2(events[1]));
+    CHECK_OK(cuCtxDestroy_v2(other));
+    CHECK_OK(cuCtxSetCurrent(context));
 }
 
 static CUevent record(CUstream stream, uint64_t ns) {
@@ -393,6 +430,7 @@ int main(int count, char **arguments) {
     twoProcessesGetHalfEach(&state);
     open_gpu();
     eventsDoNotCountTheWaitForOthers();
+    eventsDoNotCountTheChange();
     forkedChildrenHaveNoDriver();
     memoryOfAForkedParentComesBack();
     static emu_state other;

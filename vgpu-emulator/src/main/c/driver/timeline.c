@@ -244,17 +244,20 @@ void emu_timeline_forget(CUevent event) {
     event->previous_pending = NULL;
 }
 
-/* Whether another context occupies the GPU at this instant. */
+/* Whether another context occupies the GPU at this instant, or the GPU has to change to this one first. */
 static bool is_taken(CUcontext context, const emu_view *view) {
     const emu_schedule *s = &view->schedule;
-    return s->running && s->turn != context->index &&
-           s->contexts[s->turn].served_ns < view->demand[s->turn];
+    if (s->turn == context->index) {
+        return s->now_ns < s->switch_end_ns;
+    }
+    return emu_change_ns(s, s->turn, context->index) > 0 ||
+           (s->running && s->contexts[s->turn].served_ns < view->demand[s->turn]);
 }
 
 /*
  * Records an event whose stream is idle. The GPU notes the time when it next runs the context: now, or at the start of
- * the context's next slice if another context has the GPU. So a measurement between two events does not start with a
- * wait for other contexts. In the second case the event takes one nanosecond of service, so that it has an instant of
+ * the context's next slice if another context has the GPU, or had it last. So a measurement between two events does not
+ * start with a wait for other contexts, nor with the change to this one. In the second case the event takes one nanosecond of service, so that it has an instant of
  * its own.
  */
 static bool happens_now(CUcontext context, CUstream stream, CUevent event) {

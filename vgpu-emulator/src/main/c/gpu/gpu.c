@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -95,6 +97,15 @@ void emu_gpu_watch(emu_gpu *gpu, emu_view *view) {
     remove_dead(gpu, view);
 }
 
+/* Whether this process is a client of a running MPS daemon. */
+static bool is_mps_client(void) {
+    char control[PATH_MAX];
+    const char *directory = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    int length =
+        directory == NULL ? -1 : snprintf(control, sizeof control, "%s/control", directory);
+    return length > 0 && (size_t)length < sizeof control && access(control, F_OK) == 0;
+}
+
 uint32_t emu_gpu_add_context(emu_gpu *gpu) {
     emu_view view;
     for (;;) {
@@ -106,6 +117,7 @@ uint32_t emu_gpu_add_context(emu_gpu *gpu) {
         }
         /* Only its owner writes an entry's demand. This entry is not in use, so its demand cannot change. */
         view.schedule.contexts[context].served_ns = emu_demand(gpu, context);
+        view.schedule.contexts[context].is_client = is_mps_client() ? 1 : 0;
         if (emu_schedule_publish(gpu, seen, &view.schedule)) {
             return context;
         }

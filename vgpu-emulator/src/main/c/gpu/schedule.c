@@ -61,6 +61,11 @@ static uint64_t slice_of(const emu_schedule *s, uint32_t context, uint64_t slice
     return own_ns == 0 ? slice_ns : own_ns;
 }
 
+uint64_t emu_change_ns(const emu_schedule *s, uint32_t from, uint32_t to) {
+    bool is_shared = s->contexts[from].is_client != 0 && s->contexts[to].is_client != 0;
+    return from == to || is_shared ? 0 : s->switch_ns;
+}
+
 /*
  * After a long time without a look, skips whole rounds in which every runnable context uses its full slice. Leaves
  * enough rounds for step-by-step simulation to fill the history.
@@ -73,8 +78,10 @@ static void skip_rounds(emu_schedule *s, const uint64_t *demand, uint64_t slice_
     uint64_t count = 0;
     uint64_t round_ns = 0;
     uint64_t rounds = EMU_NEVER;
+    uint64_t changes_ns = 0;
     for (uint32_t i = 0; i < s->context_count; i++) {
         if (has_work(s, demand, i)) {
+            changes_ns += emu_change_ns(s, i, next_with_work(s, demand, i));
             uint64_t own_ns = slice_of(s, i, slice_ns);
             uint64_t own = (demand[i] - s->contexts[i].served_ns) / own_ns;
             rounds = own < rounds ? own : rounds;
@@ -86,7 +93,7 @@ static void skip_rounds(emu_schedule *s, const uint64_t *demand, uint64_t slice_
         return;
     }
     uint64_t busy_ns = round_ns;
-    round_ns += count * s->switch_ns;
+    round_ns += changes_ns;
     uint64_t fitting = (now_ns - s->now_ns) / round_ns;
     rounds = fitting < rounds ? fitting : rounds;
     uint64_t kept = EMU_HISTORY / count + 2;
@@ -106,7 +113,7 @@ static void skip_rounds(emu_schedule *s, const uint64_t *demand, uint64_t slice_
 
 static void start_turn(emu_schedule *s, uint32_t context) {
     if (s->turn != context) {
-        s->switch_end_ns = s->now_ns + s->switch_ns;
+        s->switch_end_ns = s->now_ns + emu_change_ns(s, s->turn, context);
     }
     s->turn = context;
     s->running = 1;

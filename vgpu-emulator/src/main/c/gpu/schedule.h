@@ -4,7 +4,7 @@
  *
  * A context's *demand* is the cumulative service (ns on the GPU) at which it runs out of work. It is runnable while its
  * service is below its demand. One context runs at a time; runnable contexts take turns of one slice. Nothing runs while
- * the context is being changed.
+ * the context is being changed. Between two clients of MPS there is no change.
  */
 #ifndef EMU_GPU_SCHEDULE_H
 #define EMU_GPU_SCHEDULE_H
@@ -29,7 +29,9 @@ typedef struct {
     uint32_t generation; /* distinguishes successive users of an entry */
     /* 1: its channels are disabled; its work waits, in the middle of a kernel if necessary */
     uint32_t is_stopped;
-    uint32_t slice_us; /* its own time slice; 0: the GPU's */
+    uint32_t slice_us;  /* its own time slice; 0: the GPU's */
+    uint32_t is_client; /* 1: of MPS, whose clients share the server's context */
+    uint32_t unused;
 } emu_gpu_context;
 
 /* Only 64-bit fields and pairs of 32-bit fields, because it is copied as 64-bit words. The used part of `contexts`
@@ -59,6 +61,9 @@ static inline void emu_bits_set(uint64_t *words, int bit, bool value) {
     uint64_t mask = UINT64_C(1) << (bit % 64);
     words[bit / 64] = value ? words[bit / 64] | mask : words[bit / 64] & ~mask;
 }
+
+/* What a change from one context to another takes. */
+uint64_t emu_change_ns(const emu_schedule *s, uint32_t from, uint32_t to);
 
 /* Preempts a context if it is running and another one has work. */
 void emu_kick(emu_schedule *s, const uint64_t *demand, uint32_t context);
