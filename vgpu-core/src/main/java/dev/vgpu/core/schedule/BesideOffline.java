@@ -22,6 +22,9 @@ final class BesideOffline {
   /** For how much longer than urgent work runs the lane may hold offline work. */
   private static final double MOST_HELD_NS = 800_000;
 
+  /** For how long the lane holds offline work after the end of urgent work, at least. */
+  private static final double LINGER_NS = 150_000;
+
   /** How many runs of urgent work may wait for the offline work's report. */
   private static final int MOST = 64;
 
@@ -56,12 +59,21 @@ final class BesideOffline {
   private static final class Run {
     private @Nullable Tenant tenant;
     private double startNs;
+
+    /** From when on it is told: later than its start if what came before is settled. */
+    private double toldFromNs;
+
     private double endNs;
     private double toldNs;
     private double urgentBackNs;
     private double offlineBackNs;
     private boolean isSettled;
     private boolean isFloorTurn;
+
+    /** Whether the offline work went on after it; whether it was stopped, if it is offline. */
+    private boolean isResumed;
+
+    private boolean wasStopped;
 
     /** When it was stopped inside a kernel, as far as known; and for how long besides. */
     private double stopNs;
@@ -79,6 +91,7 @@ final class BesideOffline {
     void begin(Tenant by, double spanNs) {
       tenant = by;
       startNs = by.gate.busyUntilNs() - spanNs;
+      toldFromNs = startNs;
       toldNs = 0;
       stopNs = 0;
       resumeNs = 0;
@@ -87,6 +100,8 @@ final class BesideOffline {
       offlineBackNs = 0;
       isSettled = false;
       isFloorTurn = by.floorTurn;
+      isResumed = false;
+      wasStopped = false;
     }
 
     void told(double usedNs, long untilNs) {
@@ -96,6 +111,7 @@ final class BesideOffline {
 
     /** Several stops, or one that has followed since, have no known place. */
     void stopped(double fromNs, double ns) {
+      wasStopped = true;
       if (fromNs >= startNs - GAP_NS && fromNs + ns <= endNs + GAP_NS) {
         stopNs = fromNs;
         resumeNs = fromNs + ns;
@@ -198,8 +214,9 @@ final class BesideOffline {
       double bothNs = Math.min(commonNs - runAwayNs, Math.min(leftNs, run.toldNs));
       stoppedNs -= runAwayNs;
       double takenNs = bothNs > 0 ? settle(run, bothNs, leftNs, upper, lower) : 0;
+      takenNs += settleResume(run, urgent[(latest + i + 1) % MOST], leftNs - takenNs, upper, lower);
       leftNs -= takenNs;
-      if (i < MOST && commonNs > 0 && run.endNs <= offline.endNs) {
+      if (i < MOST && (commonNs > 0 || run.isResumed) && run.endNs <= offline.endNs) {
         run.isSettled = true;
         sharedNs += takenNs;
         awayNs += runAwayNs;
@@ -238,7 +255,7 @@ final class BesideOffline {
     if (offline.tenant == null || run.tenant == null || run.isSettled || !mayBegin(aheadNs)) {
       return 0;
     }
-    return goingNs(Math.max(run.startNs, offline.startNs), Math.min(run.endNs, offline.endNs));
+    return goingNs(Math.max(run.toldFromNs, offline.startNs), Math.min(run.endNs, offline.endNs));
   }
 
   /**
@@ -285,9 +302,10 @@ final class BesideOffline {
       outerNs +=
           changeNs(Math.max(offline.startNs, run.startNs - EarlyTurn.CHANGE_NS), run.startNs);
     }
-    if (!offlineEnds) {
+    if (!offlineEnds && !offline.wasStopped) {
       outerNs += changeNs(run.endNs, Math.min(offline.endNs, run.endNs + EarlyTurn.CHANGE_NS));
-    } else if (isQueued || secondNs > 0) {
+    }
+    if (offlineEnds && (isQueued || secondNs > 0)) {
       urgentBackNs += Math.min(EarlyTurn.CHANGE_NS, run.endNs - offline.endNs);
     }
     outerNs = Math.min(outerNs, leftNs - bothNs);
@@ -301,6 +319,38 @@ final class BesideOffline {
     upper.advance(-upperNs - lowerNs, -upperNs);
     lower.advance(-lowerNs, -lowerNs);
     return bothNs + outerNs;
+  }
+
+  /**
+   * Gives back the change to offline work that was stopped inside a kernel while the run was under
+   * way. The work is measured from when it may run again.
+   *
+   * @param next the run after it, or the oldest one if there is none
+   * @return how much of the offline run's time is settled with that
+   */
+  private double settleResume(
+      Run run, Run next, double leftNs, ShareLevel upper, ShareLevel lower) {
+    Tenant before = offline.tenant;
+    double untilNs = offline.endNs;
+    if (next.tenant != null && next.startNs > run.startNs) {
+      untilNs = Math.min(untilNs, next.startNs);
+    }
+    if (before == null
+        || run.tenant == null
+        || run.isSettled
+        || run.isResumed
+        || !offline.wasStopped
+        || run.startNs < offline.startNs
+        || untilNs - run.endNs < LINGER_NS + EarlyTurn.CHANGE_NS
+        || (offline.stoppedNs == 0 && untilNs < offline.resumeNs)) {
+      return 0;
+    }
+    run.isResumed = true;
+    double backNs = Math.min(EarlyTurn.CHANGE_NS, leftNs);
+    double lowerNs = EarlyTurn.giveBack(lower, before, backNs);
+    upper.advance(-lowerNs, 0);
+    lower.advance(-lowerNs, -lowerNs);
+    return backNs;
   }
 
   /** A change beyond the common time, as far as the offline work was under way and not stopped. */
