@@ -16,8 +16,8 @@ static void settingsAreRead(void) {
     char problem[200] = "";
     CHECK_OK(emu_settings_parse(NULL, &settings, &times, problem, sizeof problem));
     CHECK_EQUAL(settings.devices, 1);
-    CHECK_EQUAL(settings.slice_ns, 1024000);
-    CHECK_EQUAL(settings.switch_ns, 0);
+    CHECK_EQUAL(settings.slice_ns, 2048000);
+    CHECK_EQUAL(settings.switch_ns, 140000);
     CHECK_EQUAL(times.copy_engines, 3);
     CHECK_EQUAL(times.queue_entries, 1024);
     CHECK_EQUAL(times.grain_bytes, 0);
