@@ -22,9 +22,6 @@ final class BesideOffline {
   /** For how much longer than urgent work runs the lane may hold offline work. */
   private static final double MOST_HELD_NS = 800_000;
 
-  /** For how long the lane holds offline work after the end of urgent work, at least. */
-  private static final double LINGER_NS = 150_000;
-
   /** How many runs of urgent work may wait for the offline work's report. */
   private static final int MOST = 64;
 
@@ -70,11 +67,6 @@ final class BesideOffline {
     private boolean isSettled;
     private boolean isFloorTurn;
 
-    /** Whether the offline work went on after it; whether it was stopped, if it is offline. */
-    private boolean isResumed;
-
-    private boolean wasStopped;
-
     /** When it was stopped inside a kernel, as far as known; and for how long besides. */
     private double stopNs;
 
@@ -100,8 +92,6 @@ final class BesideOffline {
       offlineBackNs = 0;
       isSettled = false;
       isFloorTurn = by.floorTurn;
-      isResumed = false;
-      wasStopped = false;
     }
 
     void told(double usedNs, long untilNs) {
@@ -111,7 +101,6 @@ final class BesideOffline {
 
     /** Several stops, or one that has followed since, have no known place. */
     void stopped(double fromNs, double ns) {
-      wasStopped = true;
       if (fromNs >= startNs - GAP_NS && fromNs + ns <= endNs + GAP_NS) {
         stopNs = fromNs;
         resumeNs = fromNs + ns;
@@ -214,9 +203,8 @@ final class BesideOffline {
       double bothNs = Math.min(commonNs - runAwayNs, Math.min(leftNs, run.toldNs));
       stoppedNs -= runAwayNs;
       double takenNs = bothNs > 0 ? settle(run, bothNs, leftNs, upper, lower) : 0;
-      takenNs += settleResume(run, urgent[(latest + i + 1) % MOST], leftNs - takenNs, upper, lower);
       leftNs -= takenNs;
-      if (i < MOST && (commonNs > 0 || run.isResumed) && run.endNs <= offline.endNs) {
+      if (i < MOST && commonNs > 0 && run.endNs <= offline.endNs) {
         run.isSettled = true;
         sharedNs += takenNs;
         awayNs += runAwayNs;
@@ -302,7 +290,7 @@ final class BesideOffline {
       outerNs +=
           changeNs(Math.max(offline.startNs, run.startNs - EarlyTurn.CHANGE_NS), run.startNs);
     }
-    if (!offlineEnds && !offline.wasStopped) {
+    if (!offlineEnds) {
       outerNs += changeNs(run.endNs, Math.min(offline.endNs, run.endNs + EarlyTurn.CHANGE_NS));
     }
     if (offlineEnds && (isQueued || secondNs > 0)) {
@@ -319,38 +307,6 @@ final class BesideOffline {
     upper.advance(-upperNs - lowerNs, -upperNs);
     lower.advance(-lowerNs, -lowerNs);
     return bothNs + outerNs;
-  }
-
-  /**
-   * Gives back the change to offline work that was stopped inside a kernel while the run was under
-   * way. The work is measured from when it may run again.
-   *
-   * @param next the run after it, or the oldest one if there is none
-   * @return how much of the offline run's time is settled with that
-   */
-  private double settleResume(
-      Run run, Run next, double leftNs, ShareLevel upper, ShareLevel lower) {
-    Tenant before = offline.tenant;
-    double untilNs = offline.endNs;
-    if (next.tenant != null && next.startNs > run.startNs) {
-      untilNs = Math.min(untilNs, next.startNs);
-    }
-    if (before == null
-        || run.tenant == null
-        || run.isSettled
-        || run.isResumed
-        || !offline.wasStopped
-        || run.startNs < offline.startNs
-        || untilNs - run.endNs < LINGER_NS + EarlyTurn.CHANGE_NS
-        || (offline.stoppedNs == 0 && untilNs < offline.resumeNs)) {
-      return 0;
-    }
-    run.isResumed = true;
-    double backNs = Math.min(EarlyTurn.CHANGE_NS, leftNs);
-    double lowerNs = EarlyTurn.giveBack(lower, before, backNs);
-    upper.advance(-lowerNs, 0);
-    lower.advance(-lowerNs, -lowerNs);
-    return backNs;
   }
 
   /** A change beyond the common time, as far as the offline work was under way and not stopped. */
