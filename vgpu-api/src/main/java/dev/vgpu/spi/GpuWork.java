@@ -8,8 +8,8 @@ package dev.vgpu.spi;
  * @param launchBoundNs how much of the GPU time was launch-bound, in nanoseconds: the processes'
  *     host code was slower than their kernels, and gaps between kernels are included, in which
  *     other leases' work would fit; may fall when a process ends
- * @param stoppedNs for how long running work was stopped inside kernels, in nanoseconds, which is
- *     not in the GPU time; may fall when a process ends
+ * @param stoppedNs for how long running work was stopped inside kernels, in nanoseconds, with the
+ *     change back to it, which is not in the GPU time; may fall when a process ends
  * @param stoppedAtNs when it was last stopped so, on the clock of {@link System#nanoTime()}; 0 if
  *     not known
  */
