@@ -292,8 +292,7 @@ final class BesideOffline {
     }
     if (!offlineEnds) {
       outerNs += changeNs(run.endNs, Math.min(offline.endNs, run.endNs + EarlyTurn.CHANGE_NS));
-    }
-    if (offlineEnds && (isQueued || secondNs > 0)) {
+    } else if (isQueued || secondNs > 0) {
       urgentBackNs += Math.min(EarlyTurn.CHANGE_NS, run.endNs - offline.endNs);
     }
     outerNs = Math.min(outerNs, leftNs - bothNs);
