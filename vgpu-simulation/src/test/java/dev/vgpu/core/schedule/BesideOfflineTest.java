@@ -144,6 +144,21 @@ class BesideOfflineTest {
   }
 
   @Test
+  void settledTimeOfUrgentWorkCountsOnceIfMoreOfItIsTold() {
+    Gpu gpu = new Gpu();
+    SaidGate otherGate = new SaidGate();
+    Tenant other = Gpu.add(gpu.lower, otherGate, PreemptionClass.OFFLINE);
+    gpu.says(false, 1_000_000, 1_000_000);
+    gpu.says(true, 500_000, 1_700_000);
+    gpu.says(false, 1_000_000, 2_000_000);
+    otherGate.busyUntilNs = 1_900_000;
+    gpu.beside.told(other, 900_000, gpu.upper, gpu.lower);
+    gpu.says(true, 400_000, 2_100_000);
+    // Common from 1.7 to 1.9 ms. A change came before the urgent work.
+    assertThat(otherGate.backNs).isEqualTo(200_000 + CHANGE);
+  }
+
+  @Test
   void offlineWorkSharesNoTimeInWhichItWasStopped() {
     Gpu gpu = new Gpu();
     gpu.says(false, 1_000_000, 1_000_000);
