@@ -20,6 +20,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -123,7 +124,7 @@ class HostileProcessesTest {
     attach("hostile", PID).close();
     while (!lease.processes().isEmpty()) {
       assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
-      Thread.onSpinWait();
+      LockSupport.parkNanos(100_000);
     }
     Files.writeString(process(PID + 1, "S"), "1-2 rw-s 0 08:02 1 /run/leases/hostile/report\n");
     process(PID + 2, "S"); // cannot be read
@@ -132,7 +133,7 @@ class HostileProcessesTest {
     attach("hostile", PID).close(); // a third one after them
     while (lease.processes().contains(PID)) {
       assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
-      Thread.onSpinWait();
+      LockSupport.parkNanos(100_000);
     }
     assertThat(lease.processes()).containsExactly(PID + 1, PID + 2);
   }
@@ -159,7 +160,7 @@ class HostileProcessesTest {
     }
     while (!lease.processes().isEmpty()) {
       assertThat(Thread.currentThread().isInterrupted()).as("%s", lease.processes()).isFalse();
-      Thread.onSpinWait();
+      LockSupport.parkNanos(100_000);
     }
     assertThat(lease.visibleProcesses()).isEmpty();
   }

@@ -17,6 +17,9 @@ abstract class NativeTests {
   static final Path LIBRARY =
       Path.of("target/classes/META-INF/native/linux-x86_64/libvgpu_cuda.so");
 
+  /** Where the hook's sources are compiled for each sanitizer, once for all tests. */
+  private static final Path OBJECTS = Path.of("target/native-tests");
+
   /** From this build, if it exists; else the scripts build one. */
   static final Path EMULATOR =
       Path.of("../vgpu-emulator/target/classes/META-INF/native/linux-x86_64/libcuda.so.1");
@@ -24,6 +27,11 @@ abstract class NativeTests {
   @TempDir Path work;
 
   record Result(int status, String output) {}
+
+  /** How many C tests run at a time, where all of them do. */
+  int lanes() {
+    return 1;
+  }
 
   final void runTests(String kind, List<String> names) throws Exception {
     List<String> command = new ArrayList<>();
@@ -44,6 +52,8 @@ abstract class NativeTests {
     Path output = work.resolve("output.txt");
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.environment().put("VGPU_TEST_SCALE", "25");
+    builder.environment().put("VGPU_TEST_LANES", Integer.toString(lanes()));
+    builder.environment().put("VGPU_HOOK_OBJECTS", OBJECTS.toAbsolutePath().toString());
     if (Files.exists(EMULATOR)) {
       builder.environment().put("EMULATOR", EMULATOR.toAbsolutePath().toString());
     }

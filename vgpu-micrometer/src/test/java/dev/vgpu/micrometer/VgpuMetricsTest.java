@@ -16,6 +16,7 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.DoubleSupplier;
 import org.junit.jupiter.api.AfterEach;
@@ -39,7 +40,7 @@ class VgpuMetricsTest {
   private static void await(BooleanSupplier condition) {
     while (!condition.getAsBoolean()) {
       assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
-      Thread.onSpinWait();
+      LockSupport.parkNanos(100_000);
     }
   }
 

@@ -31,6 +31,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -132,7 +133,7 @@ class VgpuOrtTest {
   private static void await(BooleanSupplier condition) {
     while (!condition.getAsBoolean()) {
       assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
-      Thread.onSpinWait();
+      LockSupport.parkNanos(100_000);
     }
   }
 

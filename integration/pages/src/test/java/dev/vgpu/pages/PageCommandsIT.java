@@ -13,6 +13,8 @@ import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -20,8 +22,9 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Runs the commands that the pages show, over two emulated GPUs, section by section as a reader
  * does: with the files of a checkout in the working directory, and an installed {@code vgpu}. The
  * lines of {@code not-run.txt} are left out, and a line whose tool this machine lacks; it is named
- * on standard error.
+ * on standard error. Two sections run at a time: each has directories, GPUs and ports of its own.
  */
+@Execution(ExecutionMode.CONCURRENT)
 class PageCommandsIT {
   private static final Path HOME =
       Path.of(System.getProperty("vgpu.home", "../..")).toAbsolutePath().normalize();

@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 
 /** The usage of real processes is counted, whichever of them is killed. */
@@ -46,6 +47,7 @@ class MeteringIT {
       assertThat(working.ask("close " + id)).isEqualTo("closed");
       String closed;
       do {
+        LockSupport.parkNanos(1_000_000);
         closed = working.ask("metered " + id);
       } while (!closed.endsWith(" closed"));
       assertThat(ns(closed)).isBetween(last, working.number("used " + id));
@@ -69,7 +71,7 @@ class MeteringIT {
 
   private static void awaitLines(Path usage, String id, long least) throws IOException {
     while (lines(usage, id) < least) {
-      Thread.onSpinWait();
+      LockSupport.parkNanos(1_000_000);
     }
   }
 
@@ -81,7 +83,7 @@ class MeteringIT {
   private static void awaitCalls(Child child, String id, int more) {
     long before = child.number("calls " + id);
     while (child.number("calls " + id) < before + more) {
-      Thread.onSpinWait();
+      LockSupport.parkNanos(1_000_000);
     }
   }
 

@@ -20,6 +20,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 
@@ -98,7 +99,7 @@ public final class Pools {
       if (Thread.interrupted()) {
         throw new InterruptedException();
       }
-      Thread.onSpinWait();
+      LockSupport.parkNanos(100_000);
     }
   }
 

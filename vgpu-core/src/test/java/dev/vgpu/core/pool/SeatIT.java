@@ -19,6 +19,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Random;
 import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 
 /** Several processes in one run directory, and their failures. */
@@ -80,7 +81,7 @@ class SeatIT {
       }
       long before = client.number("calls " + id);
       while (client.number("calls " + id) < before + 10) {
-        Thread.onSpinWait();
+        LockSupport.parkNanos(1_000_000);
       }
       assertThat(client.ask("failure " + id)).isEmpty();
       Child late = node.start();
@@ -204,6 +205,7 @@ class SeatIT {
       Child child = node.start();
       String leases;
       do {
+        LockSupport.parkNanos(1_000_000);
         leases = child.ask("leases");
       } while (leases.contains("reused-1"));
       // Granted once the seat stops waiting for the owner of living-2.
@@ -236,7 +238,7 @@ class SeatIT {
     signal("STOP", stopped);
     long before = goesOn.number("calls " + id);
     while (goesOn.number("calls " + id) < before + 20) {
-      Thread.onSpinWait();
+      LockSupport.parkNanos(1_000_000);
     }
     System.out.println(
         "stopped "

@@ -8,6 +8,7 @@ import dev.vgpu.core.pool.SeatProcesses.Child;
 import java.io.RandomAccessFile;
 import java.nio.channels.FileLock;
 import java.util.List;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -159,6 +160,7 @@ class StoppedSeatIT {
     long before = child.number("calls " + id);
     while (child.number("calls " + id) < before + 20) {
       assertThat(child.ask("failure " + id)).isEmpty();
+      LockSupport.parkNanos(1_000_000);
     }
   }
 
@@ -167,6 +169,7 @@ class StoppedSeatIT {
     List<String> wanted = List.of(ids);
     List<String> found;
     do {
+      LockSupport.parkNanos(1_000_000);
       String answer = child.ask("leases");
       assertThat(answer).doesNotStartWith("failed");
       found = List.of(answer.split(" "));
@@ -178,7 +181,7 @@ class StoppedSeatIT {
     signal("STOP", child);
     ProcessIdentity process = ProcessIdentity.of(child.process.pid());
     while (process.state() != ProcessIdentity.State.STOPPED) {
-      Thread.onSpinWait();
+      LockSupport.parkNanos(1_000_000);
     }
   }
 

@@ -9,6 +9,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -42,6 +43,7 @@ class TakeOverIT {
         for (Child child : working.keySet()) {
           String leases;
           do {
+            LockSupport.parkNanos(1_000_000);
             leases = child.ask("leases");
           } while (leases.contains(lost)); // its death is noticed a moment later
           assertThat(leases.split(" ")).containsExactlyInAnyOrderElementsOf(working.values());
@@ -71,7 +73,7 @@ class TakeOverIT {
   private static void awaitProgress(Child child, String id) {
     long before = child.number("calls " + id);
     while (child.number("calls " + id) < before + 3) {
-      Thread.onSpinWait();
+      LockSupport.parkNanos(1_000_000);
     }
   }
 }

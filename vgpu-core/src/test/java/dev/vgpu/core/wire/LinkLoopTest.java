@@ -14,6 +14,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -151,7 +152,7 @@ class LinkLoopTest {
       channel.close();
     }
     while (loop.heldBytes() > 0) {
-      Thread.onSpinWait();
+      LockSupport.parkNanos(100_000);
     }
   }
 

@@ -61,6 +61,8 @@ abstract class ExtenderOverHttp {
   void begin() throws IOException {
     apiServer.init(InetAddress.getLoopbackAddress(), 0);
     client = apiServer.createClient();
+    // It tries a request that failed ten times more, but not for twenty seconds.
+    client.getConfiguration().setRequestRetryBackoffInterval(1);
     Pods.nodes(2, 2).forEach(node -> client.resource(node).create());
     Pods.nodes(2, 2).forEach(node -> nodes.add(node.getMetadata().getName()));
     PodLine line = new PodLine(Policies.OURS);

@@ -27,6 +27,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -135,7 +136,7 @@ class MpsTest {
   private static void await(BooleanSupplier condition) {
     while (!condition.getAsBoolean()) {
       assertThat(Thread.interrupted()).as("the test's time is over").isFalse();
-      Thread.onSpinWait();
+      LockSupport.parkNanos(100_000);
     }
   }
 

@@ -17,6 +17,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -215,7 +216,7 @@ final class InferenceServerTest {
         assertThat(post("/demo/phase", phase(sharing, models, corpus("corpus"))).status())
             .isEqualTo(200);
         while (i % 2 == 1 && get("/models").json().findValues("texts").get(1).asLong() == 0) {
-          Thread.onSpinWait();
+          LockSupport.parkNanos(1_000_000);
         }
       }
       done.set(true);
