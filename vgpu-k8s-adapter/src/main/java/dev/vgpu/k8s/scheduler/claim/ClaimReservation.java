@@ -309,9 +309,6 @@ final class ClaimReservation {
       }
     }
     ClaimTrial then = without(order, high, own, gpus);
-    if (!then.isComplete()) {
-      return Optional.empty();
-    }
     if (high > 0) {
       return Optional.of(new HeldPlace(one, order.get(high - 1).end, false, then));
     }
