@@ -269,4 +269,42 @@ class GangTrialTest {
     allocate("elsewhere", 7, all);
     assertThat(failed().keySet()).containsExactly("pair-0");
   }
+
+  /** Whoever wrote them, nobody else's gangs wait for ever. */
+  @Test
+  void slicesAndClaimsThatSayTooLittleChangeNothing() {
+    String all = ask(100, "1Gi");
+    node(1, "");
+    member("pair", 0, 2, all);
+    member("pair", 1, 2, all);
+    pod("waits", Map.of(), all);
+    pod("odd", Map.of(), all);
+    claims
+        .get("odd")
+        .getSpec()
+        .getDevices()
+        .getRequests()
+        .get(0)
+        .getExactly()
+        .setDeviceClassName(null);
+    allocate("pair-0", 0, all);
+    for (String spec :
+        List.of(
+            "null",
+            "{'driver':'vgpu.dev','nodeName':'odd','devices':[{'name':'gpu-0'}]}",
+            "{'driver':'vgpu.dev','pool':{},'devices':[{'name':'gpu-0'}]}",
+            "{'driver':'vgpu.dev','pool':{'name':'odd'}}",
+            "{'driver':'vgpu.dev','pool':{'name':'odd'},'devices':[{'capacity':{"
+                + "'share':{'value':'100'},'memory':{'value':'8Gi'}}}]}",
+            "{'driver':'vgpu.dev','pool':{'name':'odd'},'devices':[{'name':'gpu-0','capacity':{"
+                + "'share':{},'memory':{'value':'8Gi'}}}]}")) {
+      String slice =
+          "{'apiVersion':'resource.k8s.io/v1','kind':'ResourceSlice','metadata':{'name':'odd'},"
+              + "'spec':"
+              + spec
+              + "}";
+      slices.add(Serialization.unmarshal(slice.replace('\'', '"'), ResourceSlice.class));
+    }
+    assertThat(failed().keySet()).containsExactly("pair-0");
+  }
 }
