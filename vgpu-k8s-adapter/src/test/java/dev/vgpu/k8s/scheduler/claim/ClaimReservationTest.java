@@ -207,12 +207,31 @@ class ClaimReservationTest {
   /** Pods with an end may run before the oldest, as nobody knows when that begins. */
   @Test
   void aGangHasAPlaceBehindAPodThatWaitsForPodsWithoutAnEnd() {
+    thePairHasAPlaceBehindTheWholePodAnd(() -> {});
+  }
+
+  /** However many they are: nobody waits for what they ask. */
+  @Test
+  void gangsThatCanNeverFitTakeNobodysPlaceInLine() {
+    thePairHasAPlaceBehindTheWholePodAnd(
+        () -> {
+          for (int share = 91; share < 99; share++) {
+            for (int i = 0; i < 3; i++) {
+              String gang = "large-" + share;
+              cluster.create(gang + "-" + i, Pods.gang(gang, 3), share, 0);
+            }
+          }
+        });
+  }
+
+  private void thePairHasAPlaceBehindTheWholePodAnd(Runnable others) {
     cluster.create("endless", Map.of(), 30, 0);
     cluster.create("first", Map.of(), 70, 100);
     cluster.create("endless-too", Map.of(), 30, 0);
     cluster.create("second", Map.of(), 70, 200);
-    cluster.until(10);
     cluster.create("whole", Map.of(), 100, 0);
+    cluster.until(10);
+    others.run();
     cluster.until(15);
     pair(cluster, 60, 5000);
     smallPods(cluster, 20, 40, 1000);
