@@ -5,6 +5,8 @@ import java.net.HttpURLConnection;
 
 /** What a failed call of the API server means. */
 public final class ApiFailures {
+  private static final int UNPROCESSABLE = 422;
+
   private ApiFailures() {}
 
   /** {@return whether its object does not exist} */
@@ -28,5 +30,16 @@ public final class ApiFailures {
         && e.getCode() < HttpURLConnection.HTTP_INTERNAL_ERROR
         && e.getCode() != HttpURLConnection.HTTP_CLIENT_TIMEOUT
         && !isConflict(e);
+  }
+
+  /**
+   * {@return whether calls about other objects may succeed: this one is forbidden, or not valid}
+   */
+  public static boolean isOnlyOfItsObject(KubernetesClientException e) {
+    return e.getCode() == HttpURLConnection.HTTP_BAD_REQUEST
+        || e.getCode() == HttpURLConnection.HTTP_ENTITY_TOO_LARGE
+        || e.getCode() == UNPROCESSABLE
+        || isMissing(e)
+        || isConflict(e);
   }
 }

@@ -108,7 +108,7 @@ public final class ClaimWatch implements AutoCloseable {
     try {
       List<GangClaims.Verdict> verdicts =
           gangs.decide(all, pods, slices.getStore().list(), now, clockS.getAsDouble());
-      verdicts.forEach(verdict -> write(verdict, now));
+      write(verdicts, now);
     } catch (KubernetesClientException e) {
       LOG.warn("gangs with claims wait, because the API server fails: {}", e.getMessage());
     }
@@ -130,6 +130,26 @@ public final class ClaimWatch implements AutoCloseable {
             .filter(claim -> ClaimConditions.devices(claim).isEmpty() && ClaimNeed.isIn(claim))
             .toList();
     return asked.isEmpty() ? Map.of() : gangs.refusals(pod, asked, nodes, wall.get().toInstant());
+  }
+
+  /** A claim whose status is refused, for example by a webhook, must not keep others waiting. */
+  private void write(List<GangClaims.Verdict> verdicts, Instant now) {
+    int refused = 0;
+    String example = "";
+    for (GangClaims.Verdict verdict : verdicts) {
+      try {
+        write(verdict, now);
+      } catch (KubernetesClientException e) {
+        if (!ApiFailures.isOnlyOfItsObject(e)) {
+          throw e;
+        }
+        refused++;
+        example = verdict.claim().getMetadata().getName() + ": " + e.getMessage();
+      }
+    }
+    if (refused > 0) {
+      LOG.warn("conditions of claims are refused: {}, for example of {}", refused, example);
+    }
   }
 
   private void write(GangClaims.Verdict verdict, Instant now) {

@@ -286,15 +286,18 @@ final class ExtenderService {
    * @param most how many are looked for at most; a later call goes on with the others
    */
   void lookForSizes(int most) {
-    try {
-      for (Pod pod : line.unsized(most)) {
+    for (Pod pod : line.unsized(most)) {
+      try {
         int size = size(pod);
         if (size > 0) {
           line.sized(pod, size, clockS.getAsDouble());
         }
+      } catch (KubernetesClientException e) {
+        LOG.warn("a gang's group object cannot be read: {}", e.getMessage());
+        if (!ApiFailures.isOnlyOfItsObject(e)) {
+          break;
+        }
       }
-    } catch (KubernetesClientException e) {
-      LOG.warn("a gang's group object cannot be read: {}", e.getMessage());
     }
     carryOut();
   }

@@ -15,8 +15,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
-/** Somebody else writes a claim between its being read and its status being written. */
+/** Claims whose status cannot be written, beside others. */
 class ClaimConflictTest {
   private static final ZonedDateTime NOW = ZonedDateTime.of(2026, 1, 1, 0, 0, 0, 0, ZoneOffset.UTC);
 
@@ -47,6 +49,7 @@ class ClaimConflictTest {
         .count();
   }
 
+  /** Somebody else writes a claim between its being read and its status being written. */
   @Test
   void theOtherClaimsAreWrittenAndThisOneAtTheNextLook() {
     try (MockApi server = new MockApi();
@@ -63,6 +66,23 @@ class ClaimConflictTest {
       watch.begin();
       watch.tick(pods);
       assertThat(complete(api)).isEqualTo(2);
+    }
+  }
+
+  /** A webhook, or the API server, does not accept what one claim has by now. */
+  @ParameterizedTest
+  @CsvSource({"a, 422", "b, 422", "a, 403", "b, 400"})
+  void aClaimWhoseStatusIsRefusedKeepsNobodyWaiting(String refused, int status) {
+    try (MockApi server = new MockApi();
+        KubernetesClient api = server.client();
+        ClaimWatch watch =
+            new ClaimWatch(
+                api, new Cluster(api, () -> true), Duration.ofSeconds(60), () -> 0, () -> NOW)) {
+      List<Pod> pods = Stream.of("a", "b").map(name -> podWithClaim(api, name)).toList();
+      server.missing.put("/resourceclaims/" + refused + "/status", status);
+      watch.begin();
+      watch.tick(pods);
+      assertThat(complete(api)).isEqualTo(1);
     }
   }
 }

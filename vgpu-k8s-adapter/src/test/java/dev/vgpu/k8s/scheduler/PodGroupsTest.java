@@ -2,14 +2,20 @@ package dev.vgpu.k8s.scheduler;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.vgpu.fleet.placement.Policies;
 import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.names.PodRequests;
 import dev.vgpu.k8s.node.MockApi;
+import dev.vgpu.k8s.scheduler.line.PodLine;
 import dev.vgpu.k8s.scheduler.line.UnsizedGangs;
 import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.client.KubernetesClient;
+import java.time.Duration;
+import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -103,5 +109,31 @@ class PodGroupsTest {
     gangs.remove("uid-c");
     assertThat(gangs.take("first")).containsExactly(b);
     assertThat(gangs.next(5)).isEmpty();
+  }
+
+  /** The API server may not let this process read some groups. */
+  @Test
+  void aGroupThatCannotBeReadKeepsNoOtherGangWaiting() {
+    PodLine line = new PodLine(Policies.OURS);
+    ExtenderService service =
+        new ExtenderService(
+            line,
+            cluster,
+            Runnable::run,
+            () -> 0,
+            Duration.ofSeconds(1),
+            (pod, nodes) -> Map.of(),
+            (namespace, name, uid) -> Optional.empty());
+    line.begin(Pods.nodes(1, 4), List.of(), Map.of(), 0);
+    for (String gang : List.of("one", "odd", "other")) {
+      Pod pod = Pods.whole(gang, 1, Map.of("pod-group-name", gang));
+      assertThat(line.filter(pod, Set.of("node-0"), 0, 0).text()).contains("is not known");
+      PodGroups.create(api, "scheduling.run.ai/v2alpha2", gang, "minMember: 2");
+    }
+    server.missing.put("/podgroups/odd", 403);
+    service.lookForSizes(8);
+    assertThat(line.unsized(8))
+        .extracting(pod -> pod.getMetadata().getName())
+        .containsExactly("odd");
   }
 }

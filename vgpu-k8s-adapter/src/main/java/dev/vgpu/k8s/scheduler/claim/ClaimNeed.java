@@ -109,12 +109,12 @@ public record ClaimNeed(Ask ask, long count, boolean isApart) {
         .anyMatch(one -> one != null && isOf(one.getDeviceClassName(), Driver.MIG_CLASS));
   }
 
-  private static boolean isOurs(String deviceClass) {
+  private static boolean isOurs(@Nullable String deviceClass) {
     return isOf(deviceClass, Driver.NAME) && !isOf(deviceClass, Driver.MIG_CLASS);
   }
 
-  private static boolean isOf(String deviceClass, String name) {
-    return deviceClass.equals(name) || deviceClass.endsWith("." + name);
+  private static boolean isOf(@Nullable String deviceClass, String name) {
+    return deviceClass != null && (deviceClass.equals(name) || deviceClass.endsWith("." + name));
   }
 
   /** {@return an amount of capacity, by its name with or without vgpu's domain} */

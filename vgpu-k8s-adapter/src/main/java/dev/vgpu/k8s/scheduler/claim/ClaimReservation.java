@@ -253,12 +253,18 @@ final class ClaimReservation {
     Set<Age> holding = held.stream().map(Held::age).collect(Collectors.toSet());
     List<HeldPlace> places = new ArrayList<>();
     Set<List<ClaimNeed>> kinds = new HashSet<>();
+    Set<List<ClaimNeed>> tooLarge = new HashSet<>();
+    ClaimTrial idle = new ClaimTrial(gpus);
     int others = 0;
     for (Waiting one : order) {
       List<ClaimNeed> kind = ClaimNeed.of(one.missing);
       boolean isAlike = !holding.contains(one.age) && kinds.contains(kind);
-      if (isAlike) {
-        continue; // the older one's place is held for both
+      if (isAlike || tooLarge.contains(kind)) {
+        continue; // the older one's place is held for both, or neither fits anywhere
+      }
+      if (!idle.mayFit(one.missing)) {
+        tooLarge.add(kind);
+        continue;
       }
       if (!places.isEmpty() && others++ == MOST_OTHERS) {
         break;
@@ -309,9 +315,6 @@ final class ClaimReservation {
       }
     }
     ClaimTrial then = without(order, high, own, gpus);
-    if (!then.isComplete()) {
-      return Optional.empty();
-    }
     if (high > 0) {
       return Optional.of(new HeldPlace(one, order.get(high - 1).end, false, then));
     }

@@ -5,6 +5,7 @@ import io.fabric8.kubernetes.api.model.Quantity;
 import io.fabric8.kubernetes.api.model.resource.v1.DeviceRequestAllocationResult;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashSet;
@@ -19,7 +20,8 @@ import org.jspecify.annotations.Nullable;
  * What is free on the GPUs of the cluster's slices, and whether claims that have no device yet
  * could get one. Only shares and memory are looked at: kube-scheduler may still find that a claim
  * fits nowhere, because of selectors, or of the node. What does not fit here fits nowhere. Parts of
- * GPUs in MIG mode are no such room, and claims that have them take none of it.
+ * GPUs in MIG mode are no such room, and claims that have them take none of it. The same holds for
+ * devices that are in no slice: kube-scheduler gives them to nobody.
  *
  * <p>Claims of gangs that may have to give their devices back count as <i>held</i>: others may plan
  * with these devices, and prefer those that nobody holds. Confined to one thread while it changes.
@@ -30,8 +32,6 @@ final class ClaimTrial {
 
   /** The parts of GPUs in MIG mode, by pool and name. */
   private final Set<List<String>> parts = new HashSet<>();
-
-  private boolean isComplete = true;
 
   /**
    * Creates it with nothing taken.
@@ -50,9 +50,19 @@ final class ClaimTrial {
     }
   }
 
-  /** {@return whether all devices that claims have are known; otherwise nothing can be told} */
-  boolean isComplete() {
-    return isComplete && !pools.isEmpty();
+  /**
+   * {@return whether the slices tell where these claims have devices} A new node's slice may be
+   * seen after the claims on it: other pods with such claims may still find room there.
+   */
+  boolean knows(Collection<ResourceClaim> claims) {
+    return !pools.isEmpty()
+        && claims.stream()
+            .flatMap(claim -> ClaimConditions.taken(claim).stream())
+            .allMatch(one -> gpu(one) != null || isPart(one));
+  }
+
+  private boolean isPart(DeviceRequestAllocationResult result) {
+    return parts.contains(Arrays.asList(result.getPool(), result.getDevice()));
   }
 
   /** A claim has its devices, and keeps them. */
@@ -87,7 +97,6 @@ final class ClaimTrial {
     for (DeviceRequestAllocationResult result : ClaimConditions.taken(claim)) {
       ClaimGpu gpu = gpu(result);
       if (gpu == null) {
-        isComplete &= parts.contains(List.of(result.getPool(), result.getDevice()));
         continue;
       }
       Map<String, Quantity> amounts = result.getConsumedCapacity();

@@ -411,7 +411,7 @@ public final class GangClaims {
       boolean isAlone = lacking.stream().allMatch(one.name::equals);
       if (isHopeful) {
         trial.plan(one.needed());
-      } else if (!isAlone && trial.isComplete()) {
+      } else if (!isAlone && trial.knows(one.waiting)) {
         one.waiting.forEach(trial::drop);
         one.fail("no GPUs have room for the others now");
       }

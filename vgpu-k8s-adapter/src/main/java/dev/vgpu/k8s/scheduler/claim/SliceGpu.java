@@ -4,6 +4,7 @@ import dev.vgpu.k8s.names.Driver;
 import io.fabric8.kubernetes.api.model.resource.v1.Device;
 import io.fabric8.kubernetes.api.model.resource.v1.DeviceCapacity;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
+import io.fabric8.kubernetes.api.model.resource.v1.ResourceSliceSpec;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.IdentityHashMap;
@@ -14,7 +15,7 @@ import java.util.List;
  *
  * @param pool the slice's pool
  * @param name the device's name
- * @param share percent
+ * @param share percent, at most 100
  * @param memory bytes
  * @param isTainted whether it has a taint
  * @param isPart whether it takes from counters: kube-scheduler alone counts these
@@ -26,7 +27,7 @@ record SliceGpu(
     /** A slice that changes is another object. */
     private IdentityHashMap<ResourceSlice, List<SliceGpu>> read = new IdentityHashMap<>();
 
-    /** {@return vgpu's GPUs of all slices of the cluster} */
+    /** {@return vgpu's GPUs of all slices of the cluster, without those that have no name} */
     List<SliceGpu> read(Collection<ResourceSlice> slices) {
       IdentityHashMap<ResourceSlice, List<SliceGpu>> before = read;
       read = new IdentityHashMap<>();
@@ -42,17 +43,23 @@ record SliceGpu(
   }
 
   private static List<SliceGpu> of(ResourceSlice slice) {
-    if (!Driver.NAME.equals(slice.getSpec().getDriver()) || slice.getSpec().getDevices() == null) {
+    ResourceSliceSpec spec = slice.getSpec();
+    if (spec == null
+        || !Driver.NAME.equals(spec.getDriver())
+        || spec.getPool() == null
+        || spec.getPool().getName() == null
+        || spec.getDevices() == null) {
       return List.of();
     }
-    String pool = slice.getSpec().getPool().getName();
-    return slice.getSpec().getDevices().stream()
+    String pool = spec.getPool().getName();
+    return spec.getDevices().stream()
+        .filter(device -> device.getName() != null)
         .map(
             device ->
                 new SliceGpu(
                     pool,
                     device.getName(),
-                    capacity(device, Driver.SHARE),
+                    Math.min(ClaimNeed.WHOLE, capacity(device, Driver.SHARE)),
                     capacity(device, Driver.MEMORY),
                     device.getTaints() != null && !device.getTaints().isEmpty(),
                     device.getConsumesCounters() != null
@@ -62,6 +69,8 @@ record SliceGpu(
 
   private static long capacity(Device device, String name) {
     DeviceCapacity capacity = device.getCapacity() == null ? null : device.getCapacity().get(name);
-    return capacity == null ? 0 : ClaimNeed.amount(capacity.getValue());
+    return capacity == null || capacity.getValue() == null
+        ? 0
+        : ClaimNeed.amount(capacity.getValue());
   }
 }

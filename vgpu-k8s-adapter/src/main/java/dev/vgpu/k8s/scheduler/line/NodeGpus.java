@@ -112,6 +112,9 @@ public record NodeGpus(
       return Optional.empty();
     }
     int count = Integer.parseInt(labels.get(FEATURE + "count"));
+    if (count < 0 || count > NodeSpec.MOST_GPUS) {
+      throw new IllegalArgumentException(FEATURE + "count=" + count);
+    }
     MemorySize memory =
         MemorySize.ofMebibytes(Long.parseLong(labels.getOrDefault(FEATURE + "memory", "0")));
     List<String> ids = new ArrayList<>();

@@ -52,6 +52,7 @@ final class ClaimCluster {
   private final Map<String, Integer> shares = new HashMap<>();
   private final Map<String, Integer> deadlines = new HashMap<>();
   private final Map<String, Integer> gpuOf = new HashMap<>();
+  private final Set<String> lost = new HashSet<>();
   private final List<String> queue = new ArrayList<>();
   private final List<String> bound = new ArrayList<>();
   private final int gpus;
@@ -145,6 +146,12 @@ final class ClaimCluster {
     return bound;
   }
 
+  /** The slice of a node goes; pods that run there, and their claims, stay. */
+  void lose(String node) {
+    slices.removeIf(slice -> slice.getMetadata().getName().equals(node));
+    lost.add(node);
+  }
+
   /** Time passes. */
   void until(int timeS) {
     while (nowS < timeS) {
@@ -194,7 +201,8 @@ final class ClaimCluster {
               .filter(one -> one.getValue() == number)
               .mapToInt(one -> shares.get(one.getKey()))
               .sum();
-      if (taken + shares.get(name) <= 100 && mayUse(name, node(gpu))) {
+      boolean isRoom = taken + shares.get(name) <= 100 && !lost.contains(node(gpu));
+      if (isRoom && mayUse(name, node(gpu))) {
         gpuOf.put(name, gpu);
         claims.put(
             name,

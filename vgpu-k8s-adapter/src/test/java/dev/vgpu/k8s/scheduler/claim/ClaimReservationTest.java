@@ -9,6 +9,8 @@ import org.junit.jupiter.api.Test;
 /** Pods with claims, beside the oldest ones that wait for devices. */
 class ClaimReservationTest {
   private static final int SLACK_S = 4 * ClaimCluster.STEP_S;
+  private static final int SMALL_PODS = 36;
+  private static final int SMALL_PODS_END_S = SMALL_PODS / 4 * ClaimCluster.STEP_S + SLACK_S;
 
   private final ClaimCluster cluster = new ClaimCluster(2);
 
@@ -21,22 +23,30 @@ class ClaimReservationTest {
   }
 
   private void pair(int share) {
-    cluster.create("pair-0", Pods.gang("pair", 2), share, 0);
-    cluster.create("pair-1", Pods.gang("pair", 2), share, 0);
+    pair(cluster, share, 0);
+  }
+
+  private static void pair(ClaimCluster of, int share, int runS) {
+    of.create("pair-0", Pods.gang("pair", 2), share, runS);
+    of.create("pair-1", Pods.gang("pair", 2), share, runS);
+  }
+
+  /** One each 5 s. Those that kube-scheduler tries first give their devices back: four a step. */
+  private static void smallPods(ClaimCluster of, int fromS, int share, int runS) {
+    for (int i = 0; i < SMALL_PODS; i++) {
+      of.create("small-" + i, Map.of(), share, runS);
+      of.until(fromS + 5 * i);
+    }
   }
 
   @Test
   void aStreamOfSmallPodsDoesNotDelayALargeGang() {
     twoRun();
     pair(100);
-    for (int i = 0; i < 36; i++) {
-      cluster.create("small-" + i, Map.of(), 50, 0);
-      cluster.until(15 + 5 * i);
-    }
+    smallPods(cluster, 15, 50, 0);
     assertThat(cluster.bound()).containsExactly("first", "second");
     assertThat(cluster.lastFailure).contains("its GPUs are held for gang default/pair, from ");
-    // Younger pods that kube-scheduler tries first give their devices back: four at each step.
-    cluster.until(210 + 36 / 4 * ClaimCluster.STEP_S + SLACK_S);
+    cluster.until(210 + SMALL_PODS_END_S);
     assertThat(cluster.bound()).startsWith("first", "second", "pair-0", "pair-1");
   }
 
@@ -47,10 +57,7 @@ class ClaimReservationTest {
     twoRun();
     pair(100);
     cluster.until(15);
-    for (int i = 0; i < 36; i++) {
-      cluster.create("small-" + i, Map.of(), 30, 0);
-      cluster.until(20 + 5 * i);
-    }
+    smallPods(cluster, 20, 30, 0);
     assertThat(cluster.lastFailure).doesNotContain("are held for");
     cluster.until(210 + SLACK_S);
     assertThat(cluster.bound()).startsWith("first", "second", "pair-0", "pair-1");
@@ -65,8 +72,7 @@ class ClaimReservationTest {
       two.create("whole-" + i, Map.of(), i == 3 ? 50 : 100, i < 2 ? 100 : 0);
     }
     two.until(10);
-    two.create("pair-0", Pods.gang("pair", 2), 100, 0);
-    two.create("pair-1", Pods.gang("pair", 2), 100, 0);
+    pair(two, 100, 0);
     two.until(15);
     two.create("half", Map.of(), 50, 0);
     two.until(40);
@@ -83,14 +89,30 @@ class ClaimReservationTest {
     two.create("first", Map.of(), 100, 100);
     two.create("second", Map.of(), 100, 200);
     two.until(10);
-    two.create("pair-0", Pods.gang("pair", 2), 100, 0);
-    two.create("pair-1", Pods.gang("pair", 2), 100, 0);
+    pair(two, 100, 0);
     two.create("small", Map.of(), 50, 0);
     two.until(195);
     assertThat(two.bound()).containsExactly("first", "second");
     assertThat(two.lastFailure).isNotEmpty();
     two.until(210 + SLACK_S);
     assertThat(two.bound()).containsExactly("first", "second", "pair-0", "pair-1");
+  }
+
+  /** For example, its node has left the cluster, and the pod there is not gone yet. */
+  @Test
+  void aClaimOnADeviceOfNoSliceCostsNobodyTheReservation() {
+    ClaimCluster three = new ClaimCluster(3, 1);
+    three.create("stays", Map.of(), 100, 0);
+    three.create("first", Map.of(), 100, 100);
+    three.create("second", Map.of(), 100, 200);
+    three.until(10);
+    three.lose("n0");
+    pair(three, 100, 0);
+    smallPods(three, 15, 50, 0);
+    assertThat(three.bound()).containsExactly("stays", "first", "second");
+    assertThat(three.lastFailure).contains("its GPUs are held for gang default/pair, from ");
+    three.until(210 + SMALL_PODS_END_S);
+    assertThat(three.bound()).startsWith("stays", "first", "second", "pair-0", "pair-1");
   }
 
   @Test
@@ -175,33 +197,45 @@ class ClaimReservationTest {
     cluster.create("second", Map.of(), 90, 200);
     cluster.until(10);
     pair(90);
-    for (int i = 0; i < 36; i++) {
-      cluster.create("small-" + i, Map.of(), 45, 0);
-      cluster.until(15 + 5 * i);
-    }
+    smallPods(cluster, 15, 45, 0);
     assertThat(cluster.bound()).containsExactly("first", "second");
     assertThat(cluster.lastFailure).contains("its GPUs are held for gang default/pair, from ");
-    cluster.until(210 + 36 / 4 * ClaimCluster.STEP_S + SLACK_S);
+    cluster.until(210 + SMALL_PODS_END_S);
     assertThat(cluster.bound()).startsWith("first", "second", "pair-0", "pair-1");
   }
 
   /** Pods with an end may run before the oldest, as nobody knows when that begins. */
   @Test
   void aGangHasAPlaceBehindAPodThatWaitsForPodsWithoutAnEnd() {
+    thePairHasAPlaceBehindTheWholePodAnd(() -> {});
+  }
+
+  /** However many they are: nobody waits for what they ask. */
+  @Test
+  void gangsThatCanNeverFitTakeNobodysPlaceInLine() {
+    thePairHasAPlaceBehindTheWholePodAnd(
+        () -> {
+          for (int share = 91; share < 99; share++) {
+            for (int i = 0; i < 3; i++) {
+              String gang = "large-" + share;
+              cluster.create(gang + "-" + i, Pods.gang(gang, 3), share, 0);
+            }
+          }
+        });
+  }
+
+  private void thePairHasAPlaceBehindTheWholePodAnd(Runnable others) {
     cluster.create("endless", Map.of(), 30, 0);
     cluster.create("first", Map.of(), 70, 100);
     cluster.create("endless-too", Map.of(), 30, 0);
     cluster.create("second", Map.of(), 70, 200);
-    cluster.until(10);
     cluster.create("whole", Map.of(), 100, 0);
+    cluster.until(10);
+    others.run();
     cluster.until(15);
-    cluster.create("pair-0", Pods.gang("pair", 2), 60, 5000);
-    cluster.create("pair-1", Pods.gang("pair", 2), 60, 5000);
-    for (int i = 0; i < 36; i++) {
-      cluster.create("small-" + i, Map.of(), 40, 1000);
-      cluster.until(20 + 5 * i);
-    }
-    cluster.until(210 + 36 / 4 * ClaimCluster.STEP_S + SLACK_S);
+    pair(cluster, 60, 5000);
+    smallPods(cluster, 20, 40, 1000);
+    cluster.until(210 + SMALL_PODS_END_S);
     assertThat(cluster.bound())
         .containsExactly("endless", "first", "endless-too", "second", "pair-0", "pair-1");
   }

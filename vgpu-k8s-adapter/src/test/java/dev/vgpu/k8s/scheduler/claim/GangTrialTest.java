@@ -249,10 +249,62 @@ class GangTrialTest {
     assertThat(failed()).as("no slice is known").isEmpty();
     node(1, "");
     assertThat(failed().keySet()).containsExactly("pair-0");
-    allocate("waits", 7, all);
-    assertThat(failed()).as("a device is not known").isEmpty();
-    allocate("waits", 0, all);
+    allocate("pair-0", 7, all);
+    assertThat(failed()).as("its own device is not known").isEmpty();
+    allocate("pair-0", 0, all);
     member("pair", 2, 2, ask(1, "1Gi"));
     assertThat(failed()).as("another pod of the gang may do").isEmpty();
+  }
+
+  /** Its slice has gone, for example, as the node role there was removed. */
+  @Test
+  void anotherPodsDeviceThatIsInNoSliceChangesNothing() {
+    String all = ask(100, "1Gi");
+    node(1, "");
+    member("pair", 0, 2, all);
+    member("pair", 1, 2, all);
+    pod("waits", Map.of(), all);
+    pod("elsewhere", Map.of(), all);
+    allocate("pair-0", 0, all);
+    allocate("elsewhere", 7, all);
+    assertThat(failed().keySet()).containsExactly("pair-0");
+  }
+
+  /** Whoever wrote them, nobody else's gangs wait for ever. */
+  @Test
+  void slicesAndClaimsThatSayTooLittleChangeNothing() {
+    String all = ask(100, "1Gi");
+    node(1, "");
+    member("pair", 0, 2, all);
+    member("pair", 1, 2, all);
+    pod("waits", Map.of(), all);
+    pod("odd", Map.of(), all);
+    claims
+        .get("odd")
+        .getSpec()
+        .getDevices()
+        .getRequests()
+        .get(0)
+        .getExactly()
+        .setDeviceClassName(null);
+    allocate("pair-0", 0, all);
+    for (String spec :
+        List.of(
+            "null",
+            "{'driver':'vgpu.dev','nodeName':'odd','devices':[{'name':'gpu-0'}]}",
+            "{'driver':'vgpu.dev','pool':{},'devices':[{'name':'gpu-0'}]}",
+            "{'driver':'vgpu.dev','pool':{'name':'odd'}}",
+            "{'driver':'vgpu.dev','pool':{'name':'odd'},'devices':[{'capacity':{"
+                + "'share':{'value':'100'},'memory':{'value':'8Gi'}}}]}",
+            "{'driver':'vgpu.dev','pool':{'name':'odd'},'devices':[{'name':'gpu-0','capacity':{"
+                + "'share':{},'memory':{'value':'8Gi'}}}]}")) {
+      String slice =
+          "{'apiVersion':'resource.k8s.io/v1','kind':'ResourceSlice','metadata':{'name':'odd'},"
+              + "'spec':"
+              + spec
+              + "}";
+      slices.add(Serialization.unmarshal(slice.replace('\'', '"'), ResourceSlice.class));
+    }
+    assertThat(failed().keySet()).containsExactly("pair-0");
   }
 }
