@@ -22,7 +22,7 @@ static const uint64_t LOST_NS = 100u * NS_PER_MS;     /* if the thread is this l
 static const uint64_t SLOW_NS = 100u * NS_PER_MS;     /* a driver call that takes longer counts as slow */
 /*
  * EFFECT: how long a stop may take to have an effect; CLOCK_ERROR: between the GPU's clock and ours; CHANGE: how long
- * nothing runs when the GPU changes back to this process, measured on an H200 (docs/level2.md)
+ * nothing runs when the GPU changes back to this process, measured on an H200 (docs/real-driver.md)
  */
 static const uint64_t EFFECT_NS = 2u * NS_PER_MS, CLOCK_ERROR_NS = 500u * NS_PER_US, CHANGE_NS = 140u * NS_PER_US;
 enum { STOPS = 64, PATIENCE = 3 };
