@@ -35,8 +35,17 @@ export ASAN_OPTIONS="detect_leaks=0" TSAN_OPTIONS="halt_on_error=1 suppressions=
 flags="-O1 -g $sanitize"
 mkdir -p "$out"
 arch=${VGPU_ARCH:-$(uname -m)}
-CFLAGS="$flags" sh "$main/build.sh" "$out/classes"
-libraries=$out/classes/META-INF/native/linux-$arch
+# The libraries that two kinds share are built by the first of them, the other one waits.
+case $kind in
+  plain | large-pages) built=$out/../unsanitized ;;
+  *) built=$out ;;
+esac
+mkdir -p "$built"
+(
+  ! command -v flock > /dev/null || flock 9
+  CFLAGS="$flags" exec sh "$main/build.sh" "$built/classes" 9>&-
+) 9> "$built/lock"
+libraries=$(cd "$built" && pwd)/classes/META-INF/native/linux-$arch
 warnings="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wconversion -Werror -I$main"
 
 sources_of() {
@@ -53,7 +62,7 @@ sources_of() {
 build() {
   sources=
   for source in $(sources_of "$1"); do
-    sources="$sources $out/emulator-native-$arch/$source.c.o"
+    sources="$sources $built/emulator-native-$arch/$source.c.o"
   done
   $CC $warnings $flags "$here/$1_test.c" $sources -o "$out/$1_test" -lpthread -ldl \
     "$libraries/libcuda.so.1" "$libraries/libnvidia-ml.so.1" -Wl,-rpath,"$libraries"
