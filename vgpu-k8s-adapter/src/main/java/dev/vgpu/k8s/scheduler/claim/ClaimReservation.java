@@ -302,19 +302,21 @@ final class ClaimReservation {
             .toList();
     int low = 0;
     int high = order.size();
-    if (!without(order, high, own, gpus).mayFit(one.missing)) {
+    ClaimTrial then = without(order, high, own, gpus);
+    if (!then.mayFit(one.missing)) {
       return Optional.empty();
     }
     // Find the smallest number of claims that must end: it gives the earliest time.
     while (low < high) {
       int middle = (low + high) >>> 1;
-      if (without(order, middle, own, gpus).mayFit(one.missing)) {
+      ClaimTrial trial = without(order, middle, own, gpus);
+      if (trial.mayFit(one.missing)) {
         high = middle;
+        then = trial;
       } else {
         low = middle + 1;
       }
     }
-    ClaimTrial then = without(order, high, own, gpus);
     if (high > 0) {
       return Optional.of(new HeldPlace(one, order.get(high - 1).end, false, then));
     }

@@ -62,8 +62,7 @@ public final class GangClaims {
   /** By gang: the beginning of the attempt that gets twice the time. */
   private final Map<String, Double> spared = new HashMap<>();
 
-  private volatile Decided last =
-      new Decided(KnownPods.of(List.of()), ClaimReservation.HeldPlaces.NONE);
+  private volatile Decided last = new Decided(KnownPods.NONE, ClaimReservation.HeldPlaces.NONE);
 
   /** How many pods a gang needs. */
   public interface Sizes {
@@ -186,7 +185,7 @@ public final class GangClaims {
     List<ResourceClaim> waiting =
         claims.stream().filter(one -> ClaimConditions.of(one) == ClaimConditions.WAITING).toList();
     see(waiting, nowS);
-    KnownPods known = KnownPods.of(pods);
+    KnownPods known = KnownPods.of(pods, claims, last.known);
     List<SliceGpu> gpus = reader.read(slices);
     ClaimReservation.HeldPlaces places = places(claims, known, gpus, now);
     List<Verdict> verdicts = new ArrayList<>();
@@ -289,7 +288,7 @@ public final class GangClaims {
     }
     List<ClaimReservation.Held> held = new ArrayList<>();
     for (ResourceClaim claim : claims) {
-      if (!ClaimConditions.devices(claim).isEmpty()) {
+      if (!ClaimConditions.devices(claim).isEmpty() && !known.isOver(claim)) {
         held(claim, known, now).ifPresent(held::add);
       }
     }
@@ -402,7 +401,7 @@ public final class GangClaims {
     for (ResourceClaim claim : claims) {
       if (held.contains(claim)) {
         trial.hold(claim);
-      } else if (ClaimConditions.of(claim) != ClaimConditions.FAILED) {
+      } else if (ClaimConditions.of(claim) != ClaimConditions.FAILED && !known.isOver(claim)) {
         trial.take(claim);
       }
     }

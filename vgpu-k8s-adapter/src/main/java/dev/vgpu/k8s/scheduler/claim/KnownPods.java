@@ -9,11 +9,14 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Stream;
 
 /**
  * The pods that have not ended, and what kube-scheduler and their gangs make of them.
@@ -21,12 +24,32 @@ import java.util.Optional;
  * @param byUid by UID
  * @param names the names of their gangs, by UID; the UID of a pod without one
  * @param born when the first pod of each gang was created; pods that are ending do not count
+ * @param ended the UIDs of pods that have ended, and for which claims are still reserved
  */
 public record KnownPods(
-    Map<String, Pod> byUid, Map<String, String> names, Map<String, Instant> born) {
+    Map<String, Pod> byUid,
+    Map<String, String> names,
+    Map<String, Instant> born,
+    Set<String> ended) {
+  static final KnownPods NONE = new KnownPods(Map.of(), Map.of(), Map.of(), Set.of());
+
   /** {@return those of some pods that have not ended} */
   public static KnownPods of(Collection<Pod> pods) {
-    KnownPods known = new KnownPods(new LinkedHashMap<>(), new HashMap<>(), new HashMap<>());
+    return of(pods, List.of(), NONE);
+  }
+
+  /**
+   * {@return those of some pods that have not ended}
+   *
+   * @param pods all pods of the cluster
+   * @param claims all claims of the cluster
+   * @param before what was known before: pods that are away now have ended
+   */
+  static KnownPods of(Collection<Pod> pods, Collection<ResourceClaim> claims, KnownPods before) {
+    KnownPods known =
+        new KnownPods(new LinkedHashMap<>(), new HashMap<>(), new HashMap<>(), new HashSet<>());
+    Set<String> over = new HashSet<>(before.ended);
+    over.addAll(before.byUid.keySet());
     for (Pod pod : pods) {
       if (isAlive(pod)) {
         String name = gangOf(pod);
@@ -35,8 +58,15 @@ public record KnownPods(
         ClaimConditions.instant(pod.getMetadata().getCreationTimestamp())
             .filter(at -> !isEnding(pod))
             .ifPresent(at -> known.born.merge(name, at, (a, b) -> a.isBefore(b) ? a : b));
+      } else {
+        over.add(uid(pod));
       }
     }
+    over.removeAll(known.byUid.keySet());
+    claims.stream()
+        .flatMap(KnownPods::reservedFor)
+        .filter(over::contains)
+        .forEach(known.ended::add);
     return known;
   }
 
@@ -53,15 +83,24 @@ public record KnownPods(
   Instant end(Collection<ResourceClaim> claims, Instant now) {
     Instant end = now;
     for (ResourceClaim claim : claims) {
-      List<Pod> pods = consumers(claim);
-      boolean isKnown = !pods.isEmpty() && pods.size() == claim.getStatus().getReservedFor().size();
-      for (Pod pod : pods) {
+      for (Pod pod : consumers(claim)) {
         Instant last = end(pod, now);
         end = last.isAfter(end) ? last : end;
       }
+      boolean isKnown =
+          reservedFor(claim).findAny().isPresent()
+              && reservedFor(claim).allMatch(uid -> byUid.containsKey(uid) || ended.contains(uid));
       end = isKnown ? end : ClaimReservation.NEVER;
     }
     return end;
+  }
+
+  /**
+   * {@return whether all pods for which a claim is reserved have ended} Kubernetes gives its
+   * devices back at any moment.
+   */
+  boolean isOver(ResourceClaim claim) {
+    return reservedFor(claim).findAny().isPresent() && reservedFor(claim).allMatch(ended::contains);
   }
 
   /** {@return when a pod ends at the latest, or {@link ClaimReservation#NEVER}} */
@@ -78,10 +117,13 @@ public record KnownPods(
 
   /** {@return the pods for which a claim is reserved, as far as they are known} */
   List<Pod> consumers(ResourceClaim claim) {
-    List<ResourceClaimConsumerReference> all = claim.getStatus().getReservedFor();
-    return all == null
-        ? List.of()
-        : all.stream().map(one -> byUid.get(one.getUid())).filter(Objects::nonNull).toList();
+    return reservedFor(claim).map(byUid::get).filter(Objects::nonNull).toList();
+  }
+
+  private static Stream<String> reservedFor(ResourceClaim claim) {
+    List<ResourceClaimConsumerReference> all =
+        claim.getStatus() == null ? null : claim.getStatus().getReservedFor();
+    return all == null ? Stream.of() : all.stream().map(ResourceClaimConsumerReference::getUid);
   }
 
   /** {@return the names of a pod's claims, with their namespace; without those not made yet} */

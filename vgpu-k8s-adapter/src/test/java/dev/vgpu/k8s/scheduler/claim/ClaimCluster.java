@@ -41,6 +41,12 @@ final class ClaimCluster {
   /** Whether kube-scheduler asks which nodes keep their devices, and tries the youngest first. */
   boolean asks;
 
+  /** How long Kubernetes takes to give the devices of an ended pod back. */
+  int freeingS;
+
+  /** Whether ended pods are there until then. */
+  boolean keepsEnded;
+
   /** Why devices were given back last. */
   String lastFailure = "";
 
@@ -53,6 +59,10 @@ final class ClaimCluster {
   private final Map<String, Integer> deadlines = new HashMap<>();
   private final Map<String, Integer> gpuOf = new HashMap<>();
   private final Set<String> lost = new HashSet<>();
+
+  /** When pods have ended whose devices are not given back yet. */
+  private final Map<String, Integer> endS = new LinkedHashMap<>();
+
   private final List<String> queue = new ArrayList<>();
   private final List<String> bound = new ArrayList<>();
   private final int gpus;
@@ -185,7 +195,17 @@ final class ClaimCluster {
                   .isBefore(
                       Instant.parse(pod.getStatus().getStartTime())
                           .plusSeconds(deadlines.get(name)));
-      if (isOver) {
+      if (isOver && !endS.containsKey(name)) {
+        endS.put(name, nowS);
+        pods.remove(name);
+        if (keepsEnded) {
+          pods.put(name, new PodBuilder(pod).editStatus().withPhase("Failed").endStatus().build());
+        }
+      }
+    }
+    for (String name : List.copyOf(endS.keySet())) {
+      if (nowS - endS.get(name) >= freeingS) {
+        endS.remove(name);
         pods.remove(name);
         claims.remove(name);
         gpuOf.remove(name);

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.vgpu.k8s.scheduler.Pods;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Pods with claims, beside the oldest ones that wait for devices. */
 class ClaimReservationTest {
@@ -201,6 +203,22 @@ class ClaimReservationTest {
     assertThat(cluster.bound()).containsExactly("first", "second");
     assertThat(cluster.lastFailure).contains("its GPUs are held for gang default/pair, from ");
     cluster.until(210 + SMALL_PODS_END_S);
+    assertThat(cluster.bound()).startsWith("first", "second", "pair-0", "pair-1");
+  }
+
+  /** A pod that has ended is no pod without a known end, though its claim has devices yet. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void podsThatHaveEndedOpenNoGapForYoungerOnes(boolean keepsEnded) {
+    cluster.keepsEnded = keepsEnded;
+    cluster.freeingS = 2 * ClaimCluster.STEP_S;
+    cluster.create("first", Map.of(), 60, 100);
+    cluster.create("second", Map.of(), 60, 200);
+    cluster.until(10);
+    pair(100);
+    cluster.until(15);
+    smallPods(cluster, 20, 30, 1000);
+    cluster.until(210 + cluster.freeingS + SMALL_PODS_END_S);
     assertThat(cluster.bound()).startsWith("first", "second", "pair-0", "pair-1");
   }
 
