@@ -260,6 +260,8 @@ scenario_kubelet_daemon_set() {
   stop vgpu-node
   said=$(k apply --validate=strict -k "$DEPLOY/emulated" 2>&1) || fail "$said" || return 1
   k delete nodes --all --wait=false >"$WORK/last" 2>&1
+  # No garbage collector runs, which would delete the slices of these nodes.
+  k delete resourceslices --all >"$WORK/last" 2>&1
   k delete pods -n vgpu-system --all --force --grace-period=0 >"$WORK/last" 2>&1
   start_controllers "$KUBELET_CONTROLLERS"
   # OpenShift's builds of the API server mount it into each pod.

@@ -19,6 +19,7 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.function.DoubleSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -98,8 +99,9 @@ public final class ClaimWatch implements AutoCloseable {
    * Decides, and writes. Blocks until the API server answers.
    *
    * @param pods all pods of the cluster
+   * @param nodes the names of its nodes; the slices of others are no room
    */
-  public synchronized void tick(Collection<Pod> pods) {
+  public synchronized void tick(Collection<Pod> pods, Set<String> nodes) {
     if (claims == null || slices == null) {
       return;
     }
@@ -107,11 +109,20 @@ public final class ClaimWatch implements AutoCloseable {
     List<ResourceClaim> all = claims.getStore().list();
     try {
       List<GangClaims.Verdict> verdicts =
-          gangs.decide(all, pods, slices.getStore().list(), now, clockS.getAsDouble());
+          gangs.decide(all, pods, slicesOf(nodes), now, clockS.getAsDouble());
       write(verdicts, now);
     } catch (KubernetesClientException e) {
       LOG.warn("gangs with claims wait, because the API server fails: {}", e.getMessage());
     }
+  }
+
+  /** {@return the slices of nodes} A slice is deleted some time after its node. */
+  private List<ResourceSlice> slicesOf(Set<String> nodes) {
+    return slices == null
+        ? List.of()
+        : slices.getStore().list().stream()
+            .filter(one -> one.getSpec() != null && nodes.contains(one.getSpec().getNodeName()))
+            .toList();
   }
 
   /**

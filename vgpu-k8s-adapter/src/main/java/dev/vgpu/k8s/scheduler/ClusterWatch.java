@@ -16,6 +16,7 @@ import io.fabric8.kubernetes.client.informers.cache.Cache;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.DoubleSupplier;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -92,6 +93,15 @@ final class ClusterWatch implements AutoCloseable {
   /** {@return all pods of the cluster; none while it follows nothing} */
   synchronized List<Pod> pods() {
     return pods == null ? List.of() : pods.getStore().list();
+  }
+
+  /** {@return the names of all nodes of the cluster; none while it follows nothing} */
+  synchronized Set<String> nodes() {
+    return nodes == null
+        ? Set.of()
+        : nodes.getStore().list().stream()
+            .map(node -> node.getMetadata().getName())
+            .collect(Collectors.toSet());
   }
 
   /**

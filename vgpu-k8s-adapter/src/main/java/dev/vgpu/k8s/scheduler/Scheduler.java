@@ -153,7 +153,7 @@ final class Scheduler implements AutoCloseable {
       line.tick(clockS.getAsDouble());
       service.lookForSizes(LOOKUPS);
       if (claims != null) {
-        claims.tick(watch.pods());
+        claims.tick(watch.pods(), watch.nodes());
       }
     }
   }

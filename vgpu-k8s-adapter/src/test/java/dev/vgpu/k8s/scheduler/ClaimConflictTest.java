@@ -13,6 +13,7 @@ import java.time.ZoneOffset;
 import java.time.ZonedDateTime;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -60,11 +61,11 @@ class ClaimConflictTest {
       List<Pod> pods = Stream.of("a", "b").map(name -> podWithClaim(api, name)).toList();
       server.conflicts.set(1);
       watch.begin();
-      watch.tick(pods);
+      watch.tick(pods, Set.of());
       assertThat(server.conflicts.get()).isZero();
       assertThat(complete(api)).isEqualTo(1);
       watch.begin();
-      watch.tick(pods);
+      watch.tick(pods, Set.of());
       assertThat(complete(api)).isEqualTo(2);
     }
   }
@@ -81,7 +82,7 @@ class ClaimConflictTest {
       List<Pod> pods = Stream.of("a", "b").map(name -> podWithClaim(api, name)).toList();
       server.missing.put("/resourceclaims/" + refused + "/status", status);
       watch.begin();
-      watch.tick(pods);
+      watch.tick(pods, Set.of());
       assertThat(complete(api)).isEqualTo(1);
     }
   }

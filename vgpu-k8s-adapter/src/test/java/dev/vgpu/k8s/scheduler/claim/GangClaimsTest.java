@@ -23,6 +23,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -112,7 +113,7 @@ class GangClaimsTest {
   private void tick(int atS) {
     now = START.plusSeconds(atS);
     watch.begin();
-    watch.tick(pods);
+    watch.tick(pods, Set.of());
   }
 
   /** The true conditions of a claim's device of vgpu. */
