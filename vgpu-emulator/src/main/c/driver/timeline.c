@@ -257,8 +257,8 @@ static bool is_taken(CUcontext context, const emu_view *view) {
 /*
  * Records an event whose stream is idle. The GPU notes the time when it next runs the context: now, or at the start of
  * the context's next slice if another context has the GPU, or had it last. So a measurement between two events does not
- * start with a wait for other contexts, nor with the change to this one. In the second case the event takes one nanosecond of service, so that it has an instant of
- * its own.
+ * start with a wait for other contexts, nor with the change to this one. In the second case the event takes one
+ * nanosecond of service, so that it has an instant of its own.
  */
 static bool happens_now(CUcontext context, CUstream stream, CUevent event) {
     emu_view view;
