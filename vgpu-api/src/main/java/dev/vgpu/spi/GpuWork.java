@@ -10,10 +10,12 @@ package dev.vgpu.spi;
  *     other leases' work would fit; may fall when a process ends
  * @param stoppedNs for how long running work was stopped inside kernels, in nanoseconds, with the
  *     change back to it, which is not in the GPU time; may fall when a process ends
+ * @param stops how often it was stopped so; may fall when a process ends
  * @param stoppedAtNs when it was last stopped so, on the clock of {@link System#nanoTime()}; 0 if
  *     not known
  */
-public record GpuWork(long launches, long launchBoundNs, long stoppedNs, long stoppedAtNs) {
+public record GpuWork(
+    long launches, long launchBoundNs, long stoppedNs, long stops, long stoppedAtNs) {
   /** Nothing is known. */
-  public static final GpuWork UNKNOWN = new GpuWork(0, 0, 0, 0);
+  public static final GpuWork UNKNOWN = new GpuWork(0, 0, 0, 0, 0);
 }

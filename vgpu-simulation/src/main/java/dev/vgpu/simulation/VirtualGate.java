@@ -451,7 +451,7 @@ public final class VirtualGate implements TurnGate {
 
   @Override
   public GpuWork work() {
-    return new GpuWork(finished, 0, 0, 0);
+    return new GpuWork(finished, 0, 0, 0, 0);
   }
 
   @Override

@@ -100,8 +100,8 @@ final class BesideOffline {
     }
 
     /** Several stops, or one that has followed since, have no known place. */
-    void stopped(double fromNs, double ns) {
-      if (fromNs >= startNs - GAP_NS && fromNs + ns <= endNs + GAP_NS) {
+    void stopped(double fromNs, double ns, boolean isOne) {
+      if (isOne && fromNs >= startNs - GAP_NS && fromNs + ns <= endNs + GAP_NS) {
         stopNs = fromNs;
         resumeNs = fromNs + ns;
       } else {
@@ -132,7 +132,7 @@ final class BesideOffline {
       launches = tenant.work.launches();
       offline.told(usedNs, untilNs);
       if (stoppedNs > 0) {
-        offline.stopped((double) tenant.work.stoppedAtNs(), stoppedNs);
+        offline.stopped((double) tenant.work.stoppedAtNs(), stoppedNs, isOneStop(tenant));
       }
       isTold = true;
       isOfflineTold = true;
@@ -157,6 +157,13 @@ final class BesideOffline {
     long beforeNs = tenant.readStoppedNs;
     tenant.readStoppedNs = tenant.work.stoppedNs();
     return Math.max(0, tenant.readStoppedNs - beforeNs);
+  }
+
+  /** Whether it was stopped no more than once since its last report of work that was stopped. */
+  private static boolean isOneStop(Tenant tenant) {
+    long before = tenant.readStops;
+    tenant.readStops = tenant.work.stops();
+    return tenant.readStops - before <= 1;
   }
 
   /** Nothing more is told of the urgent runs that the offline run shared. */

@@ -166,6 +166,7 @@ public final class ShareScheduler implements TurnStepper {
     tenant.readNs = tenant.gate.gpuTimeNs(lastNs);
     tenant.readBoundNs = tenant.gate.work().launchBoundNs();
     tenant.readStoppedNs = tenant.gate.work().stoppedNs();
+    tenant.readStops = tenant.gate.work().stops();
     gates.standStill.watch(tenant);
     boolean runs = !tenant.gate.shut();
     if (runs || tenant.gate.hasWork()) {

@@ -107,6 +107,9 @@ public final class Tenant {
   /** The total of time stopped inside kernels, as far as counted. */
   long readStoppedNs;
 
+  /** How often it was stopped so, as far as counted. */
+  long readStops;
+
   final Pace pace = new Pace();
 
   /** Its recent use after its gate was shut, negative if not known; its total when it was shut. */

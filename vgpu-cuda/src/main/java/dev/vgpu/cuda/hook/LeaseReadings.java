@@ -130,6 +130,7 @@ abstract class LeaseReadings implements EnforcedLease {
                   slots.launches(),
                   Math.max(0, slots.sum(Slot.LAUNCH_BOUND_NS)),
                   Math.max(0, slots.sum(Slot.LEVEL2_STOPPED_NS)),
+                  Math.max(0, slots.sum(Slot.LEVEL2_STOPS)),
                   slots.most(Slot.LEVEL2_STOPPED_AT_NS)),
           GpuWork.UNKNOWN);
     }

@@ -25,12 +25,13 @@ class BesideOfflineTest {
     long busyUntilNs;
     long launches;
     long stoppedNs;
+    long stops;
     long stoppedAtNs;
     double backNs;
 
     @Override
     public GpuWork work() {
-      return new GpuWork(launches, 0, stoppedNs, stoppedAtNs);
+      return new GpuWork(launches, 0, stoppedNs, stops, stoppedAtNs);
     }
 
     @Override
@@ -165,6 +166,7 @@ class BesideOfflineTest {
     gpu.says(true, 6_900_000, 8_400_000);
     gpu.offlineGate.stoppedAtNs = 1_600_000;
     gpu.offlineGate.stoppedNs = 7_000_000; // with the change back
+    gpu.offlineGate.stops = 1;
     gpu.says(false, 1_000_000, 9_000_000); // from 1 to 1.6 ms, and from 8.6 to 9
     // A change and 0.1 ms before it was stopped.
     assertThat(gpu.offlineGate.backNs).isEqualTo(100_000 + CHANGE);
@@ -181,6 +183,20 @@ class BesideOfflineTest {
     gpu.offlineGate.stoppedNs = 3_900_000; // from 1.15 to 3.15 and from 3.7 to 5.6 ms
     gpu.says(false, 1_000_000, 6_000_000);
     assertThat(gpu.offlineGate.backNs).as("of 4 ms of urgent work").isEqualTo(100_000);
+    assertThat(gpu.urgentGate.backNs).isZero();
+  }
+
+  /** Their length would fit behind the beginning of the last one. */
+  @Test
+  void twoStopsAreNotTakenForOne() {
+    Gpu gpu = new Gpu();
+    gpu.says(false, 1_000_000, 1_000_000);
+    gpu.says(true, 4_000_000, 5_100_000);
+    gpu.offlineGate.stoppedAtNs = 5_400_000;
+    gpu.offlineGate.stoppedNs = 8_000_000; // from 1 to 5.3 ms, and from 5.4 to 9.1 ms
+    gpu.offlineGate.stops = 2;
+    gpu.says(false, 5_000_000, 14_000_000);
+    assertThat(gpu.offlineGate.backNs).isZero();
     assertThat(gpu.urgentGate.backNs).isZero();
   }
 

@@ -45,7 +45,8 @@ class FitTest {
 
     @Override
     public GpuWork work() {
-      return new GpuWork((long) launched, boundBeforeNs + (launchBound ? (long) useNs : 0), 0, 0);
+      return new GpuWork(
+          (long) launched, boundBeforeNs + (launchBound ? (long) useNs : 0), 0, 0, 0);
     }
 
     @Override
