@@ -14,7 +14,9 @@
 
 #include "top.h"
 
-static const uint64_t TICK_NS = NS_PER_MS, DRAIN_TICK_NS = 60u * NS_PER_US, CONTENDED_TICK_NS = 300u * NS_PER_US;
+static const uint64_t TICK_NS = NS_PER_MS, CONTENDED_TICK_NS = 300u * NS_PER_US;
+/* While the gate is shut: the GPU is idle from the end of the last work until the monitor sees it. */
+static const uint64_t DRAIN_TICK_NS = 60u * NS_PER_US, MOST_DRAIN_TICK_NS = 120u * NS_PER_US;
 static const uint64_t LINGER_NS = 20u * NS_PER_MS, SLEEP_NS = 50u * NS_PER_MS, HELD_SLEEP_NS = 20u * NS_PER_MS;
 static const uint64_t SEAT_LOOK_NS = 500u * NS_PER_US;
 static const uint64_t RETRY_NS = 5u * NS_PER_MS, SLOW_RETRY_NS = 100u * NS_PER_MS, WELCOME_NS = 200u * NS_PER_MS;
@@ -126,7 +128,7 @@ static uint64_t vgpu__tick_ns(const struct vgpu_tenant *tenant, int working, int
   if (soon) return DRAIN_TICK_NS;
   int drains = working && !vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) && LOAD(tenant->slot->busy) != 0;
   if (drains && vgpu__is_stopped(tenant)) return TICK_NS;
-  if (drains) return vgpu__approach(rest_ns, DRAIN_TICK_NS, CONTENDED_TICK_NS);
+  if (drains) return vgpu__approach(rest_ns, DRAIN_TICK_NS, MOST_DRAIN_TICK_NS);
   if (express_ns != 0) return express_ns;
   if (!working || !vgpu__wants_promptness(tenant)) return TICK_NS;
   return vgpu__approach(rest_ns, CONTENDED_TICK_NS, vgpu__peers_alone(tenant) ? TICK_NS : CONTENDED_TICK_NS);

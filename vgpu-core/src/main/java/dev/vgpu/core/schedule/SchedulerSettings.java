@@ -25,9 +25,13 @@ public record SchedulerSettings(
   /** The lockout of {@link #from}: how long an overrun may hold a tenant back. */
   public static final long LOCKOUT_NS = 30_000_000_000L;
 
+  /** The window in which shares are to be accurate. */
+  static final double WINDOW_NS = 1e9;
+
   /**
-   * How much one turn may change the lag of any tenant. It keeps a window of one second within one
-   * point of its ideal, including overruns of 2 ms.
+   * How much one turn may change the lag of any tenant, unless hand-overs are so expensive that
+   * longer turns are more accurate. It keeps a window within one point of its ideal part of the
+   * work, including overruns of 2 ms.
    */
   static final double ACCURACY_NS = 4_500_000;
 

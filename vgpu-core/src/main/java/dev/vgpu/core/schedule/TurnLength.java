@@ -5,8 +5,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * The length of turns: long enough that hand-overs cost at most {@link #MOST_COST}, as far as the
  * settings and the accuracy of shares allow. The cost of a hand-over is measured: the time for
- * which the GPU stands still from shutting one gate to the first work behind the next. Confined to
- * the scheduler's owner.
+ * which the GPU stands still from the last work behind one gate to the first behind the next. It
+ * includes the change from one process to another. Confined to the scheduler's owner.
  */
 final class TurnLength {
   /** The part of the GPU's time that hand-overs may cost: a hundredth, with a margin. */
@@ -23,6 +23,10 @@ final class TurnLength {
   private final SchedulerSettings settings;
   private @Nullable Tenant from;
   private @Nullable Tenant to;
+
+  /** When the work of the turn before ended; negative if not known. */
+  private long endedNs;
+
   private @Nullable Tenant last;
   private double lostNs;
   private long untilNs;
@@ -37,18 +41,35 @@ final class TurnLength {
   long of(Tenant tenant, double rate) {
     double shortestNs = settings.shortestTurnNs();
     double longestNs = settings.longestTurnNs();
-    double worthNs = Math.max(handOverNs(tenant) / MOST_COST, (double) tenant.gate.leastTurnNs());
-    double accurateNs = rate < 1 ? SchedulerSettings.ACCURACY_NS / (1 - rate) : longestNs;
+    double handOverNs = handOverNs(tenant);
+    double worthNs = Math.max(handOverNs / MOST_COST, (double) tenant.gate.leastTurnNs());
+    double accurateNs = rate < 1 ? accuracyNs(handOverNs, rate) / (1 - rate) : longestNs;
     double mostNs = Math.max(shortestNs, Math.min(longestNs, accurateNs));
     return Math.round(Math.max(shortestNs, Math.min(worthNs, mostNs)));
+  }
+
+  /**
+   * How much a turn may change its tenant's lag. In a window, the tenant lacks what hand-overs take
+   * of its part, which is less the longer turns are, besides that lag. The sum of both is smallest
+   * if they are equal: see the package's page.
+   */
+  static double accuracyNs(double handOverNs, double rate) {
+    double evenNs = Math.sqrt(SchedulerSettings.WINDOW_NS * handOverNs * rate * (1 - rate));
+    return Math.max(SchedulerSettings.ACCURACY_NS, evenNs);
   }
 
   /** The measured cost of a hand-over to a tenant. */
   static double handOverNs(Tenant tenant) {
     if (tenant.handOverNs < 0) {
-      tenant.handOverNs = Math.max(FIRST_GUESS_NS, tenant.gate.leastTurnNs() * MOST_COST);
+      double guessNs = Math.max(FIRST_GUESS_NS, tenant.gate.leastTurnNs() * MOST_COST);
+      tenant.handOverNs = Math.max(guessNs, leastNs(tenant));
     }
     return tenant.handOverNs;
+  }
+
+  /** Only processes report when their work ended, and the GPU changes from one to another. */
+  private static double leastNs(Tenant tenant) {
+    return tenant.gate.busyUntilNs() < 0 ? 0 : EarlyTurn.CHANGE_NS;
   }
 
   /** How often a gate was opened after another tenant's. */
@@ -85,7 +106,7 @@ final class TurnLength {
    * @return when to read the use, to measure the hand-over; {@link Long#MAX_VALUE} means never
    */
   long opened(Tenant tenant, boolean early, long nowNs) {
-    boolean measured = from != null && from != tenant && !early;
+    Tenant before = from;
     from = null;
     to = null;
     if (last == tenant) {
@@ -94,15 +115,16 @@ final class TurnLength {
     last = tenant;
     handOvers++;
     if (early) {
-      tenant.handOverNs = handOverNs(tenant) * (1 - SLOW);
+      tenant.handOverNs = Math.max(handOverNs(tenant) * (1 - SLOW), leastNs(tenant));
     }
-    if (!measured) {
+    if (before == null || before == tenant || early) {
       return Long.MAX_VALUE;
     }
     to = tenant;
+    endedNs = tenant.gate.busyUntilNs() < 0 ? -1 : before.gate.busyUntilNs();
     untilNs = nowNs + (long) MOST_HAND_OVER_NS;
     looks++;
-    return looks % LOOK_EVERY == 0
+    return endedNs < 0 && looks % LOOK_EVERY == 0
         ? nowNs + (long) (2 * handOverNs(tenant)) + (long) FIRST_GUESS_NS
         : Long.MAX_VALUE;
   }
@@ -115,11 +137,17 @@ final class TurnLength {
     Tenant opened = to;
     if (opened != null) {
       lostNs += Math.max(0, passedNs - usedNs);
-      if (opened.usedNs > 0) {
-        // Use that is reported late looks like lost time, so smaller figures are more reliable.
+      if (opened.saidNs > 0) {
         double before = handOverNs(opened);
-        double weight = lostNs < before ? 0.5 : SLOW;
-        opened.handOverNs = before + weight * (Math.min(lostNs, MOST_HAND_OVER_NS) - before);
+        double ns = Math.min(lostNs, MOST_HAND_OVER_NS);
+        double weight = SLOW;
+        if (endedNs >= 0) {
+          double betweenNs = opened.gate.busyUntilNs() - opened.saidNs - endedNs;
+          ns = Math.max(leastNs(opened), Math.min(ns, betweenNs));
+        } else if (ns < before) {
+          weight = 0.5; // use that is reported late looks like lost time
+        }
+        opened.handOverNs = before + weight * (ns - before);
         to = null;
       } else if (nowNs > untilNs || !opened.isActive()) {
         to = null;

@@ -81,11 +81,13 @@ final class Mixes {
   }
 
   /**
-   * The largest deviation, in points, of any tenant from its part in any window of one second. If a
-   * tenant takes surplus, parts are of the GPU's work in that second, because hand-overs are
-   * charged to no tenant.
+   * The largest deviation of any tenant from its part in any window of one second, as a part of
+   * what is allowed: one point, or more if hand-overs are expensive. The lag then has a range of
+   * twice what a turn may change it by, and a kernel of 2 ms ends a millisecond late. If a tenant
+   * takes surplus, parts are of the GPU's work in that second, because hand-overs are charged to no
+   * tenant.
    */
-  static double worstSecond(VirtualNode node, List<Busy> mix, long seconds) {
+  static double worstSecondOfAllowed(VirtualNode node, List<Busy> mix, long seconds) {
     double[] entitled = entitled(mix);
     boolean takers = mix.stream().anyMatch(b -> b.policy() != SharePolicy.FIXED_SHARE);
     List<long[]> served = new ArrayList<>();
@@ -102,10 +104,15 @@ final class Mixes {
         }
         double whole = takers ? all : S;
         for (int i = 0; i < now.length; i++) {
-          worst = Math.max(worst, Math.abs((now[i] - before[i]) - entitled[i] * whole) / S);
+          double offNs = Math.abs((now[i] - before[i]) - entitled[i] * whole);
+          worst = Math.max(worst, offNs / allowedNs(node.tenants().get(i), entitled[i]));
         }
       }
     }
-    return 100 * worst;
+    return worst;
+  }
+
+  private static double allowedNs(Tenant tenant, double rate) {
+    return 2 * TurnLength.accuracyNs(TurnLength.handOverNs(tenant), rate) + MS;
   }
 }

@@ -14,6 +14,7 @@ import static org.assertj.core.data.Offset.offset;
 
 import dev.vgpu.request.SharePolicy;
 import dev.vgpu.simulation.GateModel;
+import dev.vgpu.simulation.NodeObserver;
 import dev.vgpu.simulation.VirtualGate;
 import dev.vgpu.simulation.VirtualNode;
 import org.junit.jupiter.api.Test;
@@ -63,6 +64,21 @@ class ShareSchedulerTest {
     node.runUntil(20 * S);
     assertThat((node.usedNs(large) - before) / 1e9).isCloseTo(7.5, offset(0.01));
     assertThat(node.usedNs(small) / 1e9).isCloseTo(2.5, offset(0.01));
+  }
+
+  /** With turns of 9 ms, which are accurate if changes take no time, 6 % would be lost. */
+  @Test
+  void turnsAreLongerWhereChangesBetweenProcessesTakeLonger() {
+    SchedulerSettings settings = VirtualNode.settings(0);
+    VirtualNode node = new VirtualNode(settings, VirtualNode.SLICE_NS, 600 * US, NodeObserver.NONE);
+    for (int i = 0; i < 2; i++) {
+      VirtualGate gate =
+          new VirtualGate("t" + i, GateModel.processes().strict(), VirtualNode.backlog(900 * US));
+      node.add(gate, BEST_EFFORT, 0, NEARLINE);
+    }
+    node.runUntil(10 * S);
+    assertThat(node.percent(0) + node.percent(1)).isBetween(96.0, 98.0);
+    assertThat(node.percent(0)).isCloseTo(node.percent(1), offset(0.5));
   }
 
   @Test
