@@ -156,6 +156,7 @@ final class ActiveGates {
       tenant.overrunNs = overNs;
     }
     double countedNs = Math.min(overNs, MOST_OVERRUN_NS);
+    tenant.overrunOffNs += (Math.abs(overNs - tenant.overrunNs) - tenant.overrunOffNs) / 8;
     tenant.overrunNs += (countedNs - tenant.overrunNs) / 8;
     levelOf(tenant).turnTakes(settings.shortestTurnNs() + countedNs);
     forget(tenant);

@@ -24,8 +24,11 @@ final class EarlyTurn {
   /** How long nothing runs when the GPU changes from one process to another. */
   static final double CHANGE_NS = 140_000;
 
-  /** The largest usual overrun of a turn before whose end the next turn may begin. */
-  private static final double SHORT_OVERRUN_NS = 6_000_000;
+  /**
+   * How far a turn's end may usually be from what is expected, for the next turn to begin before
+   * it. If it ends later than expected, the GPU may change the process two more times.
+   */
+  private static final double MOST_OFF_NS = 500_000;
 
   /** The time from opening a gate until a kernel from behind it arrives on the GPU. */
   private static final long ARRIVAL_NS = 150_000;
@@ -59,15 +62,15 @@ final class EarlyTurn {
   /**
    * When the next turn may begin although the last work of this one is still on the GPU: such that
    * the next tenant's first kernel arrives when that work usually ends. {@link TurnStepper#NEVER}
-   * if the end cannot be foretold, or is far. An earlier arrival would make the GPU change the
-   * process two more times, which costs as much as a late one.
+   * if the end cannot be foretold. An earlier arrival would make the GPU change the process two
+   * more times, which costs as much as a late one.
    */
   static long mayBeginNs(Tenant there, List<Tenant> active) {
     boolean may =
         there.draining
             && !there.floorTurn
             && there.overrunNs >= 0
-            && there.overrunNs <= SHORT_OVERRUN_NS
+            && there.overrunOffNs <= MOST_OFF_NS
             && there.gate.busyUntilNs() >= 0
             && !isOtherActive(there, active);
     return may ? there.endExpectedNs - ARRIVAL_NS : TurnStepper.NEVER;

@@ -115,6 +115,9 @@ public final class Tenant {
   /** Its recent use after its gate was shut, negative if not known; its total when it was shut. */
   double overrunNs = -1;
 
+  /** How far recent single ones were from it, on average. */
+  double overrunOffNs;
+
   double bookedAtShutNs;
 
   /** When its work would have ended after its gate was shut, if it was as much as usually. */

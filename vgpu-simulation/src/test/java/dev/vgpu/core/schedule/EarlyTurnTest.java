@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.within;
 import dev.vgpu.request.PreemptionClass;
 import dev.vgpu.request.SharePolicy;
 import dev.vgpu.simulation.VirtualNode;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /** The division of the time in which two tenants both had work on the GPU. */
@@ -55,6 +56,17 @@ class EarlyTurnTest {
     earlierGate.busyUntilNs = atNs;
     early.ended(earlier, atNs);
     earlier.bookedNs = (double) atNs;
+  }
+
+  @Test
+  void aTurnBeginsEarlyOnlyIfTheEndOfTheOneBeforeIsForeseen() {
+    earlierGate.busyUntilNs = 1_000_000;
+    earlier.draining = true;
+    earlier.overrunNs = 10_000_000;
+    earlier.endExpectedNs = 11_000_000;
+    assertThat(EarlyTurn.mayBeginNs(earlier, List.of(earlier))).isBetween(10_000_000L, 11_000_000L);
+    earlier.overrunOffNs = 1_000_000;
+    assertThat(EarlyTurn.mayBeginNs(earlier, List.of(earlier))).isEqualTo(TurnStepper.NEVER);
   }
 
   @Test
