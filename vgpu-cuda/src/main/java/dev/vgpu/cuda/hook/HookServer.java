@@ -131,7 +131,7 @@ final class HookServer implements AutoCloseable {
     try {
       Files.deleteIfExists(path);
       this.selector = Selector.open();
-      this.closes = new SlowCloses(selector);
+      this.closes = new SlowCloses(selector, mostStrangers);
       this.server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
       server.bind(UnixDomainSocketAddress.of(path), 512);
       this.socketKey = key(path);

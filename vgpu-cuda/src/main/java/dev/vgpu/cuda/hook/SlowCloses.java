@@ -23,12 +23,13 @@ import org.slf4j.LoggerFactory;
 final class SlowCloses {
   private static final Logger log = LoggerFactory.getLogger(SlowCloses.class);
 
-  /** With this many that are not closed yet, no program is let in. */
+  /** With this many that are not closed yet, and wait for a thread, no program is let in. */
   private static final int MOST_WAITING = 64;
 
   private static final int MOST_THREADS = 16;
 
   private final Selector selector;
+  private final int mostWaiting;
 
   /** Shut down and cancelled, but perhaps still registered: closing it would be left to select. */
   private List<SocketChannel> cancelled = new ArrayList<>();
@@ -41,8 +42,10 @@ final class SlowCloses {
   private final Queue<SocketChannel> waiting = new ArrayDeque<>();
   private int threads;
 
-  SlowCloses(Selector selector) {
+  /** {@code strangers}: how many connections of unknown programs there may be. */
+  SlowCloses(Selector selector, int strangers) {
     this.selector = selector;
+    this.mostWaiting = Math.min(MOST_WAITING, strangers);
   }
 
   /** Closes a connection, at once if that cannot take long. */
@@ -138,7 +141,7 @@ final class SlowCloses {
   boolean areMany() {
     lock.lock();
     try {
-      return waiting.size() + before.size() + cancelled.size() >= MOST_WAITING;
+      return waiting.size() + before.size() + cancelled.size() >= mostWaiting;
     } finally {
       lock.unlock();
     }

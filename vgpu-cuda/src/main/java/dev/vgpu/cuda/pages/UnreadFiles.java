@@ -50,6 +50,9 @@ public final class UnreadFiles {
       JnaPlace.check(System.getenv());
       UnreadFiles files = new UnreadFiles(path);
       files.known = files.sockets();
+      if (files.known.isEmpty()) {
+        throw new IOException("the kernel does not tell sockets apart");
+      }
       return files;
     } catch (IOException | LinkageError | OutOfMemoryError e) {
       log.warn("others may pass files with their messages: path={}: {}", path, e.getMessage());
@@ -61,10 +64,9 @@ public final class UnreadFiles {
     Map<Integer, Long> sockets = new HashMap<>();
     for (int number : PassedFiles.sockets(address)) {
       long cookie = LinuxCalls.cookie(number);
-      if (cookie == 0) {
-        throw new IOException("the kernel does not tell sockets apart");
+      if (cookie != 0) { // otherwise it was closed meanwhile
+        sockets.put(number, cookie);
       }
-      sockets.put(number, cookie);
     }
     return sockets;
   }
