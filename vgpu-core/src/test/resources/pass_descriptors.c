@@ -1,8 +1,8 @@
 /*
- * A client of a Unix socket that passes open files along. Usage: pass_descriptors SOCKET [SECONDS] < BYTES. Sends the
- * bytes one by one, each with 100 files; writes the answer; stays connected until it is killed. With SECONDS, passes
- * with the first byte, instead of the files, the last reference to a TCP connection whose end takes that long; writes
- * "passed" or "refused".
+ * A client of a Unix socket that passes open files along. Usage: pass_descriptors SOCKET [SECONDS [BEFORE]] < BYTES.
+ * Sends the bytes one by one, each with 100 files; writes the answer; stays connected until it is killed. With SECONDS,
+ * passes with the first byte, instead of the files, the last reference to a TCP connection whose end takes that long;
+ * writes "passed" or "refused". With BEFORE, sends so many zeros first.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -69,11 +69,16 @@ int main(int count, char **arguments) {
   int files[FILES], to = socket(AF_UNIX, SOCK_STREAM, 0);
   char answer[1 << 16];
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  if (count != 2 && count != 3) return 2;
+  if (count < 2 || count > 4) return 2;
   for (int i = 0; i < FILES; i++) files[i] = open("/dev/null", O_RDONLY);
   snprintf(address.sun_path, sizeof address.sun_path, "%s", arguments[1]);
   if (connect(to, (struct sockaddr *)&address, sizeof address) != 0) return 1;
-  if (count == 3) return pass_lingering(to, atoi(arguments[2]));
+  if (count == 4) {
+    static const char zeros[1 << 16];
+    ssize_t before = atoi(arguments[3]);
+    if (before > (ssize_t)sizeof zeros || send(to, zeros, (size_t)before, 0) != before) return 1;
+  }
+  if (count > 2) return pass_lingering(to, atoi(arguments[2]));
   for (int byte = getchar(); byte != EOF; byte = getchar()) {
     if (!send_with_files(to, (char)byte, files, FILES)) return 1;
   }

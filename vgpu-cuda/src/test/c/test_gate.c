@@ -53,8 +53,8 @@ int await_work(const struct fake_seat *seat, uint64_t before) {
   return seat_gpu_ns(seat) > before;
 }
 
-/* A seat that is known to be gone may count as such after 15 ms, any other one after 250. */
-static const uint64_t SILENT_NS = 10000000, LATE_NS = 200000000;
+/* A seat that is known to be gone may count as such after 5 ms, any other one after 250. */
+static const uint64_t SILENT_NS = 4000000, LATE_NS = 200000000;
 
 /*
  * Whether this seat's heartbeat had no such gap since the last question, as it may on a busy machine: then the process
@@ -216,7 +216,7 @@ static void hide(struct fake_seat *seat) {
 }
 
 /*
- * The seat falls silent while the gate is shut. After 15 ms the process goes on at its pace; afterwards it obeys again.
+ * The seat falls silent while the gate is shut. After 5 ms the process goes on at its pace; afterwards it obeys again.
  */
 static void test_autonomous(int stop_it, int hide_it) {
   enum { TRIES = 20 };

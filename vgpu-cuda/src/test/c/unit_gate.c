@@ -105,20 +105,20 @@ static void test_revoked_while_shut(void) {
   IS(wants, 1);
 }
 
-/* Nobody opens the gate any more: after 15 ms without a seat the process goes on by itself. */
+/* Nobody opens the gate any more: after 5 ms without a seat the process goes on by itself. */
 static void test_silent_seat(void) {
   lease();
   grant.word = 0;
   is_silent = 1;
   IS(vgpu__gate_wait(&tenant), ABI_SUCCESS);
-  IS(waits, 16);
+  IS(waits, 6);
   IS(tenant.autonomous, 1);
   IS(slots[OURS].autonomous, 1);
   IS(slots[OURS].waiting, 0);
-  IS(slots[OURS].waited_ns, 16 * (uint64_t)MS);
+  IS(slots[OURS].waited_ns, 6 * (uint64_t)MS);
   /* And does not wait again. */
   IS(vgpu__gate_wait(&tenant), ABI_SUCCESS);
-  IS(waits, 16);
+  IS(waits, 6);
   unlocked();
 }
 

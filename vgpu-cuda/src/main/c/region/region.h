@@ -215,7 +215,8 @@ void vgpu__seat_send(struct vgpu_tenant *tenant, uint32_t type);
 void vgpu__seat_close(struct vgpu_tenant *tenant);
 void vgpu__seat_bar(struct vgpu_tenant *tenant);
 void vgpu__seat_forget(struct vgpu_tenant *tenant);
-enum { VGPU_SILENCE_NS = 15 * NS_PER_MS }; /* if the last beat is older, the seat may be gone */
+/* The seat beats every 2 ms. If the last beat is older than this, the kernel is asked whether the seat is gone. */
+enum { VGPU_SILENCE_NS = 5 * NS_PER_MS };
 int vgpu__seat_is_silent(struct vgpu_tenant *tenant, uint64_t now);
 
 /* ---- table.c: the allocations of this process ---- */

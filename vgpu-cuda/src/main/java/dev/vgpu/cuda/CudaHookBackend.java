@@ -107,9 +107,7 @@ public final class CudaHookBackend implements EnforcementBackend {
   /** Reads {@code proc} instead of {@code /proc}. */
   Enforcement open(Path runDirectory, Path proc) {
     FutexWake wake = new FutexWake();
-    if (PassedFiles.canRefuse()) {
-      wake.prepare(); // meanwhile the rest opens, which needs JNA before others can connect
-    }
+    wake.prepare(); // meanwhile the rest opens, which needs JNA before others can connect
     return new HookEnforcement(
         runDirectory.toAbsolutePath(),
         preloads,

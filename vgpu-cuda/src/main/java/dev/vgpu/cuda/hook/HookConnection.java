@@ -13,6 +13,7 @@ import static dev.vgpu.cuda.layout.ShmLayout.STATUS_NO_LEASE;
 import static dev.vgpu.cuda.layout.ShmLayout.STATUS_VERSION;
 
 import dev.vgpu.cuda.layout.ShmLayout.Message;
+import dev.vgpu.cuda.pages.UnreadFiles;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
@@ -32,6 +33,10 @@ final class HookConnection implements SeatSlot.Socket {
   private static final long WINDOW_NS = 100_000_000;
 
   final SocketChannel channel;
+
+  /** Looks for files before they are read; null if the kernel refuses them. */
+  final UnreadFiles.@Nullable Connection unread;
+
   final long openedNs;
 
   /** Whether its HELLO is still to come. */
@@ -44,8 +49,13 @@ final class HookConnection implements SeatSlot.Socket {
   private long windowNs;
   private int messages;
 
-  HookConnection(SocketChannel channel, HookServer server, long nowNs) {
+  HookConnection(
+      SocketChannel channel,
+      UnreadFiles.@Nullable Connection unread,
+      HookServer server,
+      long nowNs) {
     this.channel = channel;
+    this.unread = unread;
     this.server = server;
     this.openedNs = nowNs;
     this.windowNs = nowNs;
@@ -79,8 +89,19 @@ final class HookConnection implements SeatSlot.Socket {
    * @throws IOException if the connection is broken
    */
   @Nullable String read(long nowNs) throws IOException {
+    UnreadFiles.Connection seen = unread;
+    if (seen != null) {
+      int readable = seen.readable(input.remaining());
+      if (readable == UnreadFiles.FILES) {
+        return "it passes open files";
+      } else if (readable == UnreadFiles.NOTHING) {
+        return null;
+      }
+      input.limit(input.position() + readable);
+    }
     int read = channel.read(input);
-    if (read < 0) {
+    input.limit(input.capacity());
+    if (read < 0 || (seen != null && read == 0)) {
       return "closed by the process";
     }
     if (nowNs - windowNs > WINDOW_NS) {

@@ -3,6 +3,7 @@ package dev.vgpu.cuda.hook;
 import dev.vgpu.VgpuException;
 import dev.vgpu.cuda.pages.LeasePages;
 import dev.vgpu.cuda.pages.PassedFiles;
+import dev.vgpu.cuda.pages.UnreadFiles;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.files.FileAccess;
 import dev.vgpu.files.OpenFiles;
@@ -30,6 +31,7 @@ import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.function.Predicate;
 import java.util.regex.Pattern;
 import jdk.net.ExtendedSocketOptions;
 import org.jspecify.annotations.Nullable;
@@ -81,6 +83,8 @@ final class HookServer implements AutoCloseable {
   private final @Nullable Object socketKey;
   private final UserPrincipal owner;
   private final SelectionKey serverKey;
+  private final @Nullable UnreadFiles unread;
+  private final SlowCloses closes;
   private final Map<String, HookLease> leases = new ConcurrentHashMap<>();
   private final int mostStrangers;
   private final int mostAttached;
@@ -107,6 +111,11 @@ final class HookServer implements AutoCloseable {
   private volatile boolean asleep;
 
   HookServer(Path path, FileAccess access, NanoClock clock) {
+    this(path, access, clock, PassedFiles::refuse);
+  }
+
+  /** {@code refuses} makes the kernel refuse files that are passed to a socket, if it can. */
+  HookServer(Path path, FileAccess access, NanoClock clock, Predicate<Path> refuses) {
     this.path = path;
     this.clock = clock;
     int most = OpenFiles.part(MOST_CONNECTIONS);
@@ -122,11 +131,12 @@ final class HookServer implements AutoCloseable {
     try {
       Files.deleteIfExists(path);
       this.selector = Selector.open();
+      this.closes = new SlowCloses(selector, mostStrangers);
       this.server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
       server.bind(UnixDomainSocketAddress.of(path), 512);
       this.socketKey = key(path);
       this.owner = Files.getOwner(path);
-      PassedFiles.refuse(path); // before others can connect
+      this.unread = refuses.test(path) ? null : UnreadFiles.of(path); // before others can connect
       access.apply(path, true);
       server.configureBlocking(false);
       this.serverKey = server.register(selector, SelectionKey.OP_ACCEPT);
@@ -260,6 +270,7 @@ final class HookServer implements AutoCloseable {
     } finally {
       asleep = false;
     }
+    closes.selected();
     HookConnection connection = toClose.poll();
     while (connection != null) {
       close(connection, "its virtual GPU has ended, or it has another one");
@@ -336,17 +347,20 @@ final class HookServer implements AutoCloseable {
   private void accept() {
     try {
       for (int i = 0; i < ACCEPTS_AT_A_TIME; i++) {
+        if (closes.areMany()) {
+          throw new IOException("others pass files whose end takes long");
+        }
         SocketChannel channel = server.accept();
         if (channel == null) {
           return;
         }
+        HookConnection accepted = connection(channel);
         if (strangers >= mostStrangers) {
           // An honest process sends its HELLO at once, so the oldest connection without one goes.
           closeOldestStranger();
         }
         channel.configureBlocking(false);
-        channel.register(
-            selector, SelectionKey.OP_READ, new HookConnection(channel, this, clock.nanoTime()));
+        channel.register(selector, SelectionKey.OP_READ, accepted);
         strangers++;
       }
     } catch (IOException e) {
@@ -355,6 +369,18 @@ final class HookServer implements AutoCloseable {
       serverKey.interestOps(0);
       acceptAgainNs = clock.nanoTime() + HELLO_CHECK_MS * 1_000_000;
     }
+  }
+
+  private HookConnection connection(SocketChannel channel) throws IOException {
+    UnreadFiles.Connection seen = null;
+    try {
+      seen = unread == null ? null : unread.accepted();
+    } finally {
+      if (seen == null && unread != null) {
+        closes.later(channel);
+      }
+    }
+    return new HookConnection(channel, seen, this, clock.nanoTime());
   }
 
   private void read(HookConnection connection) {
@@ -416,13 +442,9 @@ final class HookServer implements AutoCloseable {
     connection.closed();
   }
 
-  private static void closeChannel(HookConnection connection, String reason) {
+  private void closeChannel(HookConnection connection, String reason) {
     log.debug("closing a program's connection: {}", reason);
-    try {
-      connection.channel.close();
-    } catch (IOException e) {
-      log.debug("a connection would not close", e);
-    }
+    closes.close(connection.channel, connection.unread);
   }
 
   @Override
@@ -451,9 +473,13 @@ final class HookServer implements AutoCloseable {
     try (server;
         selector) { // closed last: until then, no other file can get our inode number
       removeOwnSocket();
+      for (SocketChannel each = server.accept(); each != null; each = server.accept()) {
+        closeChannel(connection(each), "the seat is given up");
+      }
     } catch (IOException e) {
       log.debug("the hook's socket would not close", e);
     }
+    closes.ended();
   }
 
   /** If this seat was given up, another may already listen under the name; its socket stays. */

@@ -2,10 +2,12 @@ package dev.vgpu.cuda.pages;
 
 import com.sun.jna.Function;
 import com.sun.jna.Library;
+import com.sun.jna.Memory;
 import com.sun.jna.Native;
 import com.sun.jna.NativeLibrary;
 import com.sun.jna.Platform;
 import com.sun.jna.Pointer;
+import java.io.IOException;
 import java.util.Arrays;
 import java.util.Map;
 
@@ -19,11 +21,27 @@ final class LinuxCalls {
   private static final int FUTEX_WAKE = 1;
   private static final long FUTEX = Platform.isARM() ? 98 : 202;
   private static final int SOL_SOCKET = 1;
+  private static final int SO_COOKIE = 57;
   private static final int SO_PASSRIGHTS = 83;
+  private static final int MSG_PEEK = 2;
+  private static final int MSG_DONTWAIT = 0x40;
+  private static final int MSG_CTRUNC = 8;
+  private static final int EINTR = 4;
+  private static final int EAGAIN = 11;
+
+  /** The layout of {@code struct msghdr}, which is followed by a {@code struct iovec} here. */
+  private static final int MESSAGE_PARTS = 16;
+
+  private static final int MESSAGE_PART_COUNT = 24;
+  private static final int MESSAGE_FLAGS = 48;
+  private static final int MESSAGE_BYTES = 56;
+  private static final int PART_BYTES = 16;
   private static final int MOST_ADDRESS_BYTES = 128;
   private static final Function SYSCALL = find("syscall");
   private static final Function GETSOCKNAME = find("getsockname");
+  private static final Function GETSOCKOPT = find("getsockopt");
   private static final Function SETSOCKOPT = find("setsockopt");
+  private static final Function RECVMSG = find("recvmsg");
 
   private LinuxCalls() {}
 
@@ -64,5 +82,48 @@ final class LinuxCalls {
     return SETSOCKOPT.invokeInt(
             new Object[] {socket, SOL_SOCKET, SO_PASSRIGHTS, new int[] {0}, Integer.BYTES})
         == 0;
+  }
+
+  /**
+   * {@return a number that no other socket has had since the machine started; 0 if none is told}
+   */
+  static long cookie(int socket) {
+    long[] cookie = {0};
+    int[] size = {Long.BYTES};
+    int error = GETSOCKOPT.invokeInt(new Object[] {socket, SOL_SOCKET, SO_COOKIE, cookie, size});
+    return error == 0 ? cookie[0] : 0;
+  }
+
+  /** {@return room for {@link #peek}} */
+  static Memory room(int bytes) {
+    Memory room = new Memory(MESSAGE_BYTES + PART_BYTES + (long) bytes);
+    room.clear(MESSAGE_BYTES + PART_BYTES);
+    room.setPointer(MESSAGE_PARTS, room.share(MESSAGE_BYTES));
+    room.setLong(MESSAGE_PART_COUNT, 1);
+    room.setPointer(MESSAGE_BYTES, room.share(MESSAGE_BYTES + PART_BYTES));
+    return room;
+  }
+
+  /**
+   * Looks at what has arrived at a socket and leaves it there, with the files that were passed
+   * along: so the kernel ends none of them.
+   *
+   * @return how many bytes have arrived, {@code most} at most; 0: none, and none will come; {@link
+   *     UnreadFiles#NOTHING}; {@link UnreadFiles#FILES}: files were passed along
+   * @throws IOException if the connection is broken
+   */
+  static int peek(int socket, Memory room, int most) throws IOException {
+    room.setLong(MESSAGE_BYTES + Long.BYTES, most);
+    room.setInt(MESSAGE_FLAGS, 0);
+    long bytes = RECVMSG.invokeLong(new Object[] {socket, room, MSG_PEEK | MSG_DONTWAIT});
+    if (bytes < 0) {
+      int error = Native.getLastError();
+      if (error == EAGAIN || error == EINTR) {
+        return UnreadFiles.NOTHING;
+      }
+      throw new IOException("errno " + error);
+    }
+    boolean passed = (room.getInt(MESSAGE_FLAGS) & MSG_CTRUNC) != 0;
+    return passed ? UnreadFiles.FILES : (int) bytes;
   }
 }

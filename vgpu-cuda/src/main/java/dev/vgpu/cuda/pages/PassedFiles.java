@@ -9,7 +9,9 @@ import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.slf4j.Logger;
@@ -32,7 +34,7 @@ public final class PassedFiles {
   private PassedFiles() {}
 
   /** {@return whether the kernel may be able to refuse them: it is Linux 6.16 or later} */
-  public static boolean canRefuse() {
+  static boolean canRefuse() {
     return canRefuse(System.getProperty("os.version", ""));
   }
 
@@ -50,18 +52,21 @@ public final class PassedFiles {
    * JNA, which takes 100 ms in a fresh JVM, only then.
    *
    * @param path to which a listening socket of this process is bound
+   * @return whether it refuses them
    */
-  public static void refuse(Path path) {
+  public static boolean refuse(Path path) {
     try {
-      if (!canRefuse() || !refuse(address(path))) {
-        log.debug("the kernel is older than Linux 6.16 and lets others pass files: path={}", path);
+      if (canRefuse() && refuse(address(path))) {
+        return true;
       }
-    } catch (IOException | DirectoryIteratorException | LinkageError | OutOfMemoryError e) {
+      log.debug("the kernel is older than Linux 6.16 and lets others pass files: path={}", path);
+    } catch (IOException | LinkageError | OutOfMemoryError e) {
       log.warn("others may pass files with their messages: path={}: {}", path, e.getMessage());
     }
+    return false;
   }
 
-  private static byte[] address(Path path) {
+  static byte[] address(Path path) {
     byte[] name = path.toString().getBytes(StandardCharsets.UTF_8);
     return ByteBuffer.allocate(Short.BYTES + name.length + 1)
         .order(ByteOrder.nativeOrder())
@@ -70,17 +75,28 @@ public final class PassedFiles {
         .array();
   }
 
-  /** Java does not tell the number of a socket's file. */
   private static boolean refuse(byte[] address) throws IOException {
     JnaPlace.check(System.getenv());
+    List<Integer> sockets = sockets(address);
+    if (sockets.isEmpty()) {
+      throw new IOException("the socket is not found");
+    }
+    return LinuxCalls.refuseFiles(sockets.get(0));
+  }
+
+  /** {@return this process's sockets with an address} Java does not tell the number of a file. */
+  static List<Integer> sockets(byte[] address) throws IOException {
+    List<Integer> sockets = new ArrayList<>();
     try (DirectoryStream<Path> files = Files.newDirectoryStream(OWN_FILES)) {
       for (Path file : files) {
         int number = Integer.parseInt(file.getFileName().toString());
         if (Arrays.equals(LinuxCalls.address(number), address)) {
-          return LinuxCalls.refuseFiles(number);
+          sockets.add(number);
         }
       }
+    } catch (DirectoryIteratorException e) {
+      throw e.getCause();
     }
-    throw new IOException("the socket is not found");
+    return sockets;
   }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.vgpu.cuda.layout.ShmLayout.Message;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.files.FileAccess;
 import dev.vgpu.testing.KernelVersion;
@@ -11,6 +12,7 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.net.ConnectException;
 import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -20,7 +22,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The socket where programs find the seat. */
 class HookServerTest {
@@ -83,29 +88,94 @@ class HookServerTest {
   @Test
   void connectionThatLingersIsNotTakenFromAProgram() throws Exception {
     assumeTrue(KernelVersion.isAtLeast(6, 16), "older kernels cannot refuse it");
-    Path program = run.resolve("pass");
-    Path source = Path.of("../vgpu-core/src/test/resources/pass_descriptors.c");
-    assertThat(
+    try (HookServer server = server();
+        Passer passer = new Passer(socket)) {
+      assertThat(passer.said()).isEqualTo("refused\n");
+      assertServes(server);
+    }
+  }
+
+  /** The server as on a kernel that cannot refuse files. It does not serve yet. */
+  private HookServer unprotected() throws IOException {
+    return new HookServer(socket, FileAccess.of(run), NanoClock.SYSTEM, path -> false);
+  }
+
+  private static void assertServes(HookServer server) throws Exception {
+    CompletableFuture<Thread> answered = new CompletableFuture<>();
+    server.whenServing(() -> answered.complete(Thread.currentThread()));
+    assertThat(answered.get(30, TimeUnit.SECONDS)).isNotNull();
+  }
+
+  /** Returns as soon as the server has closed a new connection, since it does not understand it. */
+  private void assertReads() throws IOException {
+    try (SocketChannel program = SocketChannel.open(UnixDomainSocketAddress.of(socket))) {
+      int written = program.write(ByteBuffer.allocate(Message.BYTES));
+      assertThat(written).isEqualTo(Message.BYTES);
+      assertThat(program.read(ByteBuffer.allocate(1))).isNegative();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 16 * Message.BYTES, 17 * Message.BYTES})
+  @Timeout(30)
+  void programThatPassesAConnectionThatLingersHoldsUpNobody(int before) throws Exception {
+    try (HookServer server = unprotected();
+        Passer first = new Passer(socket, before);
+        Passer second = new Passer(socket, before)) {
+      assertThat(first.said()).isEqualTo("passed\n"); // nobody else has that connection now
+      assertThat(second.said()).isEqualTo("passed\n");
+      server.start();
+      assertReads();
+      assertServes(server);
+      assertReads();
+    }
+  }
+
+  @Test
+  @Timeout(30)
+  void connectionThatLingersDoesNotHoldUpTheSeatsEnd() throws Exception {
+    HookServer server = unprotected();
+    try (Passer passer = new Passer(socket)) {
+      assertThat(passer.said()).isEqualTo("passed\n");
+      server.close();
+    }
+    assertThat(socket).doesNotExist();
+  }
+
+  /** Passes a TCP connection to the server whose end takes longer than the tests. */
+  private final class Passer implements AutoCloseable {
+    private final Process process;
+
+    Passer(Path socket) throws Exception {
+      this(socket, 0);
+    }
+
+    Passer(Path socket, int before) throws Exception {
+      Path program = run.resolve("pass");
+      Path source = Path.of("../vgpu-core/src/test/resources/pass_descriptors.c");
+      if (!Files.exists(program)) {
+        Process compiler =
             new ProcessBuilder("cc", "-o", program.toString(), source.toString())
                 .inheritIO()
-                .start()
-                .waitFor())
-        .isZero();
-    Process passes = null;
-    try (HookServer server = server()) {
-      passes = new ProcessBuilder(program.toString(), socket.toString(), "40").start();
-      try (OutputStream to = passes.getOutputStream()) {
+                .start();
+        assertThat(compiler.waitFor()).isZero();
+      }
+      process =
+          new ProcessBuilder(program.toString(), socket.toString(), "120", Integer.toString(before))
+              .redirectError(ProcessBuilder.Redirect.INHERIT)
+              .start();
+      try (OutputStream to = process.getOutputStream()) {
         to.write(0);
       }
-      String said = new String(passes.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-      CompletableFuture<Thread> answered = new CompletableFuture<>();
-      server.whenServing(() -> answered.complete(Thread.currentThread()));
-      assertThat(answered.get(30, TimeUnit.SECONDS)).isNotNull();
-      assertThat(said).isEqualTo("refused\n");
-    } finally {
-      if (passes != null) {
-        passes.destroyForcibly();
-      }
+    }
+
+    String said() throws IOException {
+      return new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    }
+
+    @Override
+    public void close() {
+      process.destroyForcibly();
     }
   }
 
