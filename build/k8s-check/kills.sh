@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by build/k8s-check.sh: a role is killed by SIGKILL while it works, in each of KILLS rounds. After each, nothing
-# is given twice, and nothing is kept from the pods.
+# Sourced by build/k8s-check.sh: a role is killed by SIGKILL while it works, in each of KILLS rounds. After each round,
+# nothing is given twice, and nothing is kept from the pods.
 
 # kill_role NAME
 kill_role() {
