@@ -6,7 +6,7 @@ ASSET_NAMES='etcd kube-apiserver kube-scheduler kube-controller-manager'
 
 k8s_check_help() {
   cat <<EOF2
-Usage: ./vgpu k8s-check --assets DIR [--only NAME,...] [--image FILE] [--keep DIR] [--json]
+Usage: ./vgpu k8s-check --assets DIR [--only NAME,...] [--kills N] [--image FILE] [--keep DIR] [--json]
 Start a Kubernetes control plane on loopback, install what is in vgpu-k8s-adapter/deploy, run vgpu-k8s under its service
 accounts over an emulated GPU, and check what users rely on. Nodes are objects, and no container runs on them; but a
 node with a kubelet and containerd runs what is installed and programs under virtual GPUs, if DIR has what it needs and
@@ -17,6 +17,7 @@ the caller is root. That node has mount and network namespaces of its own, and c
                         ${KUBELET_NAMES// /, }.
       --only NAME,...   These scenarios alone, and those that they need: 'install', and for the names kubelet-*
                         'kubelet-daemon-set'. Names: --only list
+      --kills N         The rounds of the scenarios 'kills' and 'kubelet-kills', 1 to 100000. Default: 5.
       --image FILE      The image of the kubelet's node, as 'podman save' writes it. Default: one that is made of this
                         machine's programs, with the command of the Containerfile.
       --keep DIR        Leave logs and state in DIR, which must be empty or not there.
@@ -30,10 +31,10 @@ Exit codes: 0 all passed, 1 a scenario failed, 2 wrong usage, 69 a program is mi
 EOF2
 }
 
-# Sets ASSETS, ONLY, IMAGE, WORK, KEPT and AS_JSON from the command's arguments.
+# Sets ASSETS, ONLY, KILLS, IMAGE, WORK, KEPT and AS_JSON from the command's arguments.
 k8s_check_options() {
   local kept='' name
-  ASSETS='' ONLY='' IMAGE='' AS_JSON=''
+  ASSETS='' ONLY='' KILLS=5 IMAGE='' AS_JSON=''
   while [ $# -gt 0 ]; do
     case $1 in
       -h | --help)
@@ -41,16 +42,17 @@ k8s_check_options() {
         exit 0
         ;;
       --json) AS_JSON=1 ;;
-      --assets=* | --only=* | --image=* | --keep=*)
+      --assets=* | --only=* | --kills=* | --image=* | --keep=*)
         name=${1%%=*}
         set -- "$name" "${1#*=}" "${@:2}"
         continue
         ;;
-      --assets | --only | --image | --keep)
+      --assets | --only | --kills | --image | --keep)
         [ -n "${2-}" ] || die 2 "$1 needs a value"
         case $1 in
           --assets) ASSETS=$2 ;;
           --only) ONLY=${2//,/ } ;;
+          --kills) KILLS=$2 ;;
           --image) IMAGE=$2 ;;
           --keep) kept=$2 ;;
         esac
@@ -70,6 +72,7 @@ k8s_check_options() {
       *) die 2 "there is no scenario '$name'; there are ${SCENARIOS// /, }" ;;
     esac
   done
+  [[ $KILLS =~ ^[1-9][0-9]{0,4}$|^100000$ ]] || die 2 "--kills: '$KILLS' is not a number from 1 to 100000"
   [ -n "$ASSETS" ] || die 2 "./vgpu k8s-check needs --assets DIR; see ./vgpu k8s-check --help"
   cd "$START" || exit 1
   [ -d "$ASSETS" ] || die 2 "--assets: there is no directory $ASSETS"
@@ -202,6 +205,8 @@ command_k8s_check() {
   . "$ROOT/build/k8s-check/claims.sh"
   # shellcheck source=build/k8s-check/scale.sh
   . "$ROOT/build/k8s-check/scale.sh"
+  # shellcheck source=build/k8s-check/kills.sh
+  . "$ROOT/build/k8s-check/kills.sh"
   # shellcheck source=build/k8s-check/kubelet.sh
   . "$ROOT/build/k8s-check/kubelet.sh"
   k8s_check_options "$@"

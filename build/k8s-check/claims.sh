@@ -358,3 +358,64 @@ gangs_in_turns() {
   k delete resourceclaim elder-1 elder-2 --wait=false >/dev/null 2>&1
   bound 120 younger-1 younger-2
 }
+
+# start_second_role: the node role of node "dra-b", whose GPU is another one.
+start_second_role() {
+  ROLE[vgpu-node-b]=start_second_role
+  role vgpu-node-b env VGPU_RUN_DIR="$WORK/b/run" VGPU_EMULATOR_DIR="$WORK/b/gpus" \
+    "$ROOT/vgpu-k8s-adapter/target/image/bin/vgpu-k8s" node --node-name dra-b --kubelet "$WORK/b/kubelet" \
+    --cdi "$WORK/b/cdi" --metrics-port 0 --gang-claims
+}
+
+# Two nodes with a node role and one GPU each: a gang that needs both, with claims from a template.
+scenario_gang_nodes() {
+  local failed=1 token
+  mkdir -p "$WORK"/b/{run,gpus,cdi,kubelet/device-plugins,kubelet/plugins_registry}
+  node dra-b | make_nodes || return 1
+  pod_of_the_daemon_set | sed 's/dra/dra-b/g' | k create -f - >"$WORK/last" 2>&1 || return 1
+  token=$(k create token vgpu-node --namespace vgpu-system --bound-object-kind Pod \
+    --bound-object-name vgpu-node-dra-b) && kubeconfig vgpu-node-b "$token" || return 1
+  with_gang_claims gang_over_two_nodes && failed=0
+  stop vgpu-node-b
+  k delete node dra-b >"$WORK/last" 2>&1
+  k delete resourceslice dra-b-vgpu.dev >"$WORK/last" 2>&1
+  k delete pod vgpu-node-dra-b -n vgpu-system --force --grace-period=0 >"$WORK/last" 2>&1
+  return $failed
+}
+
+# wide_gang NAME: two pods, each with a whole GPU by a claim of the template.
+wide_gang() {
+  local i
+  for i in 1 2; do
+    user "$1-$i" '' "vgpu.dev/gang: $1, vgpu.dev/gang-size: \"2\"" |
+      sed 's/resourceClaimName: /resourceClaimTemplateName: whole/'
+  done
+}
+
+# a_pod_has_a_device GANG
+a_pod_has_a_device() {
+  has "$1" k get resourceclaims -o \
+    jsonpath='{range .items[?(@.status.allocation.devices)]}{.status.reservedFor[0].name} {end}'
+}
+
+nodes_of() {
+  k get pods "$@" -o jsonpath='{range .items[*]}{.spec.nodeName}{"\n"}{end}' | sort -u | tr '\n' ' '
+}
+
+gang_over_two_nodes() {
+  start_second_role
+  until_true 60 has gang-complete field resourceslice dra-b-vgpu.dev '{.spec.devices[*].bindingConditions}' ||
+    fail "$(last_line vgpu-node-b)" || return 1
+  claim whole 'share: 100' | sed -e 's/kind: ResourceClaim/&Template/' -e 's/^spec:/&\n  spec:/' \
+    -e '/^  devices/,$s/^/  /' | make || return 1
+  wide_gang one | make && bound 60 one-1 one-2 || return 1
+  [ "$(nodes_of one-1 one-2)" = 'dra dra-b ' ] || fail "they are on $(nodes_of one-1 one-2)" || return 1
+  wide_gang two | make && says two-1 'cannot allocate all claims' || return 1
+  # One GPU is not enough, though a pod gets it.
+  k delete pod one-1 --force --grace-period=0 >/dev/null 2>&1
+  until_true 60 a_pod_has_a_device two || fail "nobody gets the GPU: $(waiting_text)" || return 1
+  ! is_bound two-1 && ! is_bound two-2 || fail "a part of a gang is bound: $(waiting_text)" || return 1
+  k delete pod one-2 --force --grace-period=0 >/dev/null 2>&1
+  bound 90 two-1 two-2 || return 1
+  [ "$(nodes_of two-1 two-2)" = 'dra dra-b ' ] || fail "they are on $(nodes_of two-1 two-2)"
+}

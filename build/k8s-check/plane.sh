@@ -9,6 +9,10 @@ RESTARTS=0
 GANG_CLAIMS=''
 # Empty, or the seconds of the scheduler's --hold.
 HOLD=''
+# Empty, or after how many seconds at most kube-scheduler tries a pod again that it could not ask about.
+BACKOFF=''
+# Empty, or yes if the node role is that of node "real", with the directories that its kubelet has.
+ON_REAL=''
 # Empty, or the emulated GPUs of a scenario that needs others.
 GPUS=''
 
@@ -139,6 +143,7 @@ start_scheduler() {
     sed -e "s|urlPrefix: .*|${to//$'\n'/ }|" >"$WORK/scheduler.yaml"
   printf 'clientConnection: {kubeconfig: %s}\nleaderElection: {leaderElect: false}\n' "$WORK/kube-scheduler" \
     >>"$WORK/scheduler.yaml"
+  [ -z "$BACKOFF" ] || echo "podMaxBackoffSeconds: $BACKOFF" >>"$WORK/scheduler.yaml"
   start kube-scheduler "$ASSETS/kube-scheduler" --config "$WORK/scheduler.yaml" --secure-port 0
 }
 
@@ -195,9 +200,11 @@ role() {
 }
 
 start_node_role() {
+  local place=(--node-name dra --kubelet "$WORK/kubelet" --cdi "$WORK/cdi")
+  [ -z "$ON_REAL" ] || place=(--node-name real)
   ROLE[vgpu-node]=start_node_role
-  role vgpu-node "$ROOT/vgpu-k8s-adapter/target/image/bin/vgpu-k8s" node --node-name dra --kubelet "$WORK/kubelet" \
-    --cdi "$WORK/cdi" --slots 4 --metrics-port 0 ${GANG_CLAIMS:+"$GANG_CLAIMS"}
+  role vgpu-node "$ROOT/vgpu-k8s-adapter/target/image/bin/vgpu-k8s" node --slots 4 --metrics-port 0 \
+    ${GANG_CLAIMS:+"$GANG_CLAIMS"} "${place[@]}"
 }
 
 start_extender() {

@@ -1,15 +1,16 @@
 # shellcheck shell=bash
 # Sourced by build/k8s-check.sh: what is checked. A scenario is a function; it fails with a REASON.
-# Those of claims are in claims.sh, those with figures in scale.sh, those of a node with a kubelet in kubelet.sh.
+# Those of claims are in claims.sh, those with figures in scale.sh, those of a node with a kubelet in kubelet.sh. Those
+# that kill a role again and again are in kills.sh.
 # Nodes: "dra" has the node role and one emulated GPU of 8 GiB. "rack-a" and "rack-b" have two GPUs each by annotation.
 
 SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class claims-mig gpu-lost'
 SCENARIOS="$SCENARIOS node-annotation accounts node-policy slots slots-refused slots-several annotations beside gang"
-SCENARIOS="$SCENARIOS gang-queue pod-group gang-claims eviction eviction-refused eviction-gang preemption names"
-SCENARIOS="$SCENARIOS extender-killed extender-tls api-server-away show node-cost many thousand"
+SCENARIOS="$SCENARIOS gang-queue pod-group gang-claims gang-nodes eviction eviction-refused eviction-gang preemption"
+SCENARIOS="$SCENARIOS names extender-killed kills extender-tls api-server-away show node-cost many thousand"
 SCENARIOS="$SCENARIOS kubelet-daemon-set kubelet-claims kubelet-shares kubelet-prepare"
 SCENARIOS="$SCENARIOS kubelet-several kubelet-killed kubelet-restarted kubelet-health kubelet-slots kubelet-scheduler"
-SCENARIOS="$SCENARIOS kubelet-gang"
+SCENARIOS="$SCENARIOS kubelet-gang kubelet-kills"
 
 # fail TEXT...: why the scenario fails.
 fail() {

@@ -8,11 +8,7 @@ import io.fabric8.kubernetes.api.model.Pod;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.utils.Serialization;
-import java.time.Duration;
-import java.time.ZoneOffset;
-import java.time.ZonedDateTime;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -21,8 +17,6 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** Claims whose status cannot be written, beside others. */
 class ClaimConflictTest {
-  private static final ZonedDateTime NOW = ZonedDateTime.of(2026, 1, 1, 0, 0, 0, 0, ZoneOffset.UTC);
-
   private static Pod podWithClaim(KubernetesClient api, String name) {
     ResourceClaim claim =
         Serialization.unmarshal(
@@ -38,9 +32,7 @@ class ClaimConflictTest {
                 .replace("NAME", name),
             ResourceClaim.class);
     api.resource(claim).create();
-    Pod pod = Pods.pod(name, Pods.gang("ring", 2), Map.of("cpu", "1"));
-    pod.getMetadata().setCreationTimestamp("2026-01-01T00:00:00Z");
-    return pod;
+    return Pods.withClaim(name, Pods.gang("ring", 2), Claims.NOW.toString());
   }
 
   private static long complete(KubernetesClient api) {
@@ -55,9 +47,7 @@ class ClaimConflictTest {
   void theOtherClaimsAreWrittenAndThisOneAtTheNextLook() {
     try (MockApi server = new MockApi();
         KubernetesClient api = server.client();
-        ClaimWatch watch =
-            new ClaimWatch(
-                api, new Cluster(api, () -> true), Duration.ofSeconds(60), () -> 0, () -> NOW)) {
+        ClaimWatch watch = Claims.watch(api)) {
       List<Pod> pods = Stream.of("a", "b").map(name -> podWithClaim(api, name)).toList();
       server.conflicts.set(1);
       watch.begin();
@@ -76,9 +66,7 @@ class ClaimConflictTest {
   void aClaimWhoseStatusIsRefusedKeepsNobodyWaiting(String refused, int status) {
     try (MockApi server = new MockApi();
         KubernetesClient api = server.client();
-        ClaimWatch watch =
-            new ClaimWatch(
-                api, new Cluster(api, () -> true), Duration.ofSeconds(60), () -> 0, () -> NOW)) {
+        ClaimWatch watch = Claims.watch(api)) {
       List<Pod> pods = Stream.of("a", "b").map(name -> podWithClaim(api, name)).toList();
       server.missing.put("/resourceclaims/" + refused + "/status", status);
       watch.begin();

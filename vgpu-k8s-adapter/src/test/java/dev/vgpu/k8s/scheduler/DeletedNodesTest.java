@@ -5,14 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.vgpu.k8s.names.Driver;
 import dev.vgpu.k8s.node.MockApi;
 import io.fabric8.kubernetes.api.model.Pod;
-import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.utils.Serialization;
-import java.time.Duration;
-import java.time.ZoneOffset;
-import java.time.ZonedDateTime;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -20,8 +16,6 @@ import org.junit.jupiter.api.Test;
 
 /** Slices that are there for some time after their nodes. */
 class DeletedNodesTest {
-  private static final ZonedDateTime NOW = ZonedDateTime.of(2026, 1, 1, 0, 0, 0, 0, ZoneOffset.UTC);
-
   private static void slice(KubernetesClient api, String node) {
     String text =
         """
@@ -43,17 +37,7 @@ class DeletedNodesTest {
             Serialization.unmarshal(
                 text.replace("STATUS", status).replace("NAME", name), ResourceClaim.class))
         .create();
-    return new PodBuilder(Pods.pod(name, gang, Map.of("cpu", "1")))
-        .editMetadata()
-        .withCreationTimestamp("2026-01-01T00:00:00Z")
-        .endMetadata()
-        .editSpec()
-        .addNewResourceClaim()
-        .withName("gpu")
-        .withResourceClaimName(name)
-        .endResourceClaim()
-        .endSpec()
-        .build();
+    return Pods.withClaim(name, gang, Claims.NOW.toString());
   }
 
   private static boolean hasFailed(KubernetesClient api) {
@@ -66,9 +50,7 @@ class DeletedNodesTest {
   void theirGpusAreNoRoomForAGang() {
     try (MockApi server = new MockApi();
         KubernetesClient api = server.client();
-        ClaimWatch watch =
-            new ClaimWatch(
-                api, new Cluster(api, () -> true), Duration.ofSeconds(60), () -> 0, () -> NOW)) {
+        ClaimWatch watch = Claims.watch(api)) {
       slice(api, "there");
       slice(api, "deleted");
       String held =

@@ -92,6 +92,26 @@ public final class Pods {
         .build();
   }
 
+  /** A pod that was created then, with a claim of its name. */
+  public static Pod withClaim(String name, Map<String, String> notes, String created) {
+    return withClaim(pod(name, notes, Map.of("cpu", "1")), name, created);
+  }
+
+  /** A pod that was created then, with a claim. */
+  public static Pod withClaim(Pod pod, String claim, String created) {
+    return new PodBuilder(pod)
+        .editMetadata()
+        .withCreationTimestamp(created)
+        .endMetadata()
+        .editSpec()
+        .addNewResourceClaim()
+        .withName("gpu")
+        .withResourceClaimName(claim)
+        .endResourceClaim()
+        .endSpec()
+        .build();
+  }
+
   public static Pod share(String name, int percent, Map<String, String> more) {
     Map<String, String> notes = new HashMap<>(more);
     notes.put("vgpu.dev/share", Integer.toString(percent));

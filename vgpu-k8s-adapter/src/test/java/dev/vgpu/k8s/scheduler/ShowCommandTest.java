@@ -113,14 +113,7 @@ class ShowCommandTest {
   }
 
   private static Pod withClaim(String node) {
-    return new PodBuilder(Pods.pod("user", Map.of(), Map.of()))
-        .editSpec()
-        .withNodeName(node)
-        .addNewResourceClaim()
-        .withName("gpu")
-        .withResourceClaimName("third")
-        .endResourceClaim()
-        .endSpec()
-        .build();
+    Pod pod = Pods.pod("user", Map.of(), Map.of());
+    return Pods.bound(Pods.withClaim(pod, "third", "2026-01-01T00:00:00Z"), node, Map.of());
   }
 }

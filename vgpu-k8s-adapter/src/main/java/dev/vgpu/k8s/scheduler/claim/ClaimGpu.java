@@ -21,6 +21,12 @@ final class ClaimGpu {
     this.isTainted = isTainted;
   }
 
+  /** {@return one that has as much as either of two that are new} */
+  ClaimGpu orLarger(ClaimGpu other) {
+    return new ClaimGpu(
+        Math.max(share, other.share), Math.max(memory, other.memory), isTainted && other.isTainted);
+  }
+
   long of(OptionalLong memory) {
     return memory.orElse(memoryBytes);
   }

@@ -4,6 +4,7 @@ import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -21,7 +22,8 @@ import org.jspecify.annotations.Nullable;
  * be later.
  *
  * <p>The trial takes selectors for satisfied. So pods that seem to fit now, and get no device, hold
- * others up in a bounded number of decisions.
+ * others up in a bounded number of decisions. Those that are alike to kube-scheduler do so
+ * together, until one of them gets a device after all.
  *
  * <p>Pods that ask something else have a place too, if those before them may never use theirs: it
  * begins now, or nobody knows when, or they have had it and got no device. Otherwise one pod that
@@ -39,6 +41,9 @@ final class ClaimReservation {
 
   /** By name: in how many decisions pods that seemed to fit have held others up. */
   private final Map<String, Integer> delays = new HashMap<>();
+
+  /** The same for all that are alike, since one of them got a device. */
+  private final Map<Set<Likeness>, Integer> delaysOfAlike = new HashMap<>();
 
   /** The places at the last decision. */
   private HeldPlaces last = HeldPlaces.NONE;
@@ -75,8 +80,10 @@ final class ClaimReservation {
    * @param age its age
    * @param label its name for people
    * @param missing its claims without devices
+   * @param likenesses what its pods are like
    */
-  record Waiting(Age age, String label, Collection<ResourceClaim> missing) {}
+  record Waiting(
+      Age age, String label, Collection<ResourceClaim> missing, Set<Likeness> likenesses) {}
 
   /**
    * A claim with devices.
@@ -84,8 +91,9 @@ final class ClaimReservation {
    * @param claim the claim
    * @param end when its pods end, or {@link #NEVER}
    * @param age the age of its oldest gang or pod; {@link Age#FIRST} if its pods may be bound
+   * @param likenesses what its pods are like, if they may not be bound yet
    */
-  record Held(ResourceClaim claim, Instant end, Age age) {}
+  record Held(ResourceClaim claim, Instant end, Age age, Set<Likeness> likenesses) {}
 
   /**
    * A place that is held. After the last {@link #delayBy}, it is safe for use by several threads.
@@ -245,22 +253,21 @@ final class ClaimReservation {
    */
   HeldPlaces of(
       Collection<Waiting> waiting, Collection<Held> held, Collection<SliceGpu> gpus, Instant now) {
-    last.all().stream()
-        .filter(place -> place.isNow && place.hasDelayed)
-        .forEach(place -> delays.merge(place.owner.age.name, 1, Integer::sum));
-    delays.keySet().retainAll(waiting.stream().map(one -> one.age.name).toList());
+    count(waiting, held);
     List<Waiting> order = waiting.stream().sorted(Comparator.comparing(Waiting::age)).toList();
     Set<Age> holding = held.stream().map(Held::age).collect(Collectors.toSet());
     List<HeldPlace> places = new ArrayList<>();
     Set<List<ClaimNeed>> kinds = new HashSet<>();
     Set<List<ClaimNeed>> tooLarge = new HashSet<>();
+    Set<List<?>> givenUp = new HashSet<>();
     ClaimTrial idle = new ClaimTrial(gpus);
     int others = 0;
     for (Waiting one : order) {
       List<ClaimNeed> kind = ClaimNeed.of(one.missing);
-      boolean isAlike = !holding.contains(one.age) && kinds.contains(kind);
-      if (isAlike || tooLarge.contains(kind)) {
-        continue; // the older one's place is held for both, or neither fits anywhere
+      List<?> alike = List.of(kind, one.likenesses);
+      boolean isAlike = kinds.contains(kind) || givenUp.contains(alike);
+      if ((isAlike && !holding.contains(one.age)) || tooLarge.contains(kind)) {
+        continue; // the older one's place is held for both, or neither has one
       }
       if (!idle.mayFit(one.missing)) {
         tooLarge.add(kind);
@@ -278,15 +285,36 @@ final class ClaimReservation {
         if (!holding.contains(one.age)) {
           kinds.add(kind);
         }
+      } else if (areGivenUp(one.likenesses)) {
+        givenUp.add(alike);
       }
     }
     last = new HeldPlaces(List.copyOf(places));
     return last;
   }
 
-  /** {@return whether pods have got no device although they seemed to fit for long} */
+  /** Counts who has held others up, and forgets those that got devices or do not wait any more. */
+  private void count(Collection<Waiting> waiting, Collection<Held> held) {
+    for (HeldPlace place : last.all()) {
+      if (place.isNow && place.hasDelayed) {
+        delays.merge(place.owner.age.name, 1, Integer::sum);
+        delaysOfAlike.merge(place.owner.likenesses, 1, Integer::sum);
+      }
+    }
+    for (Held one : held) {
+      delaysOfAlike.keySet().removeIf(alike -> !Collections.disjoint(alike, one.likenesses));
+    }
+    delays.keySet().retainAll(waiting.stream().map(one -> one.age.name).toList());
+    delaysOfAlike.keySet().retainAll(waiting.stream().map(Waiting::likenesses).toList());
+  }
+
+  /** {@return whether pods, or others like them, seemed to fit for long and got no device} */
   private boolean isGivenUp(Waiting one) {
-    return delays.getOrDefault(one.age.name, 0) >= mostDelays;
+    return delays.getOrDefault(one.age.name, 0) >= mostDelays || areGivenUp(one.likenesses);
+  }
+
+  private boolean areGivenUp(Set<Likeness> likenesses) {
+    return delaysOfAlike.getOrDefault(likenesses, 0) >= mostDelays;
   }
 
   private Optional<HeldPlace> place(

@@ -21,7 +21,8 @@ import org.jspecify.annotations.Nullable;
  * could get one. Only shares and memory are looked at: kube-scheduler may still find that a claim
  * fits nowhere, because of selectors, or of the node. What does not fit here fits nowhere. Parts of
  * GPUs in MIG mode are no such room, and claims that have them take none of it. The same holds for
- * devices that are in no slice: kube-scheduler gives them to nobody.
+ * devices that are in no slice: kube-scheduler gives them to nobody. A device that is there twice
+ * counts once.
  *
  * <p>Claims of gangs that may have to give their devices back count as <i>held</i>: others may plan
  * with these devices, and prefer those that nobody holds. Confined to one thread while it changes.
@@ -46,7 +47,10 @@ final class ClaimTrial {
       }
       pools
           .computeIfAbsent(one.pool(), key -> new LinkedHashMap<>())
-          .put(one.name(), new ClaimGpu(one.share(), one.memory(), one.isTainted()));
+          .merge(
+              one.name(),
+              new ClaimGpu(one.share(), one.memory(), one.isTainted()),
+              ClaimGpu::orLarger);
     }
   }
 

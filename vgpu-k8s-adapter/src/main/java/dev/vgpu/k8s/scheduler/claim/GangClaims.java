@@ -336,8 +336,13 @@ public final class GangClaims {
           case WAITING ->
               known.consumers(claim).stream().map(known::age).min(Comparator.naturalOrder());
         };
+    Set<Likeness> likenesses = new HashSet<>();
+    if (ClaimConditions.of(claim) == ClaimConditions.WAITING) {
+      known.consumers(claim).forEach(pod -> likenesses.add(Likeness.of(pod, claim)));
+    }
     return age.map(
-        since -> new ClaimReservation.Held(claim, known.end(List.of(claim), now), since));
+        since ->
+            new ClaimReservation.Held(claim, known.end(List.of(claim), now), since, likenesses));
   }
 
   /** {@return the gangs and single pods that have all their pods, and claims without devices} */
@@ -345,6 +350,7 @@ public final class GangClaims {
       Collection<ResourceClaim> claims, KnownPods known) {
     Map<String, ResourceClaim> lacking = lackingByName(claims);
     Map<String, Map<String, ResourceClaim>> missing = new LinkedHashMap<>();
+    Map<String, Set<Likeness>> likenesses = new HashMap<>();
     Map<String, List<Pod>> members = new HashMap<>();
     for (Pod pod : lacking.isEmpty() ? List.<Pod>of() : known.byUid().values()) {
       if (!KnownPods.isTried(pod) || KnownPods.isEnding(pod)) {
@@ -353,10 +359,10 @@ public final class GangClaims {
       String name = known.name(pod);
       members.computeIfAbsent(name, key -> new ArrayList<>()).add(pod);
       for (String claim : KnownPods.isBound(pod) ? List.<String>of() : KnownPods.claimNames(pod)) {
-        if (lacking.containsKey(claim)) {
-          missing
-              .computeIfAbsent(name, key -> new LinkedHashMap<>())
-              .put(claim, lacking.get(claim));
+        ResourceClaim lack = lacking.get(claim);
+        if (lack != null) {
+          missing.computeIfAbsent(name, key -> new LinkedHashMap<>()).put(claim, lack);
+          likenesses.computeIfAbsent(name, key -> new HashSet<>()).add(Likeness.of(pod, lack));
         }
       }
     }
@@ -371,7 +377,9 @@ public final class GangClaims {
                 name.equals(KnownPods.uid(pod))
                     ? pod.getMetadata().getNamespace() + "/" + pod.getMetadata().getName()
                     : "gang " + name;
-            all.add(new ClaimReservation.Waiting(known.age(pod), label, its.values()));
+            all.add(
+                new ClaimReservation.Waiting(
+                    known.age(pod), label, its.values(), likenesses.getOrDefault(name, Set.of())));
           }
         });
     return all;

@@ -190,6 +190,44 @@ class ClaimReservationTest {
     assertThat(cluster.bound()).containsExactly("other", "small");
   }
 
+  /** However many pods of a Deployment there are whose selector no node satisfies. */
+  @Test
+  void podsThatAreAlikeHoldOthersUpTogether() {
+    for (int i = 0; i < 8; i++) {
+      cluster.unschedulable.add("picky-" + i);
+      cluster.create("picky-" + i, Map.of(), 100, 0);
+    }
+    cluster.until(5);
+    cluster.create("other", Map.of(), 60, 0);
+    cluster.create("another", Map.of(), 60, 0);
+    cluster.until((ClaimCluster.HOLD + 4) * ClaimCluster.STEP_S);
+    assertThat(cluster.bound()).containsExactly("another", "other");
+  }
+
+  /** The pods that were given up had another obstacle, such as a volume. */
+  @Test
+  void podsLikeThoseThatWereGivenUpHaveAPlaceOnceOneGetsADevice() {
+    cluster.unschedulable.add("picky");
+    cluster.create("picky", Map.of(), 100, 0);
+    cluster.until(5);
+    cluster.create("other", Map.of(), 60, 0);
+    cluster.create("another", Map.of(), 60, 100);
+    cluster.until((ClaimCluster.HOLD + 4) * ClaimCluster.STEP_S);
+    assertThat(cluster.bound()).containsExactly("another", "other");
+    cluster.create("alike", Map.of(), 100, 1000);
+    int nowS = (ClaimCluster.HOLD + 4 + 22) * ClaimCluster.STEP_S;
+    cluster.until(nowS);
+    assertThat(cluster.bound()).containsExactly("another", "other", "alike");
+    cluster.unschedulable.add("slow");
+    cluster.create("slow", Map.of(), 100, 0);
+    cluster.create("young", Map.of(), 50, 0);
+    cluster.until(nowS + 1000 + SLACK_S);
+    assertThat(cluster.bound()).containsExactly("another", "other", "alike");
+    cluster.unschedulable.remove("slow");
+    cluster.until(nowS + 1000 + 2 * SLACK_S);
+    assertThat(cluster.bound()).containsExactly("another", "other", "alike", "slow");
+  }
+
   /** There is always room for the oldest, and it never uses it. */
   @Test
   void aLargeGangHasAPlaceBehindAPodThatFitsAndIsNotScheduled() {

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.vgpu.k8s.names.GangName;
 import dev.vgpu.k8s.scheduler.Pods;
 import io.fabric8.kubernetes.api.model.Pod;
-import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.api.model.resource.v1.DeviceClaim;
 import io.fabric8.kubernetes.api.model.resource.v1.DeviceConstraint;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
@@ -14,6 +13,7 @@ import io.fabric8.kubernetes.client.utils.Serialization;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -62,19 +62,7 @@ class GangTrialTest {
 
   /** A pod whose claim has no device yet; each pod is a second younger than the one before. */
   private void pod(String name, Map<String, String> gang, String capacity) {
-    Pod pod =
-        new PodBuilder(Pods.pod(name, gang, Map.of("cpu", "1")))
-            .editMetadata()
-            .withCreationTimestamp(START.plusSeconds(bornS++).toString())
-            .endMetadata()
-            .editSpec()
-            .addNewResourceClaim()
-            .withName("gpu")
-            .withResourceClaimName(name)
-            .endResourceClaim()
-            .endSpec()
-            .build();
-    pods.add(pod);
+    pods.add(Pods.withClaim(name, gang, START.plusSeconds(bornS++).toString()));
     claims.put(name, claim(name, capacity, "{}"));
   }
 
@@ -236,6 +224,25 @@ class GangTrialTest {
     pod("waits", Map.of(), all);
     allocate("pair-0", 0, all);
     assertThat(failed().keySet()).containsExactly("pair-0");
+  }
+
+  /** For example, while a device moves from one slice to another. */
+  @Test
+  void aDeviceThatIsInTwoSlicesOfAPoolCountsOnce() {
+    String half = ask(50, "1Gi");
+    member("pair", 0, 2, half);
+    member("pair", 1, 2, half);
+    pod("waits", Map.of(), ask(100, "1Gi"));
+    allocate("pair-0", 0, half);
+    node(1, "");
+    addNode("n", 1, "");
+    slices.get(1).getSpec().getDevices().get(0).setCapacity(null);
+    assertThat(failed()).as("it has its room").isEmpty();
+    Collections.reverse(slices);
+    assertThat(failed()).as("in another order").isEmpty();
+    slices.set(0, slices.get(1));
+    claims.put("pair-1", claim("pair-1", ask(60, "1Gi"), "{}"));
+    assertThat(failed().keySet()).as("and not twice").containsExactly("pair-0");
   }
 
   /** kube-scheduler may know more than the slices tell. */

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.vgpu.k8s.scheduler.Pods;
 import dev.vgpu.k8s.scheduler.claim.GangClaims.Verdict;
 import io.fabric8.kubernetes.api.model.Pod;
-import io.fabric8.kubernetes.api.model.PodBuilder;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceClaim;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import io.fabric8.kubernetes.client.utils.Serialization;
@@ -40,6 +39,7 @@ class PartsOfGpusTest {
           """,
           ResourceSlice.class);
 
+  private static final Instant START = Instant.parse("2026-01-01T00:00:00Z");
   private static final String PART = "3g.mig.vgpu.dev";
 
   private static ClaimTrial trial() {
@@ -78,16 +78,7 @@ class PartsOfGpusTest {
   }
 
   private static Pod pod(String name, String gang) {
-    Map<String, String> annotations =
-        gang.isEmpty() ? Map.of() : Map.of("vgpu.dev/gang", gang, "vgpu.dev/gang-size", "2");
-    return new PodBuilder(Pods.pod(name, annotations, Map.of("cpu", "1")))
-        .editSpec()
-        .addNewResourceClaim()
-        .withName("gpu")
-        .withResourceClaimName(name)
-        .endResourceClaim()
-        .endSpec()
-        .build();
+    return Pods.withClaim(name, gang.isEmpty() ? Map.of() : Pods.gang(gang, 2), START.toString());
   }
 
   @Test
@@ -138,13 +129,7 @@ class PartsOfGpusTest {
     List<Pod> pods = List.of(pod("part", ""), pod("young", ""));
     List<ResourceClaim> claims = List.of(claim("part", PART, ""), claim("young", "vgpu.dev", ""));
     assertThat(decide(gangs, claims, pods)).isEmpty();
-    assertThat(
-            gangs.refusals(
-                pods.get(1),
-                List.of(claims.get(1)),
-                List.of("n"),
-                Instant.parse("2026-01-01T00:00:00Z")))
-        .isEmpty();
+    assertThat(gangs.refusals(pods.get(1), List.of(claims.get(1)), List.of("n"), START)).isEmpty();
   }
 
   @Test
@@ -160,6 +145,6 @@ class PartsOfGpusTest {
 
   private static List<Verdict> decide(
       GangClaims gangs, Collection<ResourceClaim> claims, Collection<Pod> pods) {
-    return gangs.decide(claims, pods, List.of(SLICE), Instant.parse("2026-01-01T00:00:00Z"), 0);
+    return gangs.decide(claims, pods, List.of(SLICE), START, 0);
   }
 }
