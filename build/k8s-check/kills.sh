@@ -156,7 +156,8 @@ come() {
     name=pod-$((++NUMBER))
     LIVES[$name]=1
     claim $name 'share: 25, memory: 1Gi'
-    program $name $name sleep 100000
+    # A container that starts while the role is dead fails, and the kubelet starts it again.
+    program $name $name sleep 100000 | sed 's/restartPolicy: Never/restartPolicy: Always/'
   done
 }
 
@@ -266,8 +267,11 @@ scenario_kubelet_kills() {
     >"$WORK/last" 2>&1 && account vgpu-node vgpu-node-real && kills_of_the_node_role && failed=0
   stop vgpu-node
   GPUS='' ON_REAL=''
+  # The DaemonSet's role has other GPUs, and writes the slice anew.
   k delete pod vgpu-node-real -n vgpu-system --force --grace-period=0 >"$WORK/last" 2>&1
+  k delete resourceslice real-vgpu.dev >"$WORK/last" 2>&1
   node_selector null
+  [ $failed = 1 ] || until_true 120 has gpu- slice_of_real || fail "no slice: $(last_line kubelet)"
   return $failed
 }
 
