@@ -151,13 +151,7 @@ final class ActiveGates {
 
   private void ended(Tenant tenant) {
     early(tenant.isOffline()).ended(tenant, nowNs);
-    double overNs = tenant.bookedNs - tenant.bookedAtShutNs;
-    if (tenant.overrunNs < 0) {
-      tenant.overrunNs = overNs;
-    }
-    double countedNs = Math.min(overNs, MOST_OVERRUN_NS);
-    tenant.overrunOffNs += (Math.abs(overNs - tenant.overrunNs) - tenant.overrunOffNs) / 8;
-    tenant.overrunNs += (countedNs - tenant.overrunNs) / 8;
+    double countedNs = tenant.ranOver(MOST_OVERRUN_NS);
     levelOf(tenant).turnTakes(settings.shortestTurnNs() + countedNs);
     forget(tenant);
     if (!tenant.gate.hasWork()) {

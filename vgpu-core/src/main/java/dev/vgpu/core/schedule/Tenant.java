@@ -240,6 +240,23 @@ public final class Tenant {
   }
 
   /**
+   * Learns from what it used after its gate was shut.
+   *
+   * @param mostNs how much counts at most
+   * @return how much of it counts
+   */
+  double ranOver(double mostNs) {
+    double overNs = bookedNs - bookedAtShutNs;
+    if (overrunNs < 0) {
+      overrunNs = overNs;
+    }
+    double countedNs = Math.min(overNs, mostNs);
+    overrunOffNs += (Math.abs(overNs - overrunNs) - overrunOffNs) / 8;
+    overrunNs += (countedNs - overrunNs) / 8;
+    return countedNs;
+  }
+
+  /**
    * How fast a tenant launches kernels: in its own turns, and while other gates are open too.
    * Confined to the scheduler's owner.
    */
