@@ -341,7 +341,7 @@ final class LevelTurns {
    * turn.
    */
   private long openNs(Tenant tenant) {
-    double turnNs = lengths.of(tenant, level.rate(tenant));
+    double turnNs = lengths.of(tenant, level.rate(tenant), gates.runnable() == 1);
     double overrunNs =
         tenant.overrunNs < 0
             ? tenant.gate.leastTurnNs() * PROCESS_OVERRUN

@@ -72,7 +72,7 @@ final class StateReport {
   }
 
   private long turnNs(Tenant tenant) {
-    return lengths.of(tenant, gates.levelOf(tenant).rate(tenant));
+    return lengths.of(tenant, gates.levelOf(tenant).rate(tenant), gates.runnable() == 1);
   }
 
   private Mode mode() {

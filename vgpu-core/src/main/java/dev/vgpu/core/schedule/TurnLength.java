@@ -37,11 +37,14 @@ final class TurnLength {
     this.settings = settings;
   }
 
-  /** The length of a turn for a tenant that gets this part of its level's time. */
-  long of(Tenant tenant, double rate) {
+  /**
+   * The length of a turn for a tenant that gets this part of its level's time. If it is alone, its
+   * turn is handed over to nobody.
+   */
+  long of(Tenant tenant, double rate, boolean alone) {
     double shortestNs = settings.shortestTurnNs();
     double longestNs = settings.longestTurnNs();
-    double handOverNs = handOverNs(tenant);
+    double handOverNs = alone ? 0 : handOverNs(tenant);
     double worthNs = Math.max(handOverNs / MOST_COST, (double) tenant.gate.leastTurnNs());
     double accurateNs = rate < 1 ? accuracyNs(handOverNs, rate) / (1 - rate) : longestNs;
     double mostNs = Math.max(shortestNs, Math.min(longestNs, accurateNs));

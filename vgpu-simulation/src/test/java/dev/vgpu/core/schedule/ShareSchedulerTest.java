@@ -83,6 +83,16 @@ class ShareSchedulerTest {
     assertThat(node.percent(0)).isCloseTo(node.percent(1), offset(0.5));
   }
 
+  @Test
+  void aCappedTenantAloneWaitsNoLongerThoughChangesBetweenProcessesTakeTime() {
+    VirtualNode node = new VirtualNode();
+    VirtualGate gate = new VirtualGate("t0", GateModel.processes(), VirtualNode.backlog(900 * US));
+    int alone = node.add(gate, FIXED_SHARE, 50, NEARLINE);
+    node.runUntil(S);
+    assertThat(node.scheduler().state().turnNs()).isEqualTo(9 * MS);
+    assertThat(node.percent(alone)).isCloseTo(50, offset(1.0));
+  }
+
   /**
    * Beginning turns before such kernels' expected ends cost 5.4 %: each third turn, two changes.
    */
