@@ -101,13 +101,13 @@ asked_pods() {
   curl --fail-early -K "$WORK/asks" || fail "a pod cannot be created, curl says $?"
 }
 
-# questions VERB POD: what kube-scheduler asks about pods that might use each wide node. POD is a file; N in its name is
-# the question's number.
+# questions VERB POD: what kube-scheduler asks about pods that might use each wide node. POD is a file; an N at its end
+# is the question's number.
 questions() {
   local i nodes=''
   for ((i = 0; i < WIDE; i++)); do nodes="$nodes${nodes:+,}\"wide-$i\""; done
   for ((i = 0; i < ASKED; i++)); do
-    printf '{"Pod": %s, "NodeNames": [%s]}' "$(<"${2//N/$i}")" "$nodes" >"$WORK/asked/$i"
+    printf '{"Pod": %s, "NodeNames": [%s]}' "$(<"${2/%N/$i}")" "$nodes" >"$WORK/asked/$i"
     [ $i -eq 0 ] || echo next
     printf 'url = "http://127.0.0.1:%s/%s"\ndata = "@%s/asked/%s"\n' "$EXTENDER_PORT" "$1" "$WORK" $i
     printf 'output = "%s/answer/%s"\nfail\nsilent\nwrite-out = "%%{time_total}\\n"\n' "$WORK" $i
