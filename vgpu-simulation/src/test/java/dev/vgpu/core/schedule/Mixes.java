@@ -87,7 +87,8 @@ final class Mixes {
    * takes surplus, parts are of the GPU's work in that second, because hand-overs are charged to no
    * tenant.
    */
-  static double worstSecondOfAllowed(VirtualNode node, List<Busy> mix, long seconds) {
+  static double worstSecondOfAllowed(
+      VirtualNode node, List<Busy> mix, GateModel model, long seconds) {
     double[] entitled = entitled(mix);
     boolean takers = mix.stream().anyMatch(b -> b.policy() != SharePolicy.FIXED_SHARE);
     List<long[]> served = new ArrayList<>();
@@ -105,14 +106,16 @@ final class Mixes {
         double whole = takers ? all : S;
         for (int i = 0; i < now.length; i++) {
           double offNs = Math.abs((now[i] - before[i]) - entitled[i] * whole);
-          worst = Math.max(worst, offNs / allowedNs(node.tenants().get(i), entitled[i]));
+          worst = Math.max(worst, offNs / allowedNs(model, entitled[i]));
         }
       }
     }
     return worst;
   }
 
-  private static double allowedNs(Tenant tenant, double rate) {
-    return 2 * TurnLength.accuracyNs(TurnLength.handOverNs(tenant), rate) + MS;
+  /** From what a hand-over costs in the model, whatever the scheduler takes it for. */
+  private static double allowedNs(GateModel model, double rate) {
+    double handOverNs = model.tellNs() + model.wakeNs() + (model.isInSeat() ? 0 : CHANGE_NS);
+    return 2 * TurnLength.accuracyNs(handOverNs, rate) + MS;
   }
 }
