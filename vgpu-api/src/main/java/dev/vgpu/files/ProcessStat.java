@@ -3,14 +3,17 @@ package dev.vgpu.files;
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
 import java.util.OptionalLong;
 
 /** What the kernel says of a process or a thread in {@code /proc/PID/stat}. Immutable. */
 public final class ProcessStat {
   private static final char UNKNOWN = '?';
+
+  /** More than 52 fields of 20 digits and a name can have. */
+  private static final int MOST_BYTES = 2 << 10;
 
   /** A field, with its number in the manual page proc_pid_stat(5). */
   public enum Field {
@@ -42,10 +45,11 @@ public final class ProcessStat {
     }
   }
 
-  private final List<String> afterName;
+  /** The fields after the name, from the third on, each behind a blank. */
+  private final String fields;
 
-  private ProcessStat(List<String> afterName) {
-    this.afterName = afterName;
+  private ProcessStat(String fields) {
+    this.fields = fields;
   }
 
   /**
@@ -55,7 +59,10 @@ public final class ProcessStat {
    * @throws IOException if it has ended, or its file cannot be read
    */
   public static ProcessStat read(Path process) throws IOException {
-    return of(new String(Files.readAllBytes(process.resolve("stat")), ISO_8859_1));
+    // Read often, and Files.readAllBytes would take 16 KiB for a file whose size is not known.
+    try (InputStream in = Files.newInputStream(process.resolve("stat"))) {
+      return of(new String(in.readNBytes(MOST_BYTES), ISO_8859_1));
+    }
   }
 
   /**
@@ -67,8 +74,7 @@ public final class ProcessStat {
     // The second field is the name, in parentheses. A process chooses its name, and may put
     // parentheses, spaces and numbers into it; the fields after it hold no parenthesis.
     int nameEnd = text.lastIndexOf(')');
-    return new ProcessStat(
-        nameEnd < 0 ? List.of() : List.of(text.substring(nameEnd + 1).strip().split(" ", -1)));
+    return new ProcessStat(nameEnd < 0 ? "" : text.substring(nameEnd + 1).stripTrailing());
   }
 
   /** {@return the letter of the state, such as R for running or ready; ? if it is not known} */
@@ -79,8 +85,15 @@ public final class ProcessStat {
 
   /** {@return a field; empty if it is missing} */
   public String text(Field field) {
-    int index = field.number - Field.STATE.number;
-    return index < afterName.size() ? afterName.get(index) : "";
+    int blank = fields.indexOf(' ');
+    for (int number = Field.STATE.number; number < field.number && blank >= 0; number++) {
+      blank = fields.indexOf(' ', blank + 1);
+    }
+    if (blank < 0) {
+      return "";
+    }
+    int end = fields.indexOf(' ', blank + 1);
+    return end < 0 ? fields.substring(blank + 1) : fields.substring(blank + 1, end);
   }
 
   /** {@return a field; empty if it is missing or no number} */

@@ -151,6 +151,21 @@ public final class TrustedFiles {
    * @throws IOException if it cannot be read, is too long, or is not a regular file
    */
   public static byte[] read(Path file, int mostBytes) throws IOException {
+    return readAtMost(checkFile(file), mostBytes);
+  }
+
+  /**
+   * {@return the content of a file that is not a link, to be closed after use}
+   *
+   * @param file a regular file
+   * @throws UntrustedFileException if another user can change it
+   * @throws IOException if it cannot be read, or is not a regular file
+   */
+  public static InputStream open(Path file) throws IOException {
+    return new FileInputStream(checkFile(file).toFile());
+  }
+
+  private static Path checkFile(Path file) throws IOException {
     Path real = check(file);
     // Checked before opening: opening a pipe blocks until its other end is open.
     if (!Files.isRegularFile(real, LinkOption.NOFOLLOW_LINKS)) {
@@ -159,7 +174,7 @@ public final class TrustedFiles {
       }
       throw new IOException("not a file: path=" + file);
     }
-    return readAtMost(real, mostBytes);
+    return real;
   }
 
   /**

@@ -2,6 +2,7 @@ package dev.vgpu.files;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.OutputStream;
 import java.net.JarURLConnection;
 import java.net.URL;
 import java.net.URLConnection;
@@ -13,6 +14,7 @@ import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 import java.util.jar.JarEntry;
 import java.util.zip.CRC32;
+import java.util.zip.CheckedInputStream;
 
 /**
  * A native library or program of a jar, unpacked as {@code DIRECTORY/SHA-256/NAME}, so that several
@@ -26,7 +28,6 @@ import java.util.zip.CRC32;
  */
 public record UnpackedFile(Class<?> jar, String resource, String name) {
   private static final String PERMISSIONS = "r-xr-xr-x";
-  private static final int MOST_BYTES = 64 << 20;
 
   /**
    * The size and CRC of a file's content. They only detect damage: the trusted path already proves
@@ -34,10 +35,10 @@ public record UnpackedFile(Class<?> jar, String resource, String name) {
    * takes 100 ms to load its providers.
    */
   private record Sum(long bytes, long crc) {
-    static Sum of(byte[] content) {
-      CRC32 crc = new CRC32();
-      crc.update(content);
-      return new Sum(content.length, crc.getValue());
+    static Sum of(InputStream content) throws IOException {
+      CheckedInputStream summed = new CheckedInputStream(content, new CRC32());
+      long bytes = summed.transferTo(OutputStream.nullOutputStream());
+      return new Sum(bytes, summed.getChecksum().getValue());
     }
   }
 
@@ -66,8 +67,8 @@ public record UnpackedFile(Class<?> jar, String resource, String name) {
   }
 
   private boolean isWhole(Path file) throws IOException {
-    try {
-      return Sum.of(TrustedFiles.read(file, MOST_BYTES)).equals(sum());
+    try (InputStream content = TrustedFiles.open(file)) {
+      return Sum.of(content).equals(sum());
     } catch (NoSuchFileException e) {
       return false;
     }
@@ -85,7 +86,7 @@ public record UnpackedFile(Class<?> jar, String resource, String name) {
       JarEntry entry = connection instanceof JarURLConnection inJar ? inJar.getJarEntry() : null;
       return entry != null && entry.getSize() >= 0 && entry.getCrc() >= 0
           ? new Sum(entry.getSize(), entry.getCrc())
-          : Sum.of(stream.readAllBytes());
+          : Sum.of(stream);
     }
   }
 

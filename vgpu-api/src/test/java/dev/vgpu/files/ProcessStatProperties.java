@@ -3,8 +3,10 @@ package dev.vgpu.files;
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.sun.management.ThreadMXBean;
 import dev.vgpu.files.ProcessStat.Field;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import net.jqwik.api.Arbitraries;
@@ -63,6 +65,20 @@ class ProcessStatProperties {
 
     assertThat(stat.number(Field.POLICY).isPresent() && stat.text(Field.POLICY).isEmpty())
         .isFalse();
+  }
+
+  /** A seat reads hundreds of times a second, and its garbage delays every tenant. */
+  @Example
+  void readingMakesLittleGarbage() throws IOException {
+    Path self = Path.of("/proc/self");
+    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    long least = Long.MAX_VALUE;
+    for (int i = 0; i < 20; i++) { // the first ones load classes
+      long before = threads.getCurrentThreadAllocatedBytes();
+      assertThat(ProcessStat.read(self).number(Field.START)).isPresent();
+      least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
+    }
+    assertThat(least).isLessThan(6_000);
   }
 
   @Example

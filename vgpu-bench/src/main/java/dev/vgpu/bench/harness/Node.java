@@ -151,6 +151,7 @@ public final class Node implements AutoCloseable {
                 Path.of(System.getProperty("java.home", ""), "bin", "java").toString(),
                 "-XX:TieredStopAtLevel=1",
                 "-XX:+UseSerialGC",
+                "-Xmn8m", // as ./vgpu serve
                 "-Xshare:auto",
                 "-cp",
                 System.getProperty("java.class.path", ""),
