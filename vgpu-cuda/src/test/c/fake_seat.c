@@ -319,8 +319,21 @@ static void serve(struct fake_seat *seat) {
   }
 }
 
+/* From now on, the kernel changes the word when this thread ends. */
+static void own_thread_word(struct fake_seat *seat) {
+  uint32_t *word = &seat->more->seat_thread;
+  seat->thread_node.next = &seat->thread_list.list;
+  seat->thread_list = (struct robust_list_head){.list = {.next = &seat->thread_node},
+                                                .futex_offset = (char *)word - (char *)&seat->thread_node};
+  SET(*word, 0);
+  SET(seat->more->seat_thread_of, seat->grant_header->seat_pid);
+  SET(*word, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS);
+  must(syscall(SYS_set_robust_list, &seat->thread_list, sizeof seat->thread_list) == 0, "set_robust_list");
+}
+
 static void *seat_loop(void *argument) {
   struct fake_seat *seat = argument;
+  if (seat->tells_end) own_thread_word(seat);
   while (!GET(seat->stop)) {
     if (GET(seat->mute)) {
       usleep(1000);

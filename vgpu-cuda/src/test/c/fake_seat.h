@@ -2,6 +2,7 @@
 #ifndef VGPU_FAKE_SEAT_H
 #define VGPU_FAKE_SEAT_H
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdint.h>
 
@@ -20,6 +21,9 @@ struct fake_seat {
   int listener;
   int connection[128]; /* by slot; -1: none */
   pthread_t thread;
+  int tells_end; /* its thread's end shows on the page: grant_more.seat_thread */
+  struct robust_list thread_node;
+  struct robust_list_head thread_list;
   uint32_t stop, mute;     /* mute: sends no heartbeat and no answer */
   uint64_t longest_gap_ns; /* the longest gap between two heartbeats of this seat */
   uint32_t wants, idles, hellos, welcomes_refused;

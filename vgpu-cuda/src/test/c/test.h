@@ -67,6 +67,7 @@ void test_messages(void);
 void test_resting(void);
 void test_revoked(void);
 void test_seat_killed(void);
+void test_seat_ended(void);
 void test_seat_stopped(void);
 void test_seat_late(void);
 void test_seat_hidden(void);

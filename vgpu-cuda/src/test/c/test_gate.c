@@ -128,10 +128,13 @@ static uint64_t sleeps(pid_t pid) {
 /* Whoever waits for its turn sleeps: the work of others must not get slower by the number of those who wait. */
 void test_waits_asleep(void) {
   enum { MS = 400, MOST = MS / 2, TRIES = 20 };
-  SEATED(64u << 20, 1 << 20);
+  struct fake_seat seat;
+  seat_open(&seat, 64u << 20, 1 << 20);
+  seat.tells_end = 1; /* for that, too, nobody is woken while the seat lives */
   seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
   seat.grant_header->seat_pid = (uint64_t)getpid();
   seat.grant_header->seat_start = own_start_time();
+  seat_start(&seat);
   pid_t pid = start(&seat, "launch", "");
   CHECK(await_work(&seat, 0), "no work");
   int counts = 0;
@@ -252,6 +255,60 @@ void test_seat_killed(void) {
 }
 
 void test_seat_stopped(void) { test_autonomous(1, 0); }
+
+static uint32_t beats;
+
+/* Keeps a seat's heartbeat fresh, so that nobody misses it. */
+static void *keep_beating(void *argument) {
+  const struct fake_seat *seat = argument;
+  while (GET(beats)) {
+    __atomic_store_n(&seat->grant_header->heartbeat_ns, seat_now(), __ATOMIC_SEQ_CST);
+    usleep(500);
+  }
+  return NULL;
+}
+
+/* The seat's thread ends: its page says so, and the process does not wait until it misses the heartbeat. */
+static void test_thread_ended(int hide_it) {
+  struct fake_seat seat;
+  seat_open(&seat, 64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)SHM_TURN_LIMITED;
+  seat.grant_header->seat_pid = (uint64_t)getpid();
+  seat.grant_header->seat_start = own_start_time();
+  if (hide_it) hide(&seat);
+  seat.tells_end = 1;
+  seat_start(&seat);
+  pid_t pid = start(&seat, "launch", "");
+  CHECK(await_work(&seat, 0), "no work");
+  seat_gate(&seat, 0);
+  for (uint64_t since = seat_now();
+       (seat_busy(&seat) != 0 || GET(seat.slots[1].waiting) == 0) && seat_now() - since < PATIENCE_NS;)
+    usleep(50);
+  uint64_t before = seat_gpu_ns(&seat);
+  pthread_t beater;
+  __atomic_store_n(&beats, 1, __ATOMIC_SEQ_CST);
+  CHECK(pthread_create(&beater, NULL, keep_beating, &seat) == 0, "thread");
+  seat_stop(&seat);
+  CHECK((GET(seat.more->seat_thread) & SHM_SEAT_THREAD_ENDED) != 0, "the kernel does not tell a thread's end");
+  CHECK(await_work(&seat, before), "no work after the end of the seat's thread");
+  CHECK(GET(seat.slots[1].autonomous), "with a seat");
+  /* An older seat takes over, whose thread is not told: what the page says is of another holder. */
+  seat.tells_end = 0;
+  seat.more->seat_thread_of++;
+  seat_start(&seat);
+  for (uint64_t since = seat_now(); GET(seat.slots[1].autonomous) && seat_now() - since < PATIENCE_NS;) usleep(200);
+  CHECK(!GET(seat.slots[1].autonomous), "goes on by itself though a seat answers");
+  __atomic_store_n(&beats, 0, __ATOMIC_SEQ_CST);
+  pthread_join(beater, NULL);
+  for (int counted = 0, rounds = 0; counted < 2 && rounds < 50; rounds++) counted += gate_round(&seat);
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
+void test_seat_ended(void) {
+  test_thread_ended(0);
+  test_thread_ended(1);
+}
 
 /*
  * The seat falls silent while the gate is shut. Returns whether the work goes on soon after a quarter of a second. A

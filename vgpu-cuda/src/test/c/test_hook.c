@@ -371,6 +371,7 @@ static const struct {
     {"seat-rests", test_seat_rests},
     {"revoked", test_revoked},
     {"seat-killed", test_seat_killed},
+    {"seat-ended", test_seat_ended},
     {"seat-stopped", test_seat_stopped},
     {"seat-late", test_seat_late},
     {"seat-hidden", test_seat_hidden},

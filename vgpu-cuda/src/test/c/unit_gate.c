@@ -8,6 +8,10 @@ static uint64_t now, slept_ns, longest_ns, stopped_ns;
 static unsigned sleeps, wakes, wants, waits;
 static int is_silent;
 static void (*meanwhile)(void); /* what happens while the gate waits */
+static uint32_t seat_thread;
+static unsigned passed_on;
+static const uint32_t RUNS = 17;
+#define ENDED ((uint32_t)SHM_SEAT_THREAD_ENDED)
 
 uint64_t vgpu__now_ns(void) { return now; }
 
@@ -18,9 +22,17 @@ void vgpu__sleep_ns(uint64_t ns) {
   now += ns;
 }
 
-void vgpu__futex_wait(const uint32_t *word, uint32_t seen, uint64_t timeout_ns) {
-  CHECK(word == &grant.word && seen == grant.word, "waits for another word");
+void vgpu__words_add(struct vgpu_words *words, const uint32_t *at) {
+  words->at[words->count] = at;
+  words->seen[words->count++] = *at;
+}
+
+void vgpu__words_wait(const struct vgpu_words *words, uint64_t timeout_ns, uint64_t poll_ns) {
+  CHECK(words->count > 0 && words->at[0] == &grant.word && words->seen[0] == grant.word, "waits for another word");
+  IS(words->count, seat_thread != 0 && seat_thread != ENDED ? 2 : 1);
+  CHECK(words->count == 1 || (words->at[1] == &seat_thread && words->seen[1] == seat_thread), "not for the seat's end");
   CHECK(timeout_ns > 0 && timeout_ns <= 10 * MS, "waits for %llu ns", (unsigned long long)timeout_ns);
+  IS(poll_ns, timeout_ns);
   IS(slots[OURS].waiting, 1);
   IS(slots[OURS].heartbeat_ns, now);
   waits++;
@@ -40,6 +52,21 @@ int vgpu__seat_is_silent(struct vgpu_tenant *of, uint64_t at) {
   return is_silent;
 }
 
+const uint32_t *vgpu__seat_thread(const struct vgpu_tenant *of) {
+  CHECK(of == &tenant, "another tenant");
+  return seat_thread == 0 ? NULL : &seat_thread;
+}
+
+int vgpu__seat_has_ended(const struct vgpu_tenant *of) {
+  CHECK(of == &tenant, "another tenant");
+  return seat_thread == ENDED;
+}
+
+void vgpu__seat_pass_on_end(const struct vgpu_tenant *of) {
+  CHECK(of == &tenant, "another tenant");
+  passed_on++;
+}
+
 uint64_t vgpu__level2_stopped_ns(uint64_t from_ns, uint64_t to_ns) {
   CHECK(from_ns < to_ns, "an empty stretch");
   return stopped_ns;
@@ -52,6 +79,8 @@ static void lease(void) {
   sleeps = wakes = wants = waits = 0;
   is_silent = 0;
   meanwhile = NULL;
+  seat_thread = 0;
+  passed_on = 0;
 }
 
 /* ---- waiting at the gate ---- */
@@ -103,6 +132,52 @@ static void test_revoked_while_shut(void) {
   IS(vgpu__gate_wait(&tenant), ABI_NOT_PERMITTED);
   IS(waits, 5);
   IS(wants, 1);
+}
+
+static void seat_ends(void) {
+  if (waits < 2) return;
+  seat_thread = ENDED;
+  is_silent = 1;
+}
+
+/* The seat's thread ends: the process goes on at once by itself, and wakes the lease's other waiting threads. */
+static void test_ended_seat(void) {
+  lease();
+  grant.word = 0;
+  seat_thread = RUNS;
+  meanwhile = seat_ends;
+  IS(vgpu__gate_wait(&tenant), ABI_SUCCESS);
+  IS(waits, 2);
+  IS(passed_on, 1);
+  IS(tenant.autonomous, 1);
+  IS(slots[OURS].waiting, 0);
+  /* The next to come finds it ended. */
+  tenant.autonomous = 0;
+  IS(vgpu__gate_wait(&tenant), ABI_SUCCESS);
+  IS(waits, 2);
+  IS(passed_on, 2);
+  IS(tenant.autonomous, 1);
+  unlocked();
+}
+
+static void opens_later(void) {
+  if (waits == 20) grant.word |= (uint32_t)SHM_GRANT_OPEN;
+  if (waits == 2) seat_thread = ENDED;
+}
+
+/* While memory is not back yet, the end is passed on once, and the gate sleeps as it does otherwise. */
+static void test_ended_seat_while_moved(void) {
+  lease();
+  grant.word = 0;
+  seat_thread = RUNS;
+  slots[OURS].moved_bytes = 1;
+  is_silent = 1;
+  meanwhile = opens_later;
+  IS(vgpu__gate_wait(&tenant), ABI_SUCCESS);
+  IS(waits, 20);
+  IS(passed_on, 1);
+  IS(tenant.autonomous, 0);
+  unlocked();
 }
 
 /* Nobody opens the gate any more: after 5 ms without a seat the process goes on by itself. */
@@ -360,6 +435,8 @@ int main(void) {
   test_revoked();
   test_shut();
   test_revoked_while_shut();
+  test_ended_seat();
+  test_ended_seat_while_moved();
   test_silent_seat();
   test_late_seat();
   test_memory_on_the_host();

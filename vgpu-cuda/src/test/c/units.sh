@@ -10,7 +10,7 @@ mkdir -p "$work"
 flags="-std=gnu11 -D_GNU_SOURCE=1 -g -O1 -Wall -Wextra -pthread -I$main/shm"
 flags="$flags -I$main/../../../vgpu-kmod/src/main/c"
 [ "$kind" = plain ] || flags="$flags -fsanitize=address,undefined -fno-sanitize-recover=undefined -DVGPU_SANITIZED"
-[ $# -ne 0 ] || set -- memory/ledger memory/measure turn/gate
+[ $# -ne 0 ] || set -- memory/ledger memory/measure turn/gate system/system
 for unit; do
   name=${unit#*/}
   # shellcheck disable=SC2086

@@ -218,6 +218,14 @@ void vgpu__seat_forget(struct vgpu_tenant *tenant);
 /* The seat beats every 2 ms. If the last beat is older than this, the kernel is asked whether the seat is gone. */
 enum { VGPU_SILENCE_NS = 5 * NS_PER_MS };
 int vgpu__seat_is_silent(struct vgpu_tenant *tenant, uint64_t now);
+/*
+ * The word that the kernel changes when the seat's thread ends, however it ends; NULL: the seat has none. When a
+ * process is killed, this comes before its memory is unmapped, and its sockets and locks end only after that. The
+ * kernel wakes one waiter, which passes it on.
+ */
+const uint32_t *vgpu__seat_thread(const struct vgpu_tenant *tenant);
+int vgpu__seat_has_ended(const struct vgpu_tenant *tenant);
+void vgpu__seat_pass_on_end(const struct vgpu_tenant *tenant);
 
 /* ---- table.c: the allocations of this process ---- */
 /* Bytes by tenant and account, for calls that free memory of several tenants at once; and of pinned host memory. */

@@ -4,10 +4,13 @@
  * inode before each use.
  */
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -230,11 +233,14 @@ void vgpu__seat_forget(struct vgpu_tenant *tenant) {
   link->incoming_size = 0;
 }
 
+static const struct shm_grant_more *vgpu__grant_more(const struct vgpu_tenant *tenant) {
+  return (const void *)((const char *)tenant->seat + SHM_GRANT_MORE_OFFSET);
+}
+
 /* Whether nothing can be said of the seat's process from here. */
 static int vgpu__seat_is_hidden(const struct vgpu_tenant *tenant, uint64_t pid) {
   if (tenant->region == NULL || pid == 0) return 0;
-  const struct shm_grant_more *more = (const void *)((const char *)tenant->seat + SHM_GRANT_MORE_OFFSET);
-  return LOAD(more->pid_namespace) != vgpu__pid_namespace() || vgpu__process_is_hidden(pid);
+  return LOAD(vgpu__grant_more(tenant)->pid_namespace) != vgpu__pid_namespace() || vgpu__process_is_hidden(pid);
 }
 
 /* A seat that is hidden runs as long as its connection has not ended. */
@@ -249,12 +255,34 @@ static int vgpu__seat_runs(struct vgpu_tenant *tenant, uint64_t now) {
   return runs;
 }
 
+/* The word of an earlier holder tells nothing: the present one may be of a version that does not write it. */
+const uint32_t *vgpu__seat_thread(const struct vgpu_tenant *tenant) {
+  if (tenant->region == NULL) return NULL;
+  const struct shm_grant_more *more = vgpu__grant_more(tenant);
+  uint64_t pid = LOAD(tenant->seat->seat_pid);
+  return pid == 0 || LOAD(more->seat_thread_of) != pid || LOAD_ACQUIRE(more->seat_thread) == 0 ? NULL
+                                                                                               : &more->seat_thread;
+}
+
+int vgpu__seat_has_ended(const struct vgpu_tenant *tenant) {
+  const uint32_t *thread = vgpu__seat_thread(tenant);
+  return thread != NULL && (LOAD_ACQUIRE(*thread) & SHM_SEAT_THREAD_ENDED) != 0;
+}
+
+void vgpu__seat_pass_on_end(const struct vgpu_tenant *tenant) {
+  const uint32_t *thread = vgpu__seat_thread(tenant);
+  int kept = errno;
+  if (thread != NULL) syscall(SYS_futex, thread, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+  errno = kept;
+}
+
 /*
  * Whether the seat counts as silent. A heartbeat from the future counts as none. A live seat may be scheduled late
  * under load; going on without it would exceed the lease's share, or lose it. So the seat is given LATE_NS while its
  * process runs. A resting seat beats seldom, and also gets LATE_NS.
  */
 int vgpu__seat_is_silent(struct vgpu_tenant *tenant, uint64_t now) {
+  if (vgpu__seat_has_ended(tenant)) return 1;
   uint64_t beat = LOAD_ACQUIRE(tenant->seat->heartbeat_ns);
   if (beat > now + 1000u * (uint64_t)NS_PER_MS || beat + LATE_NS < now) return 1;
   if (beat + VGPU_SILENCE_NS >= now || vgpu__seat_rests(tenant)) return 0;

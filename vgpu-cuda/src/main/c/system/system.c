@@ -70,9 +70,17 @@ uint64_t vgpu__parse_number(const char *text, uint64_t otherwise) {
   return value;
 }
 
+enum { EXITING = 4 }; /* in field 9: the kernel's PF_EXITING. The state is Z only once its memory is unmapped. */
+
+static uint64_t vgpu__number(const char *at) {
+  uint64_t value = 0;
+  for (; *at >= '0' && *at <= '9'; at++) value = value * 10 + (uint64_t)(*at - '0');
+  return value;
+}
+
 /*
- * Fields 3 and 22 of /proc/PID/stat. The name in field 2 may contain spaces and parentheses, so parse from the last
- * ')'.
+ * Fields 3 and 22 of /proc/PID/stat; state X: the process is ending. The name in field 2 may contain spaces and
+ * parentheses, so parse from the last ')'.
  */
 static uint64_t vgpu__read_stat(const char *path, char *state) {
   char text[1024];
@@ -85,11 +93,11 @@ static uint64_t vgpu__read_stat(const char *path, char *state) {
   const char *at = strrchr(text, ')');
   if (at == NULL || at[1] != ' ') return 0;
   *state = at[2];
-  for (int field = 2; at != NULL && field < 22; field++) at = strchr(at + 1, ' ');
-  if (at == NULL) return 0;
-  uint64_t value = 0;
-  for (at++; *at >= '0' && *at <= '9'; at++) value = value * 10 + (uint64_t)(*at - '0');
-  return value;
+  for (int field = 2; at != NULL && field < 22; field++) {
+    if (field == 9 && (vgpu__number(at + 1) & EXITING) != 0) *state = 'X';
+    at = strchr(at + 1, ' ');
+  }
+  return at == NULL ? 0 : vgpu__number(at + 1);
 }
 
 uint64_t vgpu__start_time(void) {
@@ -106,9 +114,7 @@ uint64_t vgpu__unscheduled_ns(void) {
   errno = kept;
   text[size > 0 ? size : 0] = '\0';
   const char *at = strchr(text, ' ');
-  uint64_t value = 0;
-  for (at = at == NULL ? "" : at + 1; *at >= '0' && *at <= '9'; at++) value = value * 10 + (uint64_t)(*at - '0');
-  return value;
+  return at == NULL ? 0 : vgpu__number(at + 1);
 }
 
 static uint64_t vgpu__read_stat_of(uint64_t pid, char *state) {

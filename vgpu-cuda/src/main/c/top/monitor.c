@@ -103,7 +103,8 @@ static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
 static void vgpu__follow_heartbeat(struct vgpu_tenant *tenant, uint64_t now, int working) {
   int silent = vgpu__seat_is_silent(tenant, now);
   if (!silent) vgpu__gate_set_autonomous(tenant, 0);
-  else if (working && !tenant->watch.welcome && vgpu__movable_is_home(tenant)) vgpu__gate_set_autonomous(tenant, 1);
+  else if (working && (!tenant->watch.welcome || vgpu__seat_has_ended(tenant)) && vgpu__movable_is_home(tenant))
+    vgpu__gate_set_autonomous(tenant, 1);
 }
 
 /* Whether another tenant waits for the end of our work, by the seat or by our bit in the express lane. */

@@ -46,9 +46,21 @@ void vgpu__gate_pace(struct vgpu_tenant *tenant) {
   }
 }
 
+/* Until the grant word changes, or the seat ends, which is not waited for again once it is known. */
+static void vgpu__gate_sleep(const struct vgpu_tenant *tenant, uint32_t word, int seat_ended) {
+  struct vgpu_words words = {.at = {&tenant->grant->word}, .seen = {word}, .count = 1};
+  const uint32_t *thread = seat_ended ? NULL : vgpu__seat_thread(tenant);
+  if (thread != NULL) {
+    vgpu__words_add(&words, thread);
+    if ((words.seen[1] & SHM_SEAT_THREAD_ENDED) != 0) return;
+  }
+  vgpu__words_wait(&words, WAIT_NS, WAIT_NS);
+}
+
 abi_result vgpu__gate_wait(struct vgpu_tenant *tenant) {
   struct shm_slot *slot = tenant->slot;
   uint64_t began = vgpu__now_ns(), reminded = 0;
+  int seat_ended = 0;
   __atomic_fetch_add(&slot->waiting, 1, __ATOMIC_SEQ_CST);
   vgpu__monitor_wake();
   abi_result result = ABI_SUCCESS;
@@ -57,8 +69,12 @@ abi_result vgpu__gate_wait(struct vgpu_tenant *tenant) {
     if ((word & SHM_GRANT_REVOKED) != 0) result = ABI_NOT_PERMITTED;
     if ((word & (SHM_GRANT_REVOKED | SHM_GRANT_OPEN)) != 0 || LOAD_ACQUIRE(tenant->autonomous)) break;
     uint64_t now = vgpu__now_ns();
+    int knew = seat_ended;
+    seat_ended = vgpu__seat_has_ended(tenant);
+    if (seat_ended && !knew) vgpu__seat_pass_on_end(tenant);
     /* Memory that was moved to the host must be back first; the monitor takes care of that. */
-    if (now - began > VGPU_SILENCE_NS && vgpu__movable_is_home(tenant) && vgpu__seat_is_silent(tenant, now)) {
+    if ((seat_ended || now - began > VGPU_SILENCE_NS) && vgpu__movable_is_home(tenant) &&
+        vgpu__seat_is_silent(tenant, now)) {
       vgpu__gate_set_autonomous(tenant, 1);
       break;
     }
@@ -67,7 +83,7 @@ abi_result vgpu__gate_wait(struct vgpu_tenant *tenant) {
       reminded = now;
       vgpu__seat_send(tenant, (uint32_t)SHM_MESSAGE_WANT);
     }
-    vgpu__futex_wait(&tenant->grant->word, word, WAIT_NS);
+    vgpu__gate_sleep(tenant, word, seat_ended);
   }
   __atomic_fetch_sub(&slot->waiting, 1, __ATOMIC_SEQ_CST);
   ADD(slot->waited_ns, vgpu__now_ns() - began);

@@ -3,15 +3,18 @@ package dev.vgpu.cuda;
 import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_OFFSET;
 import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_SIZE;
 import static dev.vgpu.cuda.layout.ShmLayout.EXPRESS_TOLD;
+import static dev.vgpu.cuda.layout.ShmLayout.GRANT_MORE_OFFSET;
 import static dev.vgpu.cuda.layout.ShmLayout.GRANT_OFFSET;
 import static dev.vgpu.cuda.layout.ShmLayout.GRANT_SIZE;
 import static dev.vgpu.cuda.layout.ShmLayout.REPORT_SIZE;
+import static dev.vgpu.cuda.layout.ShmLayout.SEAT_THREAD_ENDED;
 import static dev.vgpu.cuda.layout.ShmLayout.SLOT_COUNT;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.vgpu.cuda.layout.ShmLayout.Express;
 import dev.vgpu.cuda.layout.ShmLayout.Grant;
+import dev.vgpu.cuda.layout.ShmLayout.GrantMore;
 import dev.vgpu.cuda.layout.ShmLayout.Slot;
 import dev.vgpu.cuda.pages.MemoryLedger;
 import dev.vgpu.cuda.pages.SharedPage;
@@ -224,6 +227,27 @@ class ExpressLaneIT {
     awaitStandstills();
     assertThat(taken.processes()).containsExactly(online.pid());
     assertThat(other.processes()).containsExactly(offline.pid());
+  }
+
+  /** Its sockets end only when the kernel has taken its memory down: the pages show it before. */
+  @Test
+  void aKilledSeatShowsOnThePages() throws Exception {
+    int word = GRANT_MORE_OFFSET + GrantMore.SEAT_THREAD;
+    SharedPage online = map(run.resolve("leases/online/grant"), GRANT_SIZE);
+    SharedPage offline = map(run.resolve("leases/offline/grant"), GRANT_SIZE);
+    await(() -> online.intAt(word) != 0 && offline.intAt(word) != 0);
+    for (SharedPage page : List.of(online, offline)) {
+      assertThat(page.intAt(word) & SEAT_THREAD_ENDED).isZero();
+      assertThat(page.longAt(GRANT_MORE_OFFSET + GrantMore.SEAT_THREAD_OF)).isEqualTo(seat.pid());
+    }
+    seat.destroyForcibly().waitFor();
+    for (SharedPage page : List.of(online, offline)) {
+      assertThat(page.intAt(word) & SEAT_THREAD_ENDED).isNotZero();
+    }
+    Enforcement next = new CudaHookBackend(Map.of()).open(run);
+    toClose.add(next);
+    SeatMain.prepare(next, run, "online", PreemptionClass.ONLINE).open();
+    assertThat(online.intAt(word) & SEAT_THREAD_ENDED).isZero();
   }
 
   @Test

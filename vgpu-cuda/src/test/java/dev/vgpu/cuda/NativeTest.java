@@ -89,6 +89,7 @@ class NativeTest extends NativeTests {
             "gate",
             "revoked",
             "seat-killed",
+            "seat-ended",
             "messages",
             "resting",
             "express-obeyed",
@@ -111,12 +112,14 @@ class NativeTest extends NativeTests {
     assertThat(output).contains("ok   errors").doesNotContain("FAIL", "WARNING: ", "ERROR: ");
   }
 
-  /** The ledger, the measurement and the gate alone, with no process and no time that passes. */
+  /** The ledger, the measurement, the gate, and what is read in /proc: no process, no time. */
   @ParameterizedTest
   @ValueSource(strings = {"plain", "asan"})
   void eachFileKeepsItsRules(String kind) throws Exception {
     String output = succeed("sh", TESTS.resolve("units.sh").toString(), kind, work.toString());
-    assertThat(output).contains("ok   ledger", "ok   measure", "ok   gate").doesNotContain("FAIL");
+    assertThat(output)
+        .contains("ok   ledger", "ok   measure", "ok   gate", "ok   system")
+        .doesNotContain("FAIL");
   }
 
   @Test

@@ -96,7 +96,7 @@ public final class HookEnforcement implements Enforcement {
     try {
       FileAccess access = FileAccess.of(runDirectory);
       this.secretKey = SlotSecrets.key(runDirectory);
-      this.server = new HookServer(runDirectory.resolve("hook.sock"), access, clock);
+      this.server = new HookServer(runDirectory.resolve("hook.sock"), access, clock, wake);
     } catch (IOException e) {
       throw new VgpuException(
           "cannot use the run directory: " + e.getMessage() + " directory=" + runDirectory, e);

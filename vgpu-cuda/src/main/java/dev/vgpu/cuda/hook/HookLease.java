@@ -51,7 +51,7 @@ final class HookLease extends LeaseReadings {
   private final HookEnforcement owner;
   private final ListenerTeller teller;
   private final Map<String, String> environment;
-  private final GrantPage grant;
+  final GrantPage grant;
   private final ReportPage report;
   private final LeaseExpress express;
   private final LeasePrograms programs;

@@ -4,6 +4,7 @@ import dev.vgpu.VgpuException;
 import dev.vgpu.cuda.pages.LeasePages;
 import dev.vgpu.cuda.pages.PassedFiles;
 import dev.vgpu.cuda.pages.UnreadFiles;
+import dev.vgpu.cuda.pages.Wake;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.files.FileAccess;
 import dev.vgpu.files.OpenFiles;
@@ -17,16 +18,12 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
-import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.UserPrincipal;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -80,11 +77,12 @@ final class HookServer implements AutoCloseable {
   private final NanoClock clock;
   private final Selector selector;
   private final ServerSocketChannel server;
-  private final @Nullable Object socketKey;
+  private final OwnSocket socket;
   private final UserPrincipal owner;
   private final SelectionKey serverKey;
   private final @Nullable UnreadFiles unread;
   private final SlowCloses closes;
+  private final SeatThread seatThread;
   private final Map<String, HookLease> leases = new ConcurrentHashMap<>();
   private final int mostStrangers;
   private final int mostAttached;
@@ -110,13 +108,14 @@ final class HookServer implements AutoCloseable {
   /** Whether the thread waits for the kernel to wake it. */
   private volatile boolean asleep;
 
-  HookServer(Path path, FileAccess access, NanoClock clock) {
-    this(path, access, clock, PassedFiles::refuse);
+  HookServer(Path path, FileAccess access, NanoClock clock, Wake wake) {
+    this(path, access, clock, wake, PassedFiles::refuse);
   }
 
   /** {@code refuses} makes the kernel refuse files that are passed to a socket, if it can. */
-  HookServer(Path path, FileAccess access, NanoClock clock, Predicate<Path> refuses) {
+  HookServer(Path path, FileAccess access, NanoClock clock, Wake wake, Predicate<Path> refuses) {
     this.path = path;
+    this.seatThread = new SeatThread(wake);
     this.clock = clock;
     int most = OpenFiles.part(MOST_CONNECTIONS);
     this.mostStrangers = Math.max(1, Math.min(MOST_STRANGERS, most / 4));
@@ -134,7 +133,7 @@ final class HookServer implements AutoCloseable {
       this.closes = new SlowCloses(selector, mostStrangers);
       this.server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
       server.bind(UnixDomainSocketAddress.of(path), 512);
-      this.socketKey = key(path);
+      this.socket = new OwnSocket(path);
       this.owner = Files.getOwner(path);
       this.unread = refuses.test(path) ? null : UnreadFiles.of(path); // before others can connect
       access.apply(path, true);
@@ -170,6 +169,7 @@ final class HookServer implements AutoCloseable {
     link(lease.id);
     ended.remove(lease.id);
     leases.put(lease.id, lease);
+    seatThread.changed();
     selector.wakeup();
   }
 
@@ -180,6 +180,7 @@ final class HookServer implements AutoCloseable {
     }
     ended.add(id);
     leases.remove(id);
+    seatThread.changed();
   }
 
   /**
@@ -259,6 +260,7 @@ final class HookServer implements AutoCloseable {
         log.error("error in the hook server; continuing", e);
       }
     }
+    seatThread.ended();
   }
 
   private void step() throws IOException {
@@ -276,6 +278,7 @@ final class HookServer implements AutoCloseable {
       close(connection, "its virtual GPU has ended, or it has another one");
       connection = toClose.poll();
     }
+    seatThread.follow(() -> leases.values().stream().map(lease -> lease.grant).toList());
     long now = clock.nanoTime();
     tick(now);
     for (Runnable answers = asked.poll(); answers != null; answers = asked.poll()) {
@@ -472,7 +475,7 @@ final class HookServer implements AutoCloseable {
     }
     try (server;
         selector) { // closed last: until then, no other file can get our inode number
-      removeOwnSocket();
+      socket.remove();
       for (SocketChannel each = server.accept(); each != null; each = server.accept()) {
         closeChannel(connection(each), "the seat is given up");
       }
@@ -480,21 +483,5 @@ final class HookServer implements AutoCloseable {
       log.debug("the hook's socket would not close", e);
     }
     closes.ended();
-  }
-
-  /** If this seat was given up, another may already listen under the name; its socket stays. */
-  private void removeOwnSocket() throws IOException {
-    Path aside = path.resolveSibling(path.getFileName() + "." + ProcessHandle.current().pid());
-    Files.move(path, aside, StandardCopyOption.ATOMIC_MOVE);
-    if (Objects.equals(socketKey, key(aside))) {
-      Files.delete(aside);
-    } else {
-      Files.move(aside, path);
-    }
-  }
-
-  private static @Nullable Object key(Path file) throws IOException {
-    return Files.readAttributes(file, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS)
-        .fileKey();
   }
 }

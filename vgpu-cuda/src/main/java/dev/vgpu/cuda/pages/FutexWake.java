@@ -2,6 +2,7 @@ package dev.vgpu.cuda.pages;
 
 import dev.vgpu.files.JnaPlace;
 import dev.vgpu.files.UntrustedFileException;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -56,6 +57,11 @@ public final class FutexWake implements Wake {
         Thread.currentThread().interrupt();
       }
     }
+  }
+
+  @Override
+  public Optional<RobustWords> ofThisThread(int offset) {
+    return ready ? Optional.of(new RobustWords(offset)) : Optional.empty();
   }
 
   @Override

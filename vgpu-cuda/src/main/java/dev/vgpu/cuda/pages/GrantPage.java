@@ -27,6 +27,9 @@ import java.util.stream.Collectors;
 
 /** The seat's view of a lease's grant page. Guarded by the lease's lock. */
 public final class GrantPage {
+  /** Where the word is that tells the end of the seat's thread. */
+  public static final int SEAT_THREAD = GRANT_MORE_OFFSET + GrantMore.SEAT_THREAD;
+
   /** Small, because work in flight at the end of a turn delays the next turn. */
   private static final int INFLIGHT_US = 2_000;
 
@@ -64,6 +67,7 @@ public final class GrantPage {
 
   /** Writes the seat's holder and the fields that stay constant. */
   public void begin(long pid, long startTime, long pidNamespace, long contextBytes) {
+    page.setInt(SEAT_THREAD, 0);
     page.setLong(Header.SEAT_PID, pid);
     page.setLong(Header.SEAT_START, startTime);
     page.setLong(GRANT_MORE_OFFSET + GrantMore.PID_NAMESPACE, pidNamespace);
@@ -296,6 +300,17 @@ public final class GrantPage {
   /** Sets how much of the measured GPU time belonged to other tenants, in ns. */
   public void othersNs(long ns) {
     page.setLong(GRANT_OFFSET + Grant.OTHERS_NS, ns);
+  }
+
+  /** Makes the calling thread's end show, however it ends. Called by the seat's thread alone. */
+  public void owned(RobustWords words, long pid) {
+    page.setLong(GRANT_MORE_OFFSET + GrantMore.SEAT_THREAD_OF, pid);
+    words.own(page);
+  }
+
+  /** The calling thread's end does not show any more. */
+  public void disowned(RobustWords words) {
+    words.disown(page);
   }
 
   /** Shows that the seat is alive. */

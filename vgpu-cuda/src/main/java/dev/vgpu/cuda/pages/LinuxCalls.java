@@ -7,9 +7,12 @@ import com.sun.jna.Native;
 import com.sun.jna.NativeLibrary;
 import com.sun.jna.Platform;
 import com.sun.jna.Pointer;
+import com.sun.jna.ptr.LongByReference;
+import com.sun.jna.ptr.PointerByReference;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * System calls that Java does not offer. Loading this class loads JNA.
@@ -37,11 +40,24 @@ final class LinuxCalls {
   private static final int MESSAGE_BYTES = 56;
   private static final int PART_BYTES = 16;
   private static final int MOST_ADDRESS_BYTES = 128;
+  private static final long GETTID = Platform.isARM() ? 178 : 186;
+  private static final long SET_ROBUST_LIST = Platform.isARM() ? 99 : 273;
+  private static final long GET_ROBUST_LIST = Platform.isARM() ? 100 : 274;
+
+  /** The size of {@code struct robust_list_head}. */
+  static final long ROBUST_HEAD_BYTES = 24;
+
+  private static final int PROT_READ_WRITE = 3;
+  private static final int MAP_PRIVATE_ANONYMOUS = 0x22;
+  private static final int MREMAP_MAYMOVE_FIXED = 3;
   private static final Function SYSCALL = find("syscall");
   private static final Function GETSOCKNAME = find("getsockname");
   private static final Function GETSOCKOPT = find("getsockopt");
   private static final Function SETSOCKOPT = find("setsockopt");
   private static final Function RECVMSG = find("recvmsg");
+  private static final Function MMAP = find("mmap");
+  private static final Function MREMAP = find("mremap");
+  private static final Function MUNMAP = find("munmap");
 
   private LinuxCalls() {}
 
@@ -62,6 +78,56 @@ final class LinuxCalls {
     long ignored =
         SYSCALL.invokeLong(
             new Object[] {FUTEX, word, FUTEX_WAKE, Integer.MAX_VALUE, null, null, 0});
+  }
+
+  /** {@return the calling thread's id in its own namespace} */
+  static int threadId() {
+    return (int) SYSCALL.invokeLong(new Object[] {GETTID});
+  }
+
+  /**
+   * {@return the calling thread's list of words that the kernel changes when the thread ends: its
+   * {@code struct robust_list_head}; null: it has none}
+   */
+  static @Nullable Pointer robustList() {
+    PointerByReference head = new PointerByReference();
+    LongByReference bytes = new LongByReference();
+    long error = SYSCALL.invokeLong(new Object[] {GET_ROBUST_LIST, 0L, head, bytes});
+    return error == 0 ? head.getValue() : null;
+  }
+
+  /** Sets the calling thread's list. */
+  static void robustList(@Nullable Pointer head) {
+    long ignored = SYSCALL.invokeLong(new Object[] {SET_ROBUST_LIST, head, ROBUST_HEAD_BYTES});
+  }
+
+  /**
+   * Maps a shared page a second time, behind private memory of {@code step} bytes.
+   *
+   * @return where that private memory begins; null: there is no room, or the kernel cannot do it
+   */
+  static @Nullable Pointer mapAgain(SharedPage page, long step) {
+    Pointer at =
+        MMAP.invokePointer(
+            new Object[] {null, 2 * step, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, -1, 0L});
+    if (at == null || Pointer.nativeValue(at) == -1) {
+      return null;
+    }
+    // An old size of 0: the old mapping stays. See mremap(2).
+    Pointer from = Native.getDirectBufferPointer(page.buffer());
+    Pointer to = at.share(step);
+    long bytes = page.buffer().capacity();
+    Pointer mapped = MREMAP.invokePointer(new Object[] {from, 0L, bytes, MREMAP_MAYMOVE_FIXED, to});
+    if (!to.equals(mapped)) {
+      unmap(at, 2 * step);
+      return null;
+    }
+    return at;
+  }
+
+  /** Ends mappings. */
+  static void unmap(Pointer at, long bytes) {
+    int ignored = MUNMAP.invokeInt(new Object[] {at, bytes});
   }
 
   /** {@return the address of a socket, as the kernel writes it; empty if the file is none} */

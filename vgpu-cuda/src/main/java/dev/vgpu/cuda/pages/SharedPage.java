@@ -52,6 +52,11 @@ public class SharedPage {
     return LONGS.compareAndSet(buffer, offset, expected, value);
   }
 
+  /** Changes 32 bits from an expected value. Only for a page that the seat alone writes. */
+  boolean compareAndSetInt(int offset, int expected, int value) {
+    return INTS.compareAndSet(buffer, offset, expected, value);
+  }
+
   /** {@return how often to try a change that others may prevent by theirs} */
   int mostAttempts() {
     return 1_000_000;

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.vgpu.cuda.layout.ShmLayout.Message;
+import dev.vgpu.cuda.pages.Wake;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.files.FileAccess;
 import dev.vgpu.testing.KernelVersion;
@@ -29,6 +30,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** The socket where programs find the seat. */
 class HookServerTest {
+  /** Wakes nobody. */
+  private static final Wake NOBODY = (page, offset) -> {};
+
   @TempDir private Path run;
   private Path socket;
 
@@ -38,7 +42,7 @@ class HookServerTest {
   }
 
   private HookServer server() throws IOException {
-    HookServer server = new HookServer(socket, FileAccess.of(run), NanoClock.SYSTEM);
+    HookServer server = new HookServer(socket, FileAccess.of(run), NanoClock.SYSTEM, NOBODY);
     server.start();
     return server;
   }
@@ -54,7 +58,7 @@ class HookServerTest {
   @Test
   void answersThatItServesOnceItDoes() throws Exception {
     CompletableFuture<Thread> answered = new CompletableFuture<>();
-    try (HookServer server = new HookServer(socket, FileAccess.of(run), NanoClock.SYSTEM)) {
+    try (HookServer server = new HookServer(socket, FileAccess.of(run), NanoClock.SYSTEM, NOBODY)) {
       server.whenServing(() -> answered.complete(Thread.currentThread()));
       assertThat(answered).isNotDone();
       server.start();
@@ -97,7 +101,7 @@ class HookServerTest {
 
   /** The server as on a kernel that cannot refuse files. It does not serve yet. */
   private HookServer unprotected() throws IOException {
-    return new HookServer(socket, FileAccess.of(run), NanoClock.SYSTEM, path -> false);
+    return new HookServer(socket, FileAccess.of(run), NanoClock.SYSTEM, NOBODY, path -> false);
   }
 
   private static void assertServes(HookServer server) throws Exception {
