@@ -8,10 +8,32 @@ kill_role() {
   wait "${PID[$1]}" 2>/dev/null
 }
 
+# archive_classes NAME: the role, whose process has worked, starts from an archive of its classes from now on.
+archive_classes() {
+  local start=${ROLE[$1]}
+  JVM[$1]="-XX:SharedArchiveFile=$WORK/$1.jsa -XX:TieredStopAtLevel=1"
+  stop "$1"
+  [ -s "$WORK/$1.jsa" ] || fail "$1 leaves no archive of its classes: $(last_line "$1")" || return 1
+  "$start"
+}
+
+# lap NAME: adds the milliseconds since the last lap to the sum of that name.
+declare -A LAPS=()
+lap() {
+  local now=${EPOCHREALTIME/./}
+  LAPS[$1]=$((${LAPS[$1]-0} + (now - LAP) / 1000)) LAP=$now
+}
+
 # random_time MILLISECONDS: sleeps for a random time, at most this long.
 random_time() {
   local ms=$((RANDOM * $1 / 32768))
   sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
+}
+
+# pause SECONDS: without a process.
+exec {NOTHING}<> <(:)
+pause() {
+  read -r -t "$1" -u "$NOTHING" || true
 }
 
 # after_writes NUMBER: waits until vgpu's scheduler has written so often to pods since the last time; 3 s at most.
@@ -21,16 +43,21 @@ after_writes() {
     if read -r -u "$AUDIT" line; then
       case $line in *vgpu-system:vgpu-scheduler*'"resource":"pods"'*) left=$((left - 1)) ;; esac
     else
-      sleep 0.002
+      pause 0.002
     fi
   done
 }
 
 # in_rounds COMMAND: runs it KILLS times, with the number of the round.
 in_rounds() {
+  local name
+  LAPS=()
+  RANDOM=$SEED
   for ((ROUND = 1; ROUND <= KILLS; ROUND++)); do
+    LAP=${EPOCHREALTIME/./}
     "$1" || fail "round $ROUND of $KILLS: ${REASON:-$(tail -n 1 "$WORK/last")}" || return 1
-    echo "$NOTE" >>"$WORK/log/kills"
+    echo "$NOTE; ms in all: $(for name in "${!LAPS[@]}"; do printf '%s %s, ' "$name" "${LAPS[$name]}"; done)" \
+      >>"$WORK/log/kills"
   done
 }
 
@@ -107,6 +134,7 @@ kill_the_scheduler() {
   jobs+=($!)
   # Half of the kills come after one of the writes, in which a place is kept or a pod is bound.
   if [ $((ROUND % 2)) = 0 ]; then after_writes $((RANDOM % (2 * gone) + 1)); else random_time 1000; fi
+  lap kill
   kill_role vgpu-scheduler
   wait "${jobs[@]}" || fail "$(cat "$WORK/deleted" "$WORK/created")" || return 1
   places || return 1
@@ -116,9 +144,14 @@ kill_the_scheduler() {
   # Nobody else would renew it, and the next process would wait for 15 s.
   k delete lease vgpu-scheduler -n vgpu-system >"$WORK/last" 2>&1
   start_extender
+  lap between
+  until_true 90 extender_ready
+  lap ready
   until_true 90 all_placed || fail "kept from the pods: $(waiting_text) $(last_line vgpu-scheduler)" || return 1
   [ -z "$TWICE" ] || fail "given twice: $TWICE" || return 1
-  NOTE="$ROUND kills: $EARLY before the first binding of a round, $AMID between two, $LATE after the last"
+  lap placed
+  NOTE="seed $SEED, $ROUND kills: $EARLY before the first binding of a round, $AMID between two, $LATE after the last; \
+0 places kept from pods, 0 given twice"
 }
 
 # All that there is on two nodes is in use, by gangs of one to three pods.
@@ -128,9 +161,13 @@ scenario_kills() {
   stop kube-scheduler
   start_scheduler
   exec {AUDIT}<"$WORK/audit"
+  stop vgpu-scheduler
+  JVM[vgpu-scheduler]=-XX:ArchiveClassesAtExit=$WORK/vgpu-scheduler.jsa
+  start_extender
   kills_of_the_scheduler && failed=0
   exec {AUDIT}<&-
   BACKOFF=''
+  unset "JVM[vgpu-scheduler]"
   stop kube-scheduler
   start_scheduler
   return $failed
@@ -140,6 +177,8 @@ kills_of_the_scheduler() {
   NUMBER=0 AMID=0 EARLY=0 LATE=0 TWICE='' SIZE=()
   fill_up $HALVES >"$WORK/come"
   make <"$WORK/come" && until_true 60 all_placed || fail "not bound: $(waiting_text)" || return 1
+  archive_classes vgpu-scheduler || return 1
+  until_true 60 extender_ready || fail "$(last_line vgpu-scheduler)" || return 1
   in_rounds kill_the_scheduler
 }
 
@@ -156,8 +195,10 @@ come() {
     name=pod-$((++NUMBER))
     LIVES[$name]=1
     claim $name 'share: 25, memory: 1Gi'
-    # A container that starts while the role is dead fails, and the kubelet starts it again.
-    program $name $name sleep 100000 | sed 's/restartPolicy: Never/restartPolicy: Always/'
+    # A container that starts while the role is dead fails, and the kubelet starts it again. It ends as soon as it is
+    # told to.
+    program $name $name sh -c 'trap exit TERM; sleep 100000 & wait' |
+      sed 's/restartPolicy: Never/restartPolicy: Always/'
   done
 }
 
@@ -174,7 +215,7 @@ go() {
 
 # ids: the virtual GPUs that the run directory has, in order.
 ids() {
-  find "$WORK/run-2/leases" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort
+  find "$WORK/run-kills/leases" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort
 }
 
 # named: those that the containers were given.
@@ -192,7 +233,7 @@ taken() {
 
 # Says which GPU has more than all of it.
 overfull() {
-  cat "$WORK"/run-2/leases/*/lease.properties 2>/dev/null | sed -n 's/^\(gpu\|request.percent\)=//p' | paste - - |
+  cat "$WORK"/run-kills/leases/*/lease.properties 2>/dev/null | sed -n 's/^\(gpu\|request.percent\)=//p' | paste - - |
     awk '{ for (i = 1; i <= 2; i++) if ($i ~ /^GPU/) gpu = $i; else share = $i
       sum[gpu] += share } END { for (gpu in sum) if (sum[gpu] > 100) print gpu, "has", sum[gpu] "%" }'
 }
@@ -218,7 +259,28 @@ after_changes() {
     now=("$HELD"/* /run/cdi/vgpu*)
     [ -z "$before" ] || [ "${now[*]}" = "$before" ] || left=$((left - 1))
     before=${now[*]}
+    pause 0.001
   done
+}
+
+registrations() {
+  grep -c 'the kubelet has registered the DRA driver' "$WORK/log/vgpu-node"
+}
+
+is_registered() {
+  [ "$(registrations)" -gt "$REGISTERED" ]
+}
+
+# wait_as_wanted: the kubelet waits for up to 15 s before it asks a role again that did not answer. It asks at once for
+# pods that have changed.
+wait_as_wanted() {
+  local i
+  until_true 60 is_registered || fail "the kubelet registers no driver: $(last_line vgpu-node)" || return 1
+  for ((i = 0; i < 60; i++)); do
+    k annotate pods --all --overwrite check/round="$ROUND-$i" >/dev/null 2>&1
+    ! until_true 2 as_wanted || return 0
+  done
+  fail "$(not_as_wanted)"
 }
 
 # Pods go and others come. The node role is killed meanwhile.
@@ -232,16 +294,20 @@ kill_the_node_role() {
   k create -f "$WORK/come" >"$WORK/created" 2>&1 &
   jobs+=($!)
   if [ $((ROUND % 4)) = 0 ]; then random_time 4000; else after_changes $((RANDOM % 12 + 1)); fi
+  lap kill
   kill_role vgpu-node
   TWICE=$(overfull)
   if ! taken >"$WORK/last" || [ "$(taken)" != "$(find /run/cdi -name 'vgpu.dev-*.json' | wc -l)" ]; then
     AMID=$((AMID + 1))
   fi
   wait "${jobs[@]}" || fail "$(cat "$WORK/deleted" "$WORK/created")" || return 1
+  REGISTERED=$(registrations)
   start_node_role
-  until_true 120 as_wanted || fail "$(not_as_wanted)" || return 1
+  lap between
+  wait_as_wanted || return 1
+  lap as-wanted
   [ -z "$TWICE" ] || fail "given twice: $TWICE" || return 1
-  NOTE="$ROUND kills, $AMID of them while a virtual GPU was being taken or given back"
+  NOTE="seed $SEED, $ROUND kills, $AMID of them while a virtual GPU was being taken or given back; 0 leaked, 0 given twice"
 }
 
 no_node_pods() {
@@ -258,7 +324,7 @@ node_selector() {
 # after each kill. The kubelet asks again after two seconds, not after a minute.
 scenario_kubelet_kills() {
   local failed=1
-  NUMBER=0 AMID=0 TWICE='' LIVES=() GANG_CLAIMS='' GPUS=devices=2,memory=8GiB ON_REAL=yes
+  NUMBER=0 AMID=0 TWICE='' LIVES=() GANG_CLAIMS='' GPUS=devices=2,memory=8GiB GPUS_NAME=kills ON_REAL=yes
   node_selector '{"none": "such"}' && until_true 60 no_node_pods || fail "the DaemonSet's pod stays" || return 1
   stop kubelet
   echo 'syncFrequency: 2s' >>"$WORK/node/kubelet.yaml"
@@ -266,7 +332,8 @@ scenario_kubelet_kills() {
   pod_of_the_daemon_set | sed -e 's/dra/real/g' -e 's/image: none/&, imagePullPolicy: Never/' | k create -f - \
     >"$WORK/last" 2>&1 && account vgpu-node vgpu-node-real && kills_of_the_node_role && failed=0
   stop vgpu-node
-  GPUS='' ON_REAL=''
+  unset "JVM[vgpu-node]"
+  GPUS='' GPUS_NAME='' ON_REAL=''
   # The DaemonSet's role has other GPUs, and writes the slice anew.
   k delete pod vgpu-node-real -n vgpu-system --force --grace-period=0 >"$WORK/last" 2>&1
   k delete resourceslice real-vgpu.dev >"$WORK/last" 2>&1
@@ -280,10 +347,12 @@ nothing_is_held() {
 }
 
 kills_of_the_node_role() {
+  JVM[vgpu-node]=-XX:ArchiveClassesAtExit=$WORK/vgpu-node.jsa
   start_node_role
   come $PODS >"$WORK/come"
   make <"$WORK/come" || return 1
   until_true 120 as_wanted || fail "$(not_as_wanted)" || return 1
+  archive_classes vgpu-node || return 1
   in_rounds kill_the_node_role || return 1
   k delete pods,resourceclaims --all --grace-period=1 --wait=false >"$WORK/last" 2>&1
   until_true 60 nothing_is_held || fail "$(not_as_wanted)"

@@ -7,7 +7,8 @@
 
 KUBELET_NAMES='kubelet containerd containerd-shim-runc-v2 ctr runc bridge host-local loopback'
 SERVICE_ADDRESS=10.96.0.1
-NODE_CGROUP=vgpu-k8s-check
+# Another run of the same machine has another one.
+NODE_CGROUP=vgpu-k8s-check-$$
 VGPU_IMAGE=docker.io/library/vgpu-k8s:latest
 KUBELET_CONTROLLERS=daemonset-controller,root-ca-certificate-publisher-controller
 

@@ -13,8 +13,11 @@ HOLD=''
 BACKOFF=''
 # Empty, or yes if the node role is that of node "real", with the directories that its kubelet has.
 ON_REAL=''
-# Empty, or the emulated GPUs of a scenario that needs others.
-GPUS=''
+# Empty, or the emulated GPUs of a scenario that needs others, and the name of their directories. GPUs that are there stay
+# as they were made, so each scenario has its own name.
+GPUS='' GPUS_NAME=''
+# By role: an option of its JVM, for a role that starts again and again.
+declare -A JVM=()
 
 # Prints a port of the loopback address on which nobody listens.
 free_port() {
@@ -194,9 +197,9 @@ account() {
 role() {
   local name=$1
   shift
-  start "$name" env KUBECONFIG="$WORK/$name" VGPU_RUN_DIR="$WORK/run${GPUS:+-2}" \
-    VGPU_EMULATOR_DIR="$WORK/gpus${GPUS:+-2}" VGPU_EMULATOR="${GPUS:-devices=1,memory=8GiB}" \
-    XDG_CACHE_HOME="$WORK/cache" JAVA_HOME="$JDK" "$@"
+  start "$name" env KUBECONFIG="$WORK/$name" VGPU_RUN_DIR="$WORK/run${GPUS_NAME:+-$GPUS_NAME}" \
+    VGPU_EMULATOR_DIR="$WORK/gpus${GPUS_NAME:+-$GPUS_NAME}" VGPU_EMULATOR="${GPUS:-devices=1,memory=8GiB}" \
+    XDG_CACHE_HOME="$WORK/cache" JAVA_HOME="$JDK" ${JVM[$name]:+JDK_JAVA_OPTIONS="${JVM[$name]}"} "$@"
 }
 
 start_node_role() {

@@ -15,6 +15,7 @@ SCENARIOS="$SCENARIOS kubelet-gang kubelet-kills"
 # fail TEXT...: why the scenario fails.
 fail() {
   REASON=$*
+  [ -n "$STATE" ] || keep_state
   return 1
 }
 
