@@ -6,7 +6,8 @@ ASSET_NAMES='etcd kube-apiserver kube-scheduler kube-controller-manager'
 
 k8s_check_help() {
   cat <<EOF2
-Usage: ./vgpu k8s-check --assets DIR [--only NAME,...] [--kills N] [--seed N] [--image FILE] [--keep DIR] [--json]
+Usage: ./vgpu k8s-check --assets DIR [--only NAME,...] [--kills N] [--seed N] [--image FILE] [--keep DIR]
+                        [--json]
 Start a Kubernetes control plane on loopback, install what is in vgpu-k8s-adapter/deploy, run vgpu-k8s under its service
 accounts over an emulated GPU, and check what users rely on. Nodes are objects, and no container runs on them; but a
 node with a kubelet and containerd runs what is installed and programs under virtual GPUs, if DIR has what it needs and
@@ -17,9 +18,10 @@ the caller is root. That node has mount and network namespaces of its own, and c
                         ${KUBELET_NAMES// /, }.
       --only NAME,...   These scenarios alone, and those that they need: 'install', and for the names kubelet-*
                         'kubelet-daemon-set'. Names: --only list
-      --kills N         The rounds of the scenarios 'kills' and 'kubelet-kills', 1 to 100000. Default: 5.
-      --seed N          The random moments and choices of these scenarios begin with it, 0 to 32767. Default: a random one,
-                        which is printed.
+      --kills N         The rounds of the scenarios 'kills', 'kubelet-kills' and 'kubelet-nodes', 1 to 100000.
+                        Default: 5.
+      --seed N          The random moments and choices of these scenarios begin with it, 0 to 32767. Default: a random
+                        one, which is printed.
       --image FILE      The image of the kubelet's node, as 'podman save' writes it. Default: one that is made of this
                         machine's programs, with the command of the Containerfile.
       --keep DIR        Leave logs and state in DIR, which must be empty or not there.
@@ -169,8 +171,8 @@ json_text() {
   printf '"%s"' "$(printf '%s' "$1" | tr '\n' ' ' | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"
 }
 
-# report NAME MILLISECONDS: REASON is empty if it has passed; NOTE is what it measured. STATE is what the API server told
-# when it failed.
+# report NAME MILLISECONDS: REASON is empty if it has passed; NOTE is what it measured. STATE is what the API server
+# told when it failed.
 report() {
   local word=passed
   [ -z "$REASON" ] || word=failed
@@ -232,6 +234,8 @@ command_k8s_check() {
   . "$ROOT/build/k8s-check/scale.sh"
   # shellcheck source=build/k8s-check/kills.sh
   . "$ROOT/build/k8s-check/kills.sh"
+  # shellcheck source=build/k8s-check/nodes.sh
+  . "$ROOT/build/k8s-check/nodes.sh"
   # shellcheck source=build/k8s-check/kubelet.sh
   . "$ROOT/build/k8s-check/kubelet.sh"
   k8s_check_options "$@"
