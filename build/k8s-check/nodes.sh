@@ -207,11 +207,21 @@ taken() {
   find "$NODE_ROOT$HELD" -type f | wc -l
 }
 
-# Says which of the node's GPUs has more than all of it.
+# Says which of the node's GPUs has more than all of it. It starts no program, since it is asked again and again.
 overfull() {
-  cat "$WORK/run-kills-$NODE"/leases/*/lease.properties 2>/dev/null | sed -n 's/^\(gpu\|request.percent\)=//p' |
-    paste - - | awk '{ for (i = 1; i <= 2; i++) if ($i ~ /^GPU/) gpu = $i; else share = $i
-      sum[gpu] += share } END { for (gpu in sum) if (sum[gpu] > 100) print gpu, "has", sum[gpu] "%" }'
+  local file key value gpu
+  local -A sum=()
+  for file in "$WORK/run-kills-$NODE"/leases/*/lease.properties; do
+    gpu='' value=''
+    local share=0
+    while IFS='=' read -r key value; do
+      case $key in gpu) gpu=$value ;; request.percent) share=$value ;; esac
+    done <"$file"
+    [ -z "$gpu" ] || sum[$gpu]=$((${sum[$gpu]-0} + share))
+  done 2>/dev/null
+  for gpu in "${!sum[@]}"; do
+    [ "${sum[$gpu]}" -le 100 ] || echo "$gpu of $NODE has ${sum[$gpu]}%"
+  done
 }
 
 # each_role COMMAND...: on each of the nodes; fails as soon as it does.
@@ -222,7 +232,11 @@ each_role() {
 
 # has_virtual_gpus NUMBER: the node has so many, each in use by one container that was told of it.
 has_virtual_gpus() {
+  local there held
   TWICE=$TWICE$(overfull)
+  # A quick look first.
+  there=("$WORK/run-kills-$NODE"/leases/*/) held=("$NODE_ROOT$HELD"/*)
+  [ "$1" = 0 ] || [ "${#there[@]}.${#held[@]}" = "$1.$1" ] || return 1
   [ "$(ids | wc -l)" = "$1" ] && [ "$(ids)" = "$(named)" ] && [ "$(taken)" = "$1" ]
 }
 
