@@ -178,8 +178,9 @@ scenario_claims_mig() {
   GPUS='' GPUS_NAME=''
   stop vgpu-node
   start_node_role
-  until_true 60 has_shared_gpu || failed=1
-  REASON=$said
+  REASON=''
+  until_true 60 has_shared_gpu || fail "the node role's own GPU does not come back: $(last_line vgpu-node)" || failed=1
+  REASON=${said:-$REASON}
   return $failed
 }
 
