@@ -193,7 +193,8 @@ report() {
 # state_of_pods: why pods wait, what happened last, and which devices there are.
 state_of_pods() {
   local each='{.metadata.name}: {.status.phase} {.spec.nodeName} {.status.conditions[?(@.status=="False")].message}'
-  k get pods -o jsonpath="{range .items[*]}$each{'\n'}{end}" | head -n 12
+  # Those that are as they should be say nothing.
+  k get pods -o jsonpath="{range .items[*]}$each{'\n'}{end}" | grep -v ': \(Running\|Succeeded\) [^ ]* $' | head -n 12
   each='event of {.involvedObject.name}: {.reason} {.message}'
   k get events --sort-by .metadata.creationTimestamp -o jsonpath="{range .items[*]}$each{'\n'}{end}" | tail -n 8
   each='{.metadata.name}: {range .spec.devices[*]}{.name} {.bindingConditions} {.taints}; {end}'
