@@ -386,8 +386,8 @@ end_role() {
   return 0
 }
 
-# look_soon: the node's kubelet looks at its pods after two seconds, not after a minute. It starts a container that failed
-# after a second, not after ten and more.
+# look_soon: the node's kubelet looks at its pods after two seconds, not after a minute. It starts a container that
+# failed after a second, not after ten and more.
 look_soon() {
   stop "kubelet${NODE#real}"
   printf '%s\n' 'syncFrequency: 2s' 'crashLoopBackOff: {maxContainerRestartPeriod: 1s}' >>"$NODE_DIR/kubelet.yaml"
