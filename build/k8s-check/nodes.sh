@@ -172,7 +172,7 @@ come() {
     claim $name 'share: 25, memory: 1Gi'
     # A container that starts while the role is dead fails, and the kubelet starts it again. It ends as soon as it is
     # told to.
-    program $name $name sh -c 'trap exit TERM; sleep 100000 & wait' |
+    program $name $name sh -c 'trap exit TERM; sleep 100000 \& wait' |
       sed "s|restartPolicy: Never|restartPolicy: Always\n  nodeSelector: {kubernetes.io/hostname: $NODE}|"
   done
 }
@@ -240,17 +240,19 @@ has_virtual_gpus() {
   [ "$(ids | wc -l)" = "$1" ] && [ "$(ids)" = "$(named)" ] && [ "$(taken)" = "$1" ]
 }
 
-# as_wanted: the pods that are to be there run, and each has one virtual GPU; there are no others.
+# as_wanted: the pods that are to be there run, their containers too, and each has one virtual GPU; there are no others.
 as_wanted() {
   local wanted
   local name
-  wanted=$(for name in "${!LIVES[@]}"; do echo "$name Running ${LIVES[$name]}"; done | sort)
-  each_role has_virtual_gpus $PODS && [ "$(k get pods -o \
-    jsonpath="{range .items[*]}{.metadata.name} {.status.phase} {.spec.nodeName}{'\n'}{end}" | sort)" = "$wanted" ]
+  local each='{.metadata.name} {.status.phase} {.spec.nodeName} {.status.containerStatuses[*].ready}'
+  wanted=$(for name in "${!LIVES[@]}"; do echo "$name Running ${LIVES[$name]} true"; done | sort)
+  each_role has_virtual_gpus $PODS &&
+    [ "$(k get pods -o jsonpath="{range .items[*]}$each{'\n'}{end}" | sort)" = "$wanted" ]
 }
 
 not_as_wanted() {
-  echo "pods: $(k get pods -o jsonpath='{range .items[*]}{.metadata.name} {.status.phase}, {end}')"
+  local each='{.metadata.name} {.status.phase} ready={.status.containerStatuses[*].ready}'
+  echo "pods: $(k get pods -o jsonpath="{range .items[*]}$each, {end}")"
   each_role not_as_wanted_here
 }
 
