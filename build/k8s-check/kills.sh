@@ -30,12 +30,6 @@ random_time() {
   sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
 }
 
-# pause SECONDS: without a process.
-exec {NOTHING}<> <(:)
-pause() {
-  read -r -t "$1" -u "$NOTHING" || true
-}
-
 # after_writes NUMBER: waits until vgpu's scheduler has written so often to pods since the last time; 3 s at most.
 after_writes() {
   local left=$1 line end=$((SECONDS + 3))
@@ -43,7 +37,7 @@ after_writes() {
     if read -r -u "$AUDIT" line; then
       case $line in *vgpu-system:vgpu-scheduler*'"resource":"pods"'*) left=$((left - 1)) ;; esac
     else
-      pause 0.002
+      sleep 0.002
     fi
   done
 }

@@ -267,7 +267,7 @@ after_changes() {
     now=("$NODE_ROOT$HELD"/* "$NODE_ROOT"/run/cdi/vgpu*)
     [ -z "$before" ] || [ "${now[*]}" = "$before" ] || left=$((left - 1))
     before=${now[*]}
-    pause 0.001
+    sleep 0.001
   done
 }
 
@@ -278,7 +278,7 @@ kill_here() {
   "${@:2}"
   kill -KILL "$pid"
   # A process that has ended has no words.
-  while read -r -d '' _ <"/proc/$pid/cmdline"; do pause 0.002; done 2>/dev/null
+  while read -r -d '' _ <"/proc/$pid/cmdline"; do sleep 0.002; done 2>/dev/null
   {
     if ! taken || [ "$(taken)" != "$(find "$NODE_ROOT/run/cdi" -name 'vgpu.dev-*.json' | wc -l)" ]; then echo amid; fi
     overfull | sed 's/^/twice /'
