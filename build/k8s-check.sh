@@ -6,7 +6,8 @@ ASSET_NAMES='etcd kube-apiserver kube-scheduler kube-controller-manager'
 
 k8s_check_help() {
   cat <<EOF2
-Usage: ./vgpu k8s-check --assets DIR [--only NAME,...] [--kills N] [--image FILE] [--keep DIR] [--json]
+Usage: ./vgpu k8s-check --assets DIR [--only NAME,...] [--kills N] [--seed N] [--image FILE] [--keep DIR]
+                        [--json]
 Start a Kubernetes control plane on loopback, install what is in vgpu-k8s-adapter/deploy, run vgpu-k8s under its service
 accounts over an emulated GPU, and check what users rely on. Nodes are objects, and no container runs on them; but a
 node with a kubelet and containerd runs what is installed and programs under virtual GPUs, if DIR has what it needs and
@@ -17,7 +18,10 @@ the caller is root. That node has mount and network namespaces of its own, and c
                         ${KUBELET_NAMES// /, }.
       --only NAME,...   These scenarios alone, and those that they need: 'install', and for the names kubelet-*
                         'kubelet-daemon-set'. Names: --only list
-      --kills N         The rounds of the scenarios 'kills' and 'kubelet-kills', 1 to 100000. Default: 5.
+      --kills N         The rounds of the scenarios 'kills', 'kubelet-kills' and 'kubelet-nodes', 1 to 100000.
+                        Default: 5.
+      --seed N          The random moments and choices of these scenarios begin with it, 0 to 32767. Default: a random
+                        one, which is printed.
       --image FILE      The image of the kubelet's node, as 'podman save' writes it. Default: one that is made of this
                         machine's programs, with the command of the Containerfile.
       --keep DIR        Leave logs and state in DIR, which must be empty or not there.
@@ -31,10 +35,10 @@ Exit codes: 0 all passed, 1 a scenario failed, 2 wrong usage, 69 a program is mi
 EOF2
 }
 
-# Sets ASSETS, ONLY, KILLS, IMAGE, WORK, KEPT and AS_JSON from the command's arguments.
+# Sets ASSETS, ONLY, KILLS, SEED, IMAGE, WORK, KEPT and AS_JSON from the command's arguments.
 k8s_check_options() {
   local kept='' name
-  ASSETS='' ONLY='' KILLS=5 IMAGE='' AS_JSON=''
+  ASSETS='' ONLY='' KILLS=5 SEED=$RANDOM IMAGE='' AS_JSON=''
   while [ $# -gt 0 ]; do
     case $1 in
       -h | --help)
@@ -42,17 +46,18 @@ k8s_check_options() {
         exit 0
         ;;
       --json) AS_JSON=1 ;;
-      --assets=* | --only=* | --kills=* | --image=* | --keep=*)
+      --assets=* | --only=* | --kills=* | --seed=* | --image=* | --keep=*)
         name=${1%%=*}
         set -- "$name" "${1#*=}" "${@:2}"
         continue
         ;;
-      --assets | --only | --kills | --image | --keep)
+      --assets | --only | --kills | --seed | --image | --keep)
         [ -n "${2-}" ] || die 2 "$1 needs a value"
         case $1 in
           --assets) ASSETS=$2 ;;
           --only) ONLY=${2//,/ } ;;
           --kills) KILLS=$2 ;;
+          --seed) SEED=$2 ;;
           --image) IMAGE=$2 ;;
           --keep) kept=$2 ;;
         esac
@@ -73,6 +78,7 @@ k8s_check_options() {
     esac
   done
   [[ $KILLS =~ ^[1-9][0-9]{0,4}$|^100000$ ]] || die 2 "--kills: '$KILLS' is not a number from 1 to 100000"
+  [[ $SEED =~ ^[0-9]{1,5}$ ]] && [ "$SEED" -le 32767 ] || die 2 "--seed: '$SEED' is not a number from 0 to 32767"
   [ -n "$ASSETS" ] || die 2 "./vgpu k8s-check needs --assets DIR; see ./vgpu k8s-check --help"
   cd "$START" || exit 1
   [ -d "$ASSETS" ] || die 2 "--assets: there is no directory $ASSETS"
@@ -165,29 +171,51 @@ json_text() {
   printf '"%s"' "$(printf '%s' "$1" | tr '\n' ' ' | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"
 }
 
-# report NAME MILLISECONDS: REASON is empty if it has passed; NOTE is what it measured.
+# report NAME MILLISECONDS: REASON is empty if it has passed; NOTE is what it measured. STATE is what the API server
+# told when it failed.
 report() {
   local word=passed
   [ -z "$REASON" ] || word=failed
   if [ -z "$AS_JSON" ]; then
     printf '%s  %-18s %6s s%s\n' $word "$1" "$(awk -v ms="$2" 'BEGIN { printf "%.1f", ms / 1000 }')" \
       "$(printf '%s' "${REASON:+  $REASON}${NOTE:+  $NOTE}" | tr '\n' ' ' | cut -c 1-600)"
+    [ -z "$STATE" ] || sed 's/^/          /' <<<"$STATE"
   else
     [ "$((PASSED + FAILED))" -eq 0 ] || printf ','
     printf '\n  {"name": "%s", "passed": %s, "ms": %s, ' "$1" \
       "$(if [ $word = passed ]; then echo true; else echo false; fi)" "$2"
-    printf '"reason": %s, "note": %s}' "$(json_text "$REASON")" "$(json_text "$NOTE")"
+    printf '"reason": %s, "note": %s, "state": %s}' "$(json_text "$REASON")" "$(json_text "$NOTE")" \
+      "$(json_text "$STATE")"
   fi
   if [ $word = passed ]; then PASSED=$((PASSED + 1)); else FAILED=$((FAILED + 1)); fi
+}
+
+# state_of_pods: why pods wait, what happened last, and which devices there are.
+state_of_pods() {
+  local each='{.metadata.name}: {.status.phase} {.spec.nodeName} {.status.conditions[?(@.status=="False")].message}'
+  # Those that are as they should be say nothing.
+  k get pods -o jsonpath="{range .items[*]}$each{'\n'}{end}" | grep -v ': \(Running\|Succeeded\) [^ ]* $' | head -n 12
+  each='event of {.involvedObject.name}: {.reason} {.message}'
+  k get events --sort-by .metadata.creationTimestamp -o jsonpath="{range .items[*]}$each{'\n'}{end}" | tail -n 8
+  each='{.metadata.name}: {range .spec.devices[*]}{.name} {.bindingConditions} {.taints}; {end}'
+  k get resourceslices -o jsonpath="{range .items[*]}$each{'\n'}{end}" | sed 's/^/slice /' | head -n 4
+}
+
+# keep_state: at a failure, before anything is cleared up. With --keep, log/objects has all of it.
+keep_state() {
+  STATE=$(state_of_pods 2>&1 | grep . | cut -c 1-300)
+  [ -z "$KEPT" ] || k get nodes,resourceslices,deviceclasses,pods,resourceclaims,events,leases -A -o yaml \
+    >>"$WORK/log/objects" 2>&1
 }
 
 # run_scenario NAME
 run_scenario() {
   local began=${EPOCHREALTIME/./}
-  REASON='' NOTE=''
+  REASON='' NOTE='' STATE=''
   if ! "scenario_${1//-/_}"; then
     REASON=${REASON:-$(tail -n 1 "$WORK/last" 2>/dev/null)}
     REASON=${REASON:-a step failed and said nothing}
+    [ -n "$STATE" ] || keep_state
   fi
   report "$1" $(((${EPOCHREALTIME/./} - began) / 1000))
   clear_up
@@ -207,6 +235,8 @@ command_k8s_check() {
   . "$ROOT/build/k8s-check/scale.sh"
   # shellcheck source=build/k8s-check/kills.sh
   . "$ROOT/build/k8s-check/kills.sh"
+  # shellcheck source=build/k8s-check/nodes.sh
+  . "$ROOT/build/k8s-check/nodes.sh"
   # shellcheck source=build/k8s-check/kubelet.sh
   . "$ROOT/build/k8s-check/kubelet.sh"
   k8s_check_options "$@"

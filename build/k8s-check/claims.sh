@@ -165,7 +165,7 @@ has_shared_gpu() {
 # Two GPUs whose MIG mode is on: their parts are devices, and kube-scheduler allocates no two that overlap.
 scenario_claims_mig() {
   local failed=1 said
-  GPUS=devices=2,memory=40GiB,mig=on
+  GPUS=devices=2,memory=40GiB,mig=on GPUS_NAME=mig
   stop vgpu-node
   start_node_role
   if until_true 60 has_two_divided_gpus; then
@@ -175,11 +175,12 @@ scenario_claims_mig() {
   fi
   said=$REASON
   clear_up
-  GPUS=''
+  GPUS='' GPUS_NAME=''
   stop vgpu-node
   start_node_role
-  until_true 60 has_shared_gpu || failed=1
-  REASON=$said
+  REASON=''
+  until_true 60 has_shared_gpu || fail "the node role's own GPU does not come back: $(last_line vgpu-node)" || failed=1
+  REASON=${said:-$REASON}
   return $failed
 }
 

@@ -8,6 +8,22 @@ kill_role() {
   wait "${PID[$1]}" 2>/dev/null
 }
 
+# archive_classes NAME: the role, whose process has worked, starts from an archive of its classes from now on.
+archive_classes() {
+  local start=${ROLE[$1]}
+  JVM[$1]="-XX:SharedArchiveFile=$WORK/$1.jsa -XX:TieredStopAtLevel=1"
+  stop "$1"
+  [ -s "$WORK/$1.jsa" ] || fail "$1 leaves no archive of its classes: $(last_line "$1")" || return 1
+  $start
+}
+
+# lap NAME: adds the milliseconds since the last lap to the sum of that name.
+declare -A LAPS=()
+lap() {
+  local now=${EPOCHREALTIME/./}
+  LAPS[$1]=$((${LAPS[$1]-0} + (now - LAP) / 1000)) LAP=$now
+}
+
 # random_time MILLISECONDS: sleeps for a random time, at most this long.
 random_time() {
   local ms=$((RANDOM * $1 / 32768))
@@ -28,9 +44,14 @@ after_writes() {
 
 # in_rounds COMMAND: runs it KILLS times, with the number of the round.
 in_rounds() {
+  local name laps
+  LAPS=()
+  RANDOM=$SEED
   for ((ROUND = 1; ROUND <= KILLS; ROUND++)); do
+    LAP=${EPOCHREALTIME/./}
     "$1" || fail "round $ROUND of $KILLS: ${REASON:-$(tail -n 1 "$WORK/last")}" || return 1
-    echo "$NOTE" >>"$WORK/log/kills"
+    laps=$(for name in "${!LAPS[@]}"; do printf ', %s %s' "$name" "${LAPS[$name]}"; done)
+    echo "$NOTE; nothing leaked or given twice; ms${laps#,}" >>"$WORK/log/kills"
   done
 }
 
@@ -107,6 +128,7 @@ kill_the_scheduler() {
   jobs+=($!)
   # Half of the kills come after one of the writes, in which a place is kept or a pod is bound.
   if [ $((ROUND % 2)) = 0 ]; then after_writes $((RANDOM % (2 * gone) + 1)); else random_time 1000; fi
+  lap kill
   kill_role vgpu-scheduler
   wait "${jobs[@]}" || fail "$(cat "$WORK/deleted" "$WORK/created")" || return 1
   places || return 1
@@ -116,9 +138,13 @@ kill_the_scheduler() {
   # Nobody else would renew it, and the next process would wait for 15 s.
   k delete lease vgpu-scheduler -n vgpu-system >"$WORK/last" 2>&1
   start_extender
+  lap between
+  until_true 90 extender_ready
+  lap ready
   until_true 90 all_placed || fail "kept from the pods: $(waiting_text) $(last_line vgpu-scheduler)" || return 1
   [ -z "$TWICE" ] || fail "given twice: $TWICE" || return 1
-  NOTE="$ROUND kills: $EARLY before the first binding of a round, $AMID between two, $LATE after the last"
+  lap placed
+  NOTE="seed $SEED, $ROUND kills: $EARLY before the first binding of a round, $AMID between two, $LATE after the last"
 }
 
 # All that there is on two nodes is in use, by gangs of one to three pods.
@@ -128,9 +154,13 @@ scenario_kills() {
   stop kube-scheduler
   start_scheduler
   exec {AUDIT}<"$WORK/audit"
+  stop vgpu-scheduler
+  JVM[vgpu-scheduler]=-XX:ArchiveClassesAtExit=$WORK/vgpu-scheduler.jsa
+  start_extender
   kills_of_the_scheduler && failed=0
   exec {AUDIT}<&-
   BACKOFF=''
+  unset "JVM[vgpu-scheduler]"
   stop kube-scheduler
   start_scheduler
   return $failed
@@ -140,151 +170,7 @@ kills_of_the_scheduler() {
   NUMBER=0 AMID=0 EARLY=0 LATE=0 TWICE='' SIZE=()
   fill_up $HALVES >"$WORK/come"
   make <"$WORK/come" && until_true 60 all_placed || fail "not bound: $(waiting_text)" || return 1
+  archive_classes vgpu-scheduler || return 1
+  until_true 60 extender_ready || fail "$(last_line vgpu-scheduler)" || return 1
   in_rounds kill_the_scheduler
-}
-
-HELD=/var/lib/kubelet/plugins/vgpu.dev/held
-
-# The pods that there are, each with a claim of its name.
-declare -A LIVES=()
-PODS=4
-
-# come NUMBER: so many pods, each with a quarter of a GPU.
-come() {
-  local i name
-  for ((i = 0; i < $1; i++)); do
-    name=pod-$((++NUMBER))
-    LIVES[$name]=1
-    claim $name 'share: 25, memory: 1Gi'
-    # A container that starts while the role is dead fails, and the kubelet starts it again.
-    program $name $name sleep 100000 | sed 's/restartPolicy: Never/restartPolicy: Always/'
-  done
-}
-
-# go NUMBER: names so many random pods.
-go() {
-  local i names name
-  for ((i = 0; i < $1; i++)); do
-    names=("${!LIVES[@]}")
-    name=${names[$((RANDOM % ${#names[@]}))]}
-    unset "LIVES[$name]"
-    echo "$name"
-  done
-}
-
-# ids: the virtual GPUs that the run directory has, in order.
-ids() {
-  find "$WORK/run-2/leases" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort
-}
-
-# named: those that the containers were given.
-named() {
-  cat /run/cdi/vgpu.dev-*.json 2>/dev/null | grep -o 'VGPU_LEASE=[^"]*' | cut -d = -f 2 | sort
-}
-
-# taken: how many are recorded as taken; and nothing else is recorded.
-taken() {
-  local files
-  files=$(find "$HELD" -type f)
-  [ -z "$files" ] || [ "$(grep -l '"stage":"TAKEN"' "$HELD"/* | wc -l)" = "$(wc -l <<<"$files")" ] || return 1
-  find "$HELD" -type f | wc -l
-}
-
-# Says which GPU has more than all of it.
-overfull() {
-  cat "$WORK"/run-2/leases/*/lease.properties 2>/dev/null | sed -n 's/^\(gpu\|request.percent\)=//p' | paste - - |
-    awk '{ for (i = 1; i <= 2; i++) if ($i ~ /^GPU/) gpu = $i; else share = $i
-      sum[gpu] += share } END { for (gpu in sum) if (sum[gpu] > 100) print gpu, "has", sum[gpu] "%" }'
-}
-
-# as_wanted: the pods that are to be there run, and each has one virtual GPU; there are no others.
-as_wanted() {
-  local wanted
-  wanted=$(printf '%s Running\n' "${!LIVES[@]}" | sort)
-  TWICE=$TWICE$(overfull)
-  [ "$(ids | wc -l)" = $PODS ] && [ "$(ids)" = "$(named)" ] && [ "$(taken)" = $PODS ] &&
-    [ "$(k get pods -o jsonpath="{range .items[*]}{.metadata.name} {.status.phase}{'\n'}{end}" | sort)" = "$wanted" ]
-}
-
-not_as_wanted() {
-  echo "pods: $(k get pods -o jsonpath='{range .items[*]}{.metadata.name} {.status.phase}, {end}')" \
-    "virtual GPUs: $(ids | wc -l), named: $(named | wc -l), taken: $(taken) $(last_line vgpu-node)"
-}
-
-# after_changes NUMBER: waits until so many files were made or removed in which the role keeps what it takes and gives.
-after_changes() {
-  local left=$1 end=$((SECONDS + 6)) before='' now=()
-  while [ "$left" -gt 0 ] && [ $SECONDS -lt $end ]; do
-    now=("$HELD"/* /run/cdi/vgpu*)
-    [ -z "$before" ] || [ "${now[*]}" = "$before" ] || left=$((left - 1))
-    before=${now[*]}
-  done
-}
-
-# Pods go and others come. The node role is killed meanwhile.
-kill_the_node_role() {
-  local jobs=()
-  go 2 >"$WORK/gone"
-  come 2 >"$WORK/come"
-  # shellcheck disable=SC2046 # several names
-  k delete $(sed 's|.*|pod/& resourceclaim/&|' "$WORK/gone") --grace-period=1 --wait=false >"$WORK/deleted" 2>&1 &
-  jobs+=($!)
-  k create -f "$WORK/come" >"$WORK/created" 2>&1 &
-  jobs+=($!)
-  if [ $((ROUND % 4)) = 0 ]; then random_time 4000; else after_changes $((RANDOM % 12 + 1)); fi
-  kill_role vgpu-node
-  TWICE=$(overfull)
-  if ! taken >"$WORK/last" || [ "$(taken)" != "$(find /run/cdi -name 'vgpu.dev-*.json' | wc -l)" ]; then
-    AMID=$((AMID + 1))
-  fi
-  wait "${jobs[@]}" || fail "$(cat "$WORK/deleted" "$WORK/created")" || return 1
-  start_node_role
-  until_true 120 as_wanted || fail "$(not_as_wanted)" || return 1
-  [ -z "$TWICE" ] || fail "given twice: $TWICE" || return 1
-  NOTE="$ROUND kills, $AMID of them while a virtual GPU was being taken or given back"
-}
-
-no_node_pods() {
-  [ -z "$(k get pods -n vgpu-system -l app.kubernetes.io/name=vgpu-node -o name)" ]
-}
-
-# node_selector JSON: of the DaemonSet.
-node_selector() {
-  k patch daemonset vgpu-node -n vgpu-system --type merge \
-    -p "{\"spec\": {\"template\": {\"spec\": {\"nodeSelector\": $1}}}}" >/dev/null
-}
-
-# The node role of node "real" is a process of this script, which starts it again at once. A kubelet would wait longer
-# after each kill. The kubelet asks again after two seconds, not after a minute.
-scenario_kubelet_kills() {
-  local failed=1
-  NUMBER=0 AMID=0 TWICE='' LIVES=() GANG_CLAIMS='' GPUS=devices=2,memory=8GiB ON_REAL=yes
-  node_selector '{"none": "such"}' && until_true 60 no_node_pods || fail "the DaemonSet's pod stays" || return 1
-  stop kubelet
-  echo 'syncFrequency: 2s' >>"$WORK/node/kubelet.yaml"
-  start_kubelet
-  pod_of_the_daemon_set | sed -e 's/dra/real/g' -e 's/image: none/&, imagePullPolicy: Never/' | k create -f - \
-    >"$WORK/last" 2>&1 && account vgpu-node vgpu-node-real && kills_of_the_node_role && failed=0
-  stop vgpu-node
-  GPUS='' ON_REAL=''
-  # The DaemonSet's role has other GPUs, and writes the slice anew.
-  k delete pod vgpu-node-real -n vgpu-system --force --grace-period=0 >"$WORK/last" 2>&1
-  k delete resourceslice real-vgpu.dev >"$WORK/last" 2>&1
-  node_selector null
-  [ $failed = 1 ] || until_true 120 has gpu- slice_of_real || fail "no slice: $(last_line kubelet)"
-  return $failed
-}
-
-nothing_is_held() {
-  [ -z "$(ids)$(named)" ] && [ "$(taken)" = 0 ]
-}
-
-kills_of_the_node_role() {
-  start_node_role
-  come $PODS >"$WORK/come"
-  make <"$WORK/come" || return 1
-  until_true 120 as_wanted || fail "$(not_as_wanted)" || return 1
-  in_rounds kill_the_node_role || return 1
-  k delete pods,resourceclaims --all --grace-period=1 --wait=false >"$WORK/last" 2>&1
-  until_true 60 nothing_is_held || fail "$(not_as_wanted)"
 }

@@ -7,7 +7,8 @@
 
 KUBELET_NAMES='kubelet containerd containerd-shim-runc-v2 ctr runc bridge host-local loopback'
 SERVICE_ADDRESS=10.96.0.1
-NODE_CGROUP=vgpu-k8s-check
+# Another run of the same machine has another one.
+NODE_CGROUP=vgpu-k8s-check-$$
 VGPU_IMAGE=docker.io/library/vgpu-k8s:latest
 KUBELET_CONTROLLERS=daemonset-controller,root-ca-certificate-publisher-controller
 
@@ -16,7 +17,7 @@ missing_of_kubelet() {
   local name missing=''
   [ "$(id -u)" = 0 ] || missing='root'
   for name in $KUBELET_NAMES; do [ -x "$ASSETS/$name" ] || missing="$missing${missing:+, }$name"; done
-  for name in ip unshare; do command -v $name >/dev/null 2>&1 || missing="$missing${missing:+, }$name"; done
+  for name in ip nsenter unshare; do command -v $name >/dev/null 2>&1 || missing="$missing${missing:+, }$name"; done
   echo "$missing"
 }
 
@@ -33,15 +34,16 @@ make_node_of_its_own() {
   done
   mkdir -p /var/lib/kubelet /var/lib/vgpu && mount --bind "$WORK/node/kubelet" /var/lib/kubelet || return 1
   if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
-    mkdir -p "/sys/fs/cgroup/$NODE_CGROUP"
+    mkdir -p "/sys/fs/cgroup/$NODE_CGROUP/real"
   else
-    for dir in /sys/fs/cgroup/*/; do mkdir -p "$dir$NODE_CGROUP" || return 1; done
+    for dir in /sys/fs/cgroup/*/; do mkdir -p "$dir$NODE_CGROUP/real" || return 1; done
   fi
 }
 
 # The containers and their shims end with their node, whose directories are not to be seen any more.
 end_node() {
-  local i pids
+  local i pids name
+  for name in "${!HOLDER[@]}"; do end_holder "$name"; done
   for ((i = 0; i < 50; i++)); do
     pids=$(
       find /sys/fs/cgroup -path "*/$NODE_CGROUP/*" -name cgroup.procs -exec cat {} + 2>/dev/null | sort -u
@@ -128,9 +130,9 @@ entry_point() {
 }
 
 start_containerd() {
-  cat >"$WORK/node/containerd.toml" <<EOF2
+  cat >"$NODE_DIR/containerd.toml" <<EOF2
 version = 3
-root = "$WORK/node/containerd"
+root = "$NODE_DIR/containerd"
 state = "/run/containerd"
 [grpc]
 address = "/run/containerd/containerd.sock"
@@ -142,50 +144,49 @@ restrict_oom_score_adj = true
 cdi_spec_dirs = ["/var/run/cdi"]
 [plugins.'io.containerd.cri.v1.runtime'.cni]
 bin_dirs = ["$ASSETS"]
-conf_dir = "$WORK/node/cni"
+conf_dir = "$NODE_DIR/cni"
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
 BinaryName = "$ASSETS/runc"
 EOF2
-  cat >"$WORK/node/cni/10-check.conflist" <<EOF2
-{"cniVersion": "1.0.0", "name": "check", "plugins": [{"type": "bridge", "bridge": "check0", "isGateway": true,
- "ipam": {"type": "host-local", "dataDir": "/run/cni", "ranges": [[{"subnet": "10.97.0.0/16"}]],
+  cat >"$NODE_DIR/cni/10-check.conflist" <<EOF2
+{"cniVersion": "1.0.0", "name": "check", "plugins": [{"type": "bridge", "bridge": "check${NODE#real}",
+ "isGateway": true, "ipam": {"type": "host-local", "dataDir": "/run/cni", "ranges": [[{"subnet": "$NODE_SUBNET"}]],
  "routes": [{"dst": "0.0.0.0/0"}]}}]}
 EOF2
-  start containerd env PATH="$ASSETS:$PATH" "$ASSETS/containerd" --config "$WORK/node/containerd.toml"
+  start "containerd${NODE#real}" "${IN_NODE[@]}" env PATH="$ASSETS:$PATH" \
+    "$ASSETS/containerd" --config "$NODE_DIR/containerd.toml"
 }
 
 start_kubelet() {
-  ROLE[kubelet]=start_kubelet
-  start kubelet "$ASSETS/kubelet" --config "$WORK/node/kubelet.yaml" --kubeconfig "$WORK/kubelet-real" \
-    --hostname-override real --node-ip $SERVICE_ADDRESS --root-dir /var/lib/kubelet
+  local name=kubelet${NODE#real}
+  ROLE[$name]="on_node $NODE start_kubelet"
+  start "$name" "${IN_NODE[@]}" "$ASSETS/kubelet" --config "$NODE_DIR/kubelet.yaml" \
+    --kubeconfig "$WORK/kubelet-$NODE" --hostname-override "$NODE" --node-ip "$NODE_ADDRESS" --root-dir /var/lib/kubelet
 }
 
 configure_kubelet() {
-  echo 'nameserver 127.0.0.1' >"$WORK/node/resolv.conf"
-  cat >"$WORK/node/kubelet.yaml" <<EOF2
+  echo 'nameserver 127.0.0.1' >"$NODE_DIR/resolv.conf"
+  cat >"$NODE_DIR/kubelet.yaml" <<EOF2
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
-address: $SERVICE_ADDRESS
+address: $NODE_ADDRESS
+healthzPort: 0
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 cgroupDriver: cgroupfs
-cgroupRoot: /$NODE_CGROUP
+cgroupRoot: /$NODE_CGROUP/$NODE
 failCgroupV1: false
 failSwapOn: false
 localStorageCapacityIsolation: false
-podLogsDir: $WORK/node/logs
-volumePluginDir: $WORK/node/volume-plugins
-resolvConf: $WORK/node/resolv.conf
+podLogsDir: $NODE_DIR/logs
+volumePluginDir: $NODE_DIR/volume-plugins
+resolvConf: $NODE_DIR/resolv.conf
 evictionHard: {memory.available: 10Mi}
 nodeStatusUpdateFrequency: 2s
 EOF2
-}
-
-real_is_ready() {
-  [ "$(field node real '{.status.conditions[?(@.type=="Ready")].status}')" = True ]
 }
 
 # phase_of POD
@@ -268,12 +269,12 @@ scenario_kubelet_daemon_set() {
   for namespace in default vgpu-system; do
     k create configmap openshift-service-ca.crt -n $namespace --from-literal service-ca.crt= >"$WORK/last" 2>&1
   done
-  configure_kubelet
-  start_containerd
+  on_node real configure_kubelet
+  on_node real start_containerd
   until_true 60 "$ASSETS/ctr" -a /run/containerd/containerd.sock version || fail "$(last_line containerd)" || return 1
   make_images >"$WORK/log/images" 2>&1 || fail "$(last_line images)" || return 1
-  start_kubelet
-  until_true 90 real_is_ready || fail "the node is not ready: $(last_line kubelet)" || return 1
+  on_node real start_kubelet
+  until_true 90 is_ready real || fail "the node is not ready: $(last_line kubelet)" || return 1
   k taint nodes --all node.kubernetes.io/not-ready:NoSchedule- >"$WORK/last" 2>&1
   until_true 120 has gpu- slice_of_real || fail "no slice: $(k get pods -n vgpu-system 2>&1); $(last_line kubelet)"
 }
@@ -377,7 +378,7 @@ scenario_kubelet_restarted() {
   runs 60 gone stays || return 1
   stop kubelet KILL
   k delete pod gone --wait=false >/dev/null
-  start_kubelet
+  on_node real start_kubelet
   until_true 60 is_away gone || fail "the pod stays: $(why_not gone)" || return 1
   until_true 30 holds 1 || fail "the node holds: $(grep '^vgpu_memory_quota_bytes' "$WORK/metrics")" || return 1
   { claim next 'share: 20, memory: 1Gi' && program next next spin --seconds 1 --json; } | make || return 1
@@ -514,15 +515,45 @@ timed() {
   program "$1" "$1" sleep 600 | sed "s|^spec:|&\n  activeDeadlineSeconds: $3|"
 }
 
-# A gang that needs both GPUs whole gets them once the pods before it have ended, although small pods keep coming.
-scenario_kubelet_gang() {
-  local i said created
+# gang_claims_on_real: the scheduler and the DaemonSet's roles have the option.
+gang_claims_on_real() {
+  local said
   said=$(k apply --validate=strict -k "$DEPLOY/gang-claims" 2>&1) || fail "$said" || return 1
   GANG_CLAIMS=--gang-claims
   stop vgpu-scheduler
   start_extender
   until_true 90 extender_ready || fail "$(last_line vgpu-scheduler)" || return 1
-  node_arguments '"node", "--gang-claims"' || return 1
+  node_arguments '"node", "--gang-claims"'
+}
+
+# gang_claims_off_real: they have it no more.
+gang_claims_off_real() {
+  GANG_CLAIMS=''
+  stop vgpu-scheduler
+  k delete clusterrole,clusterrolebinding vgpu-gang-claims >"$WORK/last" 2>&1
+  clear_up
+  start_extender
+  node_arguments '"node"'
+  until_true 90 extender_ready || fail "$(last_line vgpu-scheduler)" || return 1
+  until_true 90 real_waits_for_nobody || fail "the slice keeps its conditions"
+}
+
+real_waits_for_nobody() {
+  has gpu- slice_of_real && ! real_waits_for_gangs
+}
+
+# A gang that needs both GPUs whole gets them once the pods before it have ended, although small pods keep coming.
+scenario_kubelet_gang() {
+  local failed=1 said
+  gang_claims_on_real && gang_beside_small_pods && failed=0
+  said=$REASON
+  gang_claims_off_real || failed=1
+  REASON=${said:-$REASON}
+  return $failed
+}
+
+gang_beside_small_pods() {
+  local i created
   until_true 90 real_waits_for_gangs || fail "the slice has no conditions" || return 1
   { timed first 60 25 && timed second 60 25; } | make && runs 60 first second || return 1
   { member large 1 100 && member large 2 100; } |

@@ -1,9 +1,10 @@
 # shellcheck shell=bash
 # Sourced by build/k8s-check.sh: a control plane on loopback, and vgpu-k8s beside it.
 
-declare -A PID=()
+# Global, since processes end in a trap.
+declare -gA PID=()
 # The function that starts a role, and starts it again as a kubelet would.
-declare -A ROLE=()
+declare -gA ROLE=()
 RESTARTS=0
 # Empty, or the roles' option --gang-claims.
 GANG_CLAIMS=''
@@ -11,10 +12,11 @@ GANG_CLAIMS=''
 HOLD=''
 # Empty, or after how many seconds at most kube-scheduler tries a pod again that it could not ask about.
 BACKOFF=''
-# Empty, or yes if the node role is that of node "real", with the directories that its kubelet has.
-ON_REAL=''
-# Empty, or the emulated GPUs of a scenario that needs others.
-GPUS=''
+# Empty, or the emulated GPUs of a scenario that needs others, and the name of their directories. GPUs that are there
+# stay as they were made, so each scenario has its own name.
+GPUS='' GPUS_NAME=''
+# By role: an option of its JVM, for a role that starts again and again.
+declare -gA JVM=()
 
 # Prints a port of the loopback address on which nobody listens.
 free_port() {
@@ -46,7 +48,8 @@ stop() {
 stop_all() {
   local name
   for name in "${!PID[@]}"; do kill -KILL "${PID[$name]}" 2>/dev/null; done
-  wait 2>/dev/null
+  # Those that keep a node's directories end later.
+  for name in "${!PID[@]}"; do wait "${PID[$name]}" 2>/dev/null; done
 }
 
 # Starts roles that have ended once more.
@@ -55,7 +58,8 @@ revive() {
   for name in "${!ROLE[@]}"; do
     kill -0 "${PID[$name]}" 2>/dev/null && continue
     RESTARTS=$((RESTARTS + 1))
-    "${ROLE[$name]}"
+    # shellcheck disable=SC2086 # several words
+    ${ROLE[$name]}
   done
 }
 
@@ -169,9 +173,11 @@ start_plane() {
     printf '%s,%s,%s%s\n' "$1" "$2" "$user" "${3:+,$3}" >>"$WORK/tokens"
     kubeconfig "$user" "$1"
   done
-  set -- "$(openssl rand -hex 16)"
-  printf '%s,system:node:real,kubelet-real,system:nodes\n' "$1" >>"$WORK/tokens"
-  kubeconfig kubelet-real "$1"
+  for user in real $FURTHER; do
+    set -- "$(openssl rand -hex 16)"
+    printf '%s,system:node:%s,kubelet-%s,system:nodes\n' "$1" "$user" "$user" >>"$WORK/tokens"
+    kubeconfig "kubelet-$user" "$1"
+  done
   make_audit_policy
   start_etcd
   start_api_server "$API_PORT"
@@ -194,17 +200,15 @@ account() {
 role() {
   local name=$1
   shift
-  start "$name" env KUBECONFIG="$WORK/$name" VGPU_RUN_DIR="$WORK/run${GPUS:+-2}" \
-    VGPU_EMULATOR_DIR="$WORK/gpus${GPUS:+-2}" VGPU_EMULATOR="${GPUS:-devices=1,memory=8GiB}" \
-    XDG_CACHE_HOME="$WORK/cache" JAVA_HOME="$JDK" "$@"
+  start "$name" env KUBECONFIG="$WORK/$name" VGPU_RUN_DIR="$WORK/run${GPUS_NAME:+-$GPUS_NAME}" \
+    VGPU_EMULATOR_DIR="$WORK/gpus${GPUS_NAME:+-$GPUS_NAME}" VGPU_EMULATOR="${GPUS:-devices=1,memory=8GiB}" \
+    XDG_CACHE_HOME="$WORK/cache" JAVA_HOME="$JDK" ${JVM[$name]:+JDK_JAVA_OPTIONS="${JVM[$name]}"} "$@"
 }
 
 start_node_role() {
-  local place=(--node-name dra --kubelet "$WORK/kubelet" --cdi "$WORK/cdi")
-  [ -z "$ON_REAL" ] || place=(--node-name real)
   ROLE[vgpu-node]=start_node_role
   role vgpu-node "$ROOT/vgpu-k8s-adapter/target/image/bin/vgpu-k8s" node --slots 4 --metrics-port 0 \
-    ${GANG_CLAIMS:+"$GANG_CLAIMS"} "${place[@]}"
+    ${GANG_CLAIMS:+"$GANG_CLAIMS"} --node-name dra --kubelet "$WORK/kubelet" --cdi "$WORK/cdi"
 }
 
 start_extender() {

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by build/k8s-check.sh: what is checked. A scenario is a function; it fails with a REASON.
 # Those of claims are in claims.sh, those with figures in scale.sh, those of a node with a kubelet in kubelet.sh. Those
-# that kill a role again and again are in kills.sh.
+# that kill a role again and again are in kills.sh and nodes.sh, the latter with further nodes.
 # Nodes: "dra" has the node role and one emulated GPU of 8 GiB. "rack-a" and "rack-b" have two GPUs each by annotation.
 
 SCENARIOS='install slices policies claims-refused claims-shared claims-memory claims-class claims-mig gpu-lost'
@@ -10,11 +10,12 @@ SCENARIOS="$SCENARIOS gang-queue pod-group gang-claims gang-nodes eviction evict
 SCENARIOS="$SCENARIOS names extender-killed kills extender-tls api-server-away show node-cost many thousand"
 SCENARIOS="$SCENARIOS kubelet-daemon-set kubelet-claims kubelet-shares kubelet-prepare"
 SCENARIOS="$SCENARIOS kubelet-several kubelet-killed kubelet-restarted kubelet-health kubelet-slots kubelet-scheduler"
-SCENARIOS="$SCENARIOS kubelet-gang kubelet-kills"
+SCENARIOS="$SCENARIOS kubelet-gang kubelet-kills kubelet-nodes"
 
 # fail TEXT...: why the scenario fails.
 fail() {
   REASON=$*
+  [ -n "$STATE" ] || keep_state
   return 1
 }
 

@@ -150,6 +150,8 @@ public final class SchedulerRole implements Callable<Integer> {
                 if (!isInOffice(scheduler)) {
                   lost.countDown();
                 }
+                // Not only at the next tick: a leader answers nobody before it has read.
+                ticks.execute(() -> inform(scheduler, lost));
               },
               0,
               RETRY_S,
@@ -157,9 +159,7 @@ public final class SchedulerRole implements Callable<Integer> {
       ScheduledFuture<?> ticking =
           ticks.scheduleWithFixedDelay(
               () -> {
-                if (!isInformed(scheduler)) {
-                  lost.countDown();
-                }
+                inform(scheduler, lost);
                 tick(scheduler);
               },
               1,
@@ -192,14 +192,13 @@ public final class SchedulerRole implements Callable<Integer> {
     }
   }
 
-  /** {@return whether it may go on; not if it cannot use the cluster's state} */
-  private static boolean isInformed(Scheduler scheduler) {
+  /** It does not go on if it cannot use the cluster's state. */
+  private static void inform(Scheduler scheduler, CountDownLatch lost) {
     try {
       scheduler.read();
-      return true;
     } catch (RuntimeException e) {
       LOG.error("the cluster's state cannot be used", e);
-      return false;
+      lost.countDown();
     }
   }
 
