@@ -14,7 +14,7 @@ node with a kubelet and containerd runs what is installed and programs under vir
 the caller is root. That node has mount and network namespaces of its own, and cgroups that are removed at the end.
 
       --assets DIR      Has the programs ${ASSET_NAMES// /, },
-                        of 1.36 or newer; kubectl may be there too. Nothing is fetched. For the kubelet's node it has
+                        of 1.28 or newer; kubectl may be there too. Nothing is fetched. For the kubelet's node it has
                         ${KUBELET_NAMES// /, }.
       --only NAME,...   These scenarios alone, and those that they need: 'install', and for the names kubelet-*
                         'kubelet-daemon-set'. Names: --only list
@@ -147,10 +147,8 @@ require_assets() {
   [ -x "$KUBECTL" ] || KUBECTL=$(command -v kubectl) ||
     die $EX_UNAVAILABLE "kubectl is neither in $ASSETS nor on the PATH"
   KUBERNETES=$("$ASSETS/kube-apiserver" --version | sed 's/^Kubernetes //')
-  case $KUBERNETES in
-    v1.3[6-9]* | v1.[4-9][0-9]*) ;;
-    *) die $EX_UNAVAILABLE "$ASSETS/kube-apiserver is $KUBERNETES; dynamic resource allocation needs v1.36 or newer" ;;
-  esac
+  [[ $KUBERNETES =~ ^v1\.([0-9]+)\. ]] && MINOR=${BASH_REMATCH[1]} && [ "$MINOR" -ge 28 ] ||
+    die $EX_UNAVAILABLE "$ASSETS/kube-apiserver is $KUBERNETES; vgpu-k8s needs v1.28 or newer"
 }
 
 end_k8s_check() {
@@ -257,18 +255,21 @@ command_k8s_check() {
     printf 'commit %s, Kubernetes %s, etcd %s, %s processors, load %s\n\n' "${commit:-unknown}" "$KUBERNETES" "$etcd" \
       "$(nproc)" "$(cut -d ' ' -f 1 /proc/loadavg)"
   fi
-  PASSED=0 FAILED=0
+  PASSED=0 FAILED=0 LATER=''
   run_scenario install
   if [ $FAILED -eq 0 ]; then
     # shellcheck disable=SC2046,SC2086 # several names
     for name in $(with_needed ${ONLY:-$SCENARIOS}); do
-      case $APART:$name in *:install | :kubelet-*) ;; *) run_scenario "$name" ;; esac
+      case $APART:$name in *:install | :kubelet-*) continue ;; esac
+      if [ "$(first_minor "$name")" -gt "$MINOR" ]; then LATER="$LATER${LATER:+ }$name"; else run_scenario "$name"; fi
     done
   fi
   if [ -n "$AS_JSON" ]; then
-    printf '\n], "role_restarts": %s, "missing_for_kubelet": %s}\n' $RESTARTS "$(json_text "$MISSING")"
+    printf '\n], "role_restarts": %s, "missing_for_kubelet": %s, ' $RESTARTS "$(json_text "$MISSING")"
+    printf '"for_later_versions": %s}\n' "$(json_text "$LATER")"
   else
     [ -z "$MISSING" ] || printf '\nleft out: the scenarios kubelet-*, for want of %s\n' "$MISSING"
+    [ -z "$LATER" ] || printf '\nleft out, for later versions of Kubernetes: %s\n' "$LATER"
     printf '\n%s passed, %s failed\n' $PASSED $FAILED
   fi
   [ $FAILED -eq 0 ]

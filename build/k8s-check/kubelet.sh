@@ -163,7 +163,8 @@ start_kubelet() {
   local name=kubelet${NODE#real}
   ROLE[$name]="on_node $NODE start_kubelet"
   start "$name" "${IN_NODE[@]}" "$ASSETS/kubelet" --config "$NODE_DIR/kubelet.yaml" \
-    --kubeconfig "$WORK/kubelet-$NODE" --hostname-override "$NODE" --node-ip "$NODE_ADDRESS" --root-dir /var/lib/kubelet
+    --kubeconfig "$WORK/kubelet-$NODE" --hostname-override "$NODE" --node-ip "$NODE_ADDRESS" --root-dir /var/lib/kubelet \
+    ${GATES:+--feature-gates "$GATES"}
 }
 
 configure_kubelet() {
@@ -178,15 +179,15 @@ healthzPort: 0
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 cgroupDriver: cgroupfs
 cgroupRoot: /$NODE_CGROUP/$NODE
-failCgroupV1: false
 failSwapOn: false
 localStorageCapacityIsolation: false
-podLogsDir: $NODE_DIR/logs
 volumePluginDir: $NODE_DIR/volume-plugins
 resolvConf: $NODE_DIR/resolv.conf
 evictionHard: {memory.available: 10Mi}
 nodeStatusUpdateFrequency: 2s
 EOF2
+  [ "$MINOR" -lt 29 ] || echo "podLogsDir: $NODE_DIR/logs" >>"$NODE_DIR/kubelet.yaml"
+  [ "$MINOR" -lt 31 ] || echo 'failCgroupV1: false' >>"$NODE_DIR/kubelet.yaml"
 }
 
 # phase_of POD
@@ -257,12 +258,14 @@ nothing_runs() {
 
 # The published DaemonSet, as its pod: the kubelet starts it and registers its plugin, and the node's slice is there.
 scenario_kubelet_daemon_set() {
-  local namespace said
+  local namespace
   stop vgpu-node
-  said=$(k apply --validate=strict -k "$DEPLOY/emulated" 2>&1) || fail "$said" || return 1
+  install_base || return 1
+  [ "$MINOR" -ge 34 ] || k set env daemonset/vgpu-node -n vgpu-system VGPU_EMULATOR_DIR=/run/vgpu/emulator \
+    VGPU_EMULATOR=devices=2,memory=8GiB >"$WORK/last" 2>&1 || return 1
   k delete nodes --all --wait=false >"$WORK/last" 2>&1
   # No garbage collector runs, which would delete the slices of these nodes.
-  k delete resourceslices --all >"$WORK/last" 2>&1
+  [ "$MINOR" -lt 34 ] || k delete resourceslices --all >"$WORK/last" 2>&1
   k delete pods -n vgpu-system --all --force --grace-period=0 >"$WORK/last" 2>&1
   start_controllers "$KUBELET_CONTROLLERS"
   # OpenShift's builds of the API server mount it into each pod.
@@ -276,6 +279,10 @@ scenario_kubelet_daemon_set() {
   on_node real start_kubelet
   until_true 90 is_ready real || fail "the node is not ready: $(last_line kubelet)" || return 1
   k taint nodes --all node.kubernetes.io/not-ready:NoSchedule- >"$WORK/last" 2>&1
+  if [ "$MINOR" -lt 34 ]; then
+    until_true 120 has 32 slots_of_real || fail "no slots: $(k get pods -n vgpu-system 2>&1); $(last_line kubelet)"
+    return
+  fi
   until_true 120 has gpu- slice_of_real || fail "no slice: $(k get pods -n vgpu-system 2>&1); $(last_line kubelet)"
 }
 
@@ -475,8 +482,8 @@ scheduler_pods() {
 
 # The published Deployment, as its pods: one of two leads; if it goes, the other does.
 scenario_kubelet_scheduler() {
-  local said failed=1
-  said=$(k apply --validate=strict -k "$DEPLOY/scheduler" 2>&1) || fail "$said" || return 1
+  local failed=1
+  install_more scheduler || return 1
   stop vgpu-scheduler
   start_controllers "$KUBELET_CONTROLLERS,deployment-controller,replicaset-controller"
   two_schedulers && failed=0

@@ -6,6 +6,11 @@ declare -gA PID=()
 # The function that starts a role, and starts it again as a kubelet would.
 declare -gA ROLE=()
 RESTARTS=0
+# Empty, or the feature gates of all programs.
+GATES=''
+# What claims need before Kubernetes 1.36.
+DRA_GATES='DRAConsumableCapacity DRADeviceBindingConditions DRAResourceClaimDeviceStatus DRAPartitionableDevices'
+DRA_GATES="$DRA_GATES DRADeviceTaints"
 # Empty, or the roles' option --gang-claims.
 GANG_CLAIMS=''
 # Empty, or the seconds of the scheduler's --hold.
@@ -119,9 +124,24 @@ rules:
 EOF2
 }
 
+# Sets GATES: what this version of Kubernetes does not have on by default.
+choose_gates() {
+  case $MINOR in
+    28) GATES=DevicePluginCDIDevices=true ;;
+    34 | 35) GATES=${DRA_GATES// /=true,}=true ;;
+  esac
+}
+
 # start_api_server PORT
 start_api_server() {
-  start kube-apiserver "$ASSETS/kube-apiserver" --bind-address "$API_ADDRESS" --secure-port "$1" \
+  local port=$1
+  shift
+  case $MINOR in
+    28 | 29 | 30 | 31 | 32 | 33) ;;
+    34 | 35) set -- --runtime-config resource.k8s.io/v1alpha3=true ;; # kube-scheduler waits for rules of taints
+    *) set -- --feature-gates GenericWorkload=true --runtime-config scheduling.k8s.io/v1alpha2=true ;;
+  esac
+  start kube-apiserver "$ASSETS/kube-apiserver" --bind-address "$API_ADDRESS" --secure-port "$port" \
     ${APART:+--advertise-address "$SERVICE_ADDRESS"} --kubelet-preferred-address-types InternalIP \
     --etcd-servers "https://127.0.0.1:$ETCD_PORT" --etcd-cafile "$WORK/crt" --etcd-certfile "$WORK/crt" \
     --etcd-keyfile "$WORK/key" --tls-cert-file "$WORK/crt" --tls-private-key-file "$WORK/key" \
@@ -129,8 +149,7 @@ start_api_server() {
     --service-account-issuer https://check.invalid --service-account-key-file "$WORK/crt" \
     --service-account-signing-key-file "$WORK/key" --service-cluster-ip-range 10.96.0.0/24 \
     --audit-policy-file "$WORK/audit.yaml" --audit-log-path "$WORK/audit" \
-    --endpoint-reconciler-type none --allow-privileged --feature-gates GenericWorkload=true \
-    --runtime-config scheduling.k8s.io/v1alpha2=true
+    --endpoint-reconciler-type none --allow-privileged ${GATES:+--feature-gates "$GATES"} "$@"
 }
 
 # ready [PORT]: succeeds if the API server is.
@@ -148,17 +167,19 @@ start_scheduler() {
   printf 'clientConnection: {kubeconfig: %s}\nleaderElection: {leaderElect: false}\n' "$WORK/kube-scheduler" \
     >>"$WORK/scheduler.yaml"
   [ -z "$BACKOFF" ] || echo "podMaxBackoffSeconds: $BACKOFF" >>"$WORK/scheduler.yaml"
-  start kube-scheduler "$ASSETS/kube-scheduler" --config "$WORK/scheduler.yaml" --secure-port 0
+  start kube-scheduler "$ASSETS/kube-scheduler" --config "$WORK/scheduler.yaml" --secure-port 0 \
+    ${GATES:+--feature-gates "$GATES"}
 }
 
 # start_controllers [NAME,...]: with these too.
 start_controllers() {
-  local which=${1:+$1,}resourceclaim-controller,serviceaccount-controller,disruption-controller
-  which=$which,validatingadmissionpolicy-status-controller,device-taint-eviction-controller
+  local which=${1:+$1,}serviceaccount-controller,disruption-controller
+  [ "$MINOR" -lt 30 ] || which=$which,validatingadmissionpolicy-status-controller
+  [ "$MINOR" -lt 34 ] || which=$which,resourceclaim-controller,device-taint-eviction-controller
   stop kube-controller-manager
   start kube-controller-manager "$ASSETS/kube-controller-manager" --kubeconfig "$WORK/kube-controller-manager" \
     --leader-elect=false --secure-port 0 --use-service-account-credentials --root-ca-file "$WORK/crt" \
-    --controllers "$which"
+    --controllers "$which" ${GATES:+--feature-gates "$GATES"}
 }
 
 start_plane() {
@@ -179,6 +200,7 @@ start_plane() {
     kubeconfig "kubelet-$user" "$1"
   done
   make_audit_policy
+  choose_gates
   start_etcd
   start_api_server "$API_PORT"
   until_true 120 ready || fail "kube-apiserver is not ready; $(last_line kube-apiserver)" || return 1

@@ -12,6 +12,19 @@ SCENARIOS="$SCENARIOS kubelet-daemon-set kubelet-claims kubelet-shares kubelet-p
 SCENARIOS="$SCENARIOS kubelet-several kubelet-killed kubelet-restarted kubelet-health kubelet-slots kubelet-scheduler"
 SCENARIOS="$SCENARIOS kubelet-gang kubelet-kills kubelet-nodes"
 
+# first_minor NAME: the first minor version of Kubernetes 1 that has what a scenario is about.
+first_minor() {
+  case $1 in
+    pod-group) echo 36 ;; # scheduling.k8s.io/v1alpha2
+    claims-mig) echo 36 ;; # the counters of its devices
+    *-health | kubelet-kills | kubelet-nodes | kubelet-gang) echo 36 ;;
+    slices | claims-* | gpu-lost | gang-claims | gang-nodes | show | thousand) echo 34 ;;
+    kubelet-claims | kubelet-shares | kubelet-prepare | kubelet-several | kubelet-killed | kubelet-restarted) echo 34 ;;
+    policies | accounts | node-policy | annotations) echo 30 ;; # ValidatingAdmissionPolicy, v1
+    *) echo 28 ;;
+  esac
+}
+
 # fail TEXT...: why the scenario fails.
 fail() {
   REASON=$*
@@ -56,13 +69,15 @@ says() {
 
 # Nothing of a scenario is left to the next one.
 clear_up() {
-  k delete --all --force --grace-period=0 --wait=false \
-    pods,podgroups,resourceclaims,resourceclaimtemplates,poddisruptionbudgets
+  local kinds=pods,poddisruptionbudgets
+  [ "$MINOR" -lt 34 ] || kinds=$kinds,resourceclaims,resourceclaimtemplates
+  [ "$MINOR" -lt 36 ] || kinds=$kinds,podgroups
+  k delete --all --force --grace-period=0 --wait=false "$kinds"
   until_true 30 nothing_left
 } >"$WORK/last" 2>&1
 
 nothing_left() {
-  [ -z "$(k get pods,resourceclaims -o name)" ]
+  [ -z "$(k get "pods$([ "$MINOR" -lt 34 ] || echo ,resourceclaims)" -o name)" ]
 }
 
 # node NAME [GPU...]: a Node as its kubelet makes it.
@@ -141,11 +156,21 @@ pod_of_the_daemon_set() {
   printf 'spec: {serviceAccountName: vgpu-node, nodeName: dra, containers: [{name: node, image: none}]}\n'
 }
 
-scenario_install() {
+# install_more NAME: what the directory has. Before 1.30, that is without the policies.
+install_more() {
   local said
+  said=$(k apply --validate=strict -k "$DEPLOY/$1" 2>&1) && return
+  [ "$MINOR" -lt 30 ] && ! grep -v 'no matches for kind "ValidatingAdmissionPolicy\|^ensure CRDs are\|created$\|configured$\|unchanged$' \
+    <<<"$said" || fail "$said"
+}
+
+install_base() {
+  if [ "$MINOR" -ge 34 ]; then install_more emulated; else install_more slots; fi
+}
+
+scenario_install() {
   start_plane || return 1
-  said=$(k apply --validate=strict -k "$DEPLOY/emulated" 2>&1) || fail "$said" || return 1
-  said=$(k apply --validate=strict -k "$DEPLOY/scheduler" 2>&1) || fail "$said" || return 1
+  install_base && install_more scheduler || return 1
   { node dra && node rack-a a0 a1 && node rack-b b0 b1; } | make_nodes || return 1
   pod_of_the_daemon_set | k create -f - >"$WORK/last" 2>&1 || fail "$(cat "$WORK/last")" || return 1
   account vgpu-node vgpu-node-dra && account vgpu-scheduler || fail "a service account gets no token" || return 1
@@ -155,7 +180,11 @@ scenario_install() {
   until_true 60 account_exists || fail "the namespace has no service account; $(last_line kube-controller-manager)" ||
     return 1
   until_true 90 extender_ready || fail "$(last_line vgpu-scheduler)" || return 1
-  until_true 90 has dra-vgpu.dev k get resourceslices || fail "$(last_line vgpu-node)"
+  if [ "$MINOR" -lt 34 ]; then
+    until_true 90 has '"uuid"' field node dra '{.metadata.annotations.vgpu\.dev/gpus}' || fail "$(last_line vgpu-node)"
+  else
+    until_true 90 has dra-vgpu.dev k get resourceslices || fail "$(last_line vgpu-node)"
+  fi
 }
 
 is_checked() {
@@ -492,7 +521,8 @@ scenario_extender_killed() {
   until_true 90 extender_ready || fail "$(last_line vgpu-scheduler)" || return 1
   bound 90 k-6 || return 1
   [ -z "$(field pod k-5 '{.spec.nodeName}')" ] || fail "a GPU was given twice" || return 1
-  says k-5 'no room now'
+  # Before, kube-scheduler asks again about a pod without a place only after five minutes.
+  [ "$MINOR" -lt 32 ] || says k-5 'no room now'
 }
 
 # The extender and kube-scheduler know each other by certificates, and others are answered nothing.

@@ -38,7 +38,10 @@ final class SeatWatch implements AutoCloseable {
   /** The number of timely looks without an answer after which the seat is given up. */
   private static final int MOST_SILENT = 4;
 
-  /** The same limit, including looks at which a thread of this process waited for a processor. */
+  /**
+   * The same limit, including looks at which a thread of this process waited for a processor. A
+   * look that is itself late by {@link #EVERY_NS} or more counts twice.
+   */
   private static final int MOST_LATE = 100;
 
   private final Node node;
@@ -107,21 +110,20 @@ final class SeatWatch implements AutoCloseable {
         pauseNs = awaited.get() == 0 ? REST_NS : EVERY_NS;
       }
       LockSupport.parkNanos(this, pauseNs);
-      long nowNs = clock.nanoTime();
-      boolean inTime = nowNs - lastNs < pauseNs + EVERY_NS;
-      lastNs = nowNs;
-      if (awaited.get() == 0 || closed || !inTime) {
-        continue;
+      if (awaited.get() > 0 && !closed) {
+        if (clock.nanoTime() - lastNs >= pauseNs + EVERY_NS) {
+          late += 2; // also after a stop, however long it was
+        } else if (waitedNs() > ProcessorWaits.MOST_WAITED_NS) {
+          late++;
+        } else {
+          silent++;
+        }
+        if (silent >= MOST_SILENT || silent + late >= MOST_LATE) {
+          giveUp((silent + late) * EVERY_NS);
+          return;
+        }
       }
-      if (waitedNs() > ProcessorWaits.MOST_WAITED_NS) {
-        late++;
-      } else {
-        silent++;
-      }
-      if (silent >= MOST_SILENT || silent + late >= MOST_LATE) {
-        giveUp((silent + late) * EVERY_NS);
-        return;
-      }
+      lastNs = clock.nanoTime(); // a look at many threads takes a while, which makes no look late
     }
   }
 

@@ -10,6 +10,7 @@ import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.ObjectMetaBuilder;
 import io.fabric8.kubernetes.api.model.OwnerReferenceBuilder;
 import io.fabric8.kubernetes.api.model.Quantity;
+import io.fabric8.kubernetes.api.model.resource.v1.Device;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSlice;
 import io.fabric8.kubernetes.api.model.resource.v1.ResourceSliceSpec;
 import io.fabric8.kubernetes.client.KubernetesClient;
@@ -188,9 +189,11 @@ final class SlicePublisher {
   }
 
   private static boolean hasCounters(ResourceSlice slice) {
+    List<Device> devices =
+        slice.getSpec().getDevices(); // null from a 1.34 server if there are none
     return !slice.getSpec().getSharedCounters().isEmpty()
-        || slice.getSpec().getDevices().stream()
-            .anyMatch(one -> !one.getConsumesCounters().isEmpty());
+        || (devices != null
+            && devices.stream().anyMatch(one -> !one.getConsumesCounters().isEmpty()));
   }
 
   /** Without counters, kube-scheduler would allocate parts that overlap. */

@@ -102,6 +102,17 @@ final class Entrance {
     return false;
   }
 
+  /** {@return whether a pod waits now because kube-scheduler had no answer about it} */
+  boolean waitsUnanswered(Pod pod) {
+    String uid = pod.getMetadata().getUid();
+    boolean isKnown = roll.entries.containsKey(uid) || roll.unserved.containsKey(uid);
+    if (isKnown || !Restart.isUnanswered(pod)) {
+      return false;
+    }
+    waits(pod);
+    return true;
+  }
+
   /** A pod that is not in line will not join it. */
   void forget(String uid) {
     roll.unserved.remove(uid);

@@ -327,7 +327,7 @@ public final class PodLine {
 
   private void seeWaiting(Pod pod, double nowS) {
     boolean isOther = leavesAsOther(pod);
-    if (entrance.sees(pod, isOther)) {
+    if (entrance.sees(pod, isOther) || entrance.waitsUnanswered(pod)) {
       entrance.joinServed();
       decide(nowS);
     }

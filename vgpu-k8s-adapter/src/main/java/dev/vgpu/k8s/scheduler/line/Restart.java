@@ -23,6 +23,9 @@ import org.jspecify.annotations.Nullable;
  * ones are ignored.
  */
 final class Restart {
+  /** The end of what kube-scheduler says of a question without an answer: Post "URL/filter": … */
+  private static final String UNANSWERED = "/filter\": ";
+
   private Restart() {}
 
   /**
@@ -55,14 +58,12 @@ final class Restart {
   }
 
   /**
-   * {@return the pods that an earlier process told to wait, the oldest first} kube-scheduler has
-   * written the reason into the pod, and does not try it again by itself.
+   * {@return the pods that an earlier process told to wait, or did not answer about, the oldest
+   * first} kube-scheduler has written the reason into the pod, and does not try it again by itself.
    */
   static List<Pod> waiting(Collection<Pod> pods) {
     return pods.stream()
-        .filter(pod -> KnownPods.isAlive(pod) && KnownPods.isTried(pod))
-        .filter(pod -> !KnownPods.isBound(pod) && pod.getMetadata().getDeletionTimestamp() == null)
-        .filter(Restart::isTold)
+        .filter(pod -> isLeft(pod, Answer.MARK) || isUnanswered(pod))
         .sorted(
             Comparator.comparing(
                 pod ->
@@ -71,12 +72,24 @@ final class Restart {
         .toList();
   }
 
-  private static boolean isTold(Pod pod) {
+  /**
+   * {@return whether nobody has answered kube-scheduler's question about a pod} Before Kubernetes
+   * 1.32, it then tries the pod again after a change in the cluster, or after five minutes.
+   */
+  static boolean isUnanswered(Pod pod) {
+    return isLeft(pod, UNANSWERED);
+  }
+
+  private static boolean isLeft(Pod pod, String message) {
     List<PodCondition> all = pod.getStatus() == null ? null : pod.getStatus().getConditions();
     return all != null
+        && KnownPods.isAlive(pod)
+        && KnownPods.isTried(pod)
+        && !KnownPods.isBound(pod)
+        && pod.getMetadata().getDeletionTimestamp() == null
         && all.stream()
             .filter(one -> "PodScheduled".equals(one.getType()) && one.getMessage() != null)
-            .anyMatch(one -> one.getMessage().contains(Answer.MARK));
+            .anyMatch(one -> one.getMessage().contains(message));
   }
 
   private static Place.Written written(Pod pod) {

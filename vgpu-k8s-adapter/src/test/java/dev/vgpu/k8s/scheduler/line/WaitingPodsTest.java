@@ -68,6 +68,23 @@ class WaitingPodsTest {
     assertThat(cluster.line.unsized(9)).isEmpty();
   }
 
+  private static Pod unanswered(String name) {
+    String said = "Post \"http://127.0.0.1:8899/filter\": dial tcp: connect: connection refused";
+    return Pods.waits(Pods.whole(name, 1, Map.of()), said);
+  }
+
+  /** Before Kubernetes 1.32, such a pod would be tried again after five minutes. */
+  @Test
+  void aPodThatNobodyAnsweredAboutIsWoken() {
+    SmallCluster cluster = new SmallCluster(Pods.nodes(2, 1));
+    cluster.create(unanswered("early"));
+    cluster.restart();
+    assertThat(written(cluster)).containsExactly("early");
+    cluster.line.see(unanswered("later"), 9);
+    cluster.collect();
+    assertThat(written(cluster)).containsExactly("early", "later");
+  }
+
   @Test
   void aPodThatNoNodeServesIsWokenByALaterProcessToo() {
     Set<KubeletResource> slots = Set.of(KubeletResource.SLOT);
