@@ -23,8 +23,12 @@ import org.jspecify.annotations.Nullable;
  * ones are ignored.
  */
 final class Restart {
-  /** The end of what kube-scheduler says of a question without an answer: Post "URL/filter": … */
-  private static final String UNANSWERED = "/filter\": ";
+  /**
+   * What kube-scheduler says of a question without an answer: Post "URL/filter": …, or, if nobody
+   * leads yet, failed filter with extender at URL …, code 503.
+   */
+  private static final List<String> UNANSWERED =
+      List.of("/filter\": ", "failed filter with extender");
 
   private Restart() {}
 
@@ -63,7 +67,7 @@ final class Restart {
    */
   static List<Pod> waiting(Collection<Pod> pods) {
     return pods.stream()
-        .filter(pod -> isLeft(pod, Answer.MARK) || isUnanswered(pod))
+        .filter(pod -> isLeft(pod, List.of(Answer.MARK)) || isUnanswered(pod))
         .sorted(
             Comparator.comparing(
                 pod ->
@@ -80,7 +84,7 @@ final class Restart {
     return isLeft(pod, UNANSWERED);
   }
 
-  private static boolean isLeft(Pod pod, String message) {
+  private static boolean isLeft(Pod pod, List<String> messages) {
     List<PodCondition> all = pod.getStatus() == null ? null : pod.getStatus().getConditions();
     return all != null
         && KnownPods.isAlive(pod)
@@ -89,7 +93,7 @@ final class Restart {
         && pod.getMetadata().getDeletionTimestamp() == null
         && all.stream()
             .filter(one -> "PodScheduled".equals(one.getType()) && one.getMessage() != null)
-            .anyMatch(one -> one.getMessage().contains(message));
+            .anyMatch(one -> messages.stream().anyMatch(one.getMessage()::contains));
   }
 
   private static Place.Written written(Pod pod) {

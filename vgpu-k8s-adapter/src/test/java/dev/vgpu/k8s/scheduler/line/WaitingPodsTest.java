@@ -68,8 +68,7 @@ class WaitingPodsTest {
     assertThat(cluster.line.unsized(9)).isEmpty();
   }
 
-  private static Pod unanswered(String name) {
-    String said = "Post \"http://127.0.0.1:8899/filter\": dial tcp: connect: connection refused";
+  private static Pod waits(String name, String said) {
     return Pods.waits(Pods.whole(name, 1, Map.of()), said);
   }
 
@@ -77,10 +76,12 @@ class WaitingPodsTest {
   @Test
   void aPodThatNobodyAnsweredAboutIsWoken() {
     SmallCluster cluster = new SmallCluster(Pods.nodes(2, 1));
-    cluster.create(unanswered("early"));
+    cluster.create(
+        waits("early", "failed filter with extender at URL http://a:1/filter, code 503"));
     cluster.restart();
     assertThat(written(cluster)).containsExactly("early");
-    cluster.line.see(unanswered("later"), 9);
+    String refused = "Post \"http://127.0.0.1:8899/filter\": dial tcp: connect: connection refused";
+    cluster.line.see(waits("later", refused), 9);
     cluster.collect();
     assertThat(written(cluster)).containsExactly("early", "later");
   }
