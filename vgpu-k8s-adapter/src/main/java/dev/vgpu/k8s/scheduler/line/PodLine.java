@@ -485,6 +485,13 @@ public final class PodLine {
     preemption.begin();
     Restart.waiting(pods).forEach(entrance::waits);
     entrance.joinServed();
+    roll.crews.values().stream()
+        .filter(crew -> crew.isPlaced && crew.members.stream().anyMatch(this::isUnanswered))
+        .forEach(crew -> wake(crew, nowS));
     decide(nowS);
+  }
+
+  private boolean isUnanswered(String uid) {
+    return Restart.isUnanswered(roll.entry(uid).pod());
   }
 }

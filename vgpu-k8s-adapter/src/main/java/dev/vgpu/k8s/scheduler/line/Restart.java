@@ -28,7 +28,7 @@ final class Restart {
    * leads yet, failed filter with extender at URL …, code 503.
    */
   private static final List<String> UNANSWERED =
-      List.of("/filter\": ", "failed filter with extender");
+      List.of("/filter\": ", "/bind\": ", "failed filter with extender");
 
   private Restart() {}
 

@@ -86,6 +86,20 @@ class WaitingPodsTest {
     assertThat(written(cluster)).containsExactly("early", "later");
   }
 
+  /** The process died when the gang had its places, and before kube-scheduler asked to bind it. */
+  @Test
+  void aGangWithPlacesThatNobodyAnsweredAboutIsWoken() {
+    SmallCluster cluster = new SmallCluster(Pods.nodes(2, 1));
+    Pods.gangOfWholes("pair", 2).forEach(cluster::create);
+    cluster.settleUntilWritten();
+    cluster.restart();
+    assertThat(written(cluster)).as("kube-scheduler asks by itself").isEmpty();
+    String refused = "Post \"http://127.0.0.1:8899/filter\": dial tcp: connect: connection refused";
+    cluster.pods.replaceAll((uid, pod) -> Pods.waits(pod, refused));
+    cluster.restart();
+    assertThat(written(cluster)).containsExactlyInAnyOrder("pair-0", "pair-1");
+  }
+
   @Test
   void aPodThatNoNodeServesIsWokenByALaterProcessToo() {
     Set<KubeletResource> slots = Set.of(KubeletResource.SLOT);
