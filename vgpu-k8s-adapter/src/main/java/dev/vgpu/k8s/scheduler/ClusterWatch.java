@@ -66,7 +66,6 @@ final class ClusterWatch implements AutoCloseable {
     line.begin(
         allNodes.getStore().list(), allPods.getStore().list(), claimed(), clockS.getAsDouble());
     isOn = true;
-    service.carryOut();
   }
 
   /** {@return the cluster's claims; null if it has none, or does not show them} */

@@ -141,6 +141,7 @@ final class Scheduler implements AutoCloseable {
         claims.begin();
       }
       known = term;
+      service.carryOut(); // from here on: what it wakes is asked about at once
       LOG.info("leads");
     } catch (KubernetesClientException e) {
       LOG.warn("cannot read the cluster's state: {}", e.getMessage());

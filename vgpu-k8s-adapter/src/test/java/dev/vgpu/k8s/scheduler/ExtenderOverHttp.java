@@ -79,6 +79,7 @@ abstract class ExtenderOverHttp {
                     .or(() -> watch.find(namespace, name, uid)));
     watch = new ClusterWatch(client, line, service, NanoClock.seconds());
     watch.begin();
+    service.carryOut();
     server =
         new ExtenderServer(
             new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
