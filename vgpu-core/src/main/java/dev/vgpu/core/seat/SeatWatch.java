@@ -20,10 +20,10 @@ import org.slf4j.LoggerFactory;
  * sleeps until there is work is not woken for that: the kernel wakes it when a message comes. The
  * watch has its own thread, which takes no lock.
  *
- * <p>Only time in which the machine runs this process counts. A stopped process is silent as a
- * whole and cannot depose itself. A process whose threads wait for a processor is merely late, and
- * the next holder would be later still. If some thread of it always waits for a processor, a longer
- * limit applies.
+ * <p>A process that is stopped is silent as a whole and cannot depose itself: each stop counts for
+ * 100 ms at most, however long it was. A process whose threads wait for a processor is merely late,
+ * and the next holder would be later still. If some thread of it always waits for a processor, a
+ * longer limit applies.
  */
 final class SeatWatch implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(SeatWatch.class);

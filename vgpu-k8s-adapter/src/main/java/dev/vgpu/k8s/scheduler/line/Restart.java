@@ -24,8 +24,8 @@ import org.jspecify.annotations.Nullable;
  */
 final class Restart {
   /**
-   * What kube-scheduler says of a question without an answer: Post "URL/filter": …, or, if nobody
-   * leads yet, failed filter with extender at URL …, code 503.
+   * What kube-scheduler says of a question without an answer: Post "URL/filter": … or Post
+   * "URL/bind": …, or, if nobody leads yet, failed filter with extender at URL …, code 503.
    */
   private static final List<String> UNANSWERED =
       List.of("/filter\": ", "/bind\": ", "failed filter with extender");
