@@ -256,13 +256,18 @@ nothing_runs() {
   [ -z "$(k get pods -o name)" ]
 }
 
+# emulate_gpus: the DaemonSet's roles have emulated GPUs, as from deploy/emulated. Other directories take that away.
+emulate_gpus() {
+  k set env daemonset/vgpu-node -n vgpu-system VGPU_EMULATOR_DIR=/run/vgpu/emulator \
+    VGPU_EMULATOR=devices=2,memory=8GiB >"$WORK/last" 2>&1 || fail "$(cat "$WORK/last")"
+}
+
 # The published DaemonSet, as its pod: the kubelet starts it and registers its plugin, and the node's slice is there.
 scenario_kubelet_daemon_set() {
   local namespace
   stop vgpu-node
   install_base || return 1
-  [ "$MINOR" -ge 34 ] || k set env daemonset/vgpu-node -n vgpu-system VGPU_EMULATOR_DIR=/run/vgpu/emulator \
-    VGPU_EMULATOR=devices=2,memory=8GiB >"$WORK/last" 2>&1 || return 1
+  emulate_gpus || return 1
   k delete nodes --all --wait=false >"$WORK/last" 2>&1
   # No garbage collector runs, which would delete the slices of these nodes.
   [ "$MINOR" -lt 34 ] || k delete resourceslices --all >"$WORK/last" 2>&1
@@ -526,6 +531,7 @@ timed() {
 gang_claims_on_real() {
   local said
   said=$(k apply --validate=strict -k "$DEPLOY/gang-claims" 2>&1) || fail "$said" || return 1
+  emulate_gpus || return 1
   GANG_CLAIMS=--gang-claims
   stop vgpu-scheduler
   start_extender
