@@ -420,6 +420,24 @@ worker() {
     -e "s|vgpu.dev/slot: 1|vgpu.dev/slot: $4|" -e 's|^spec:|&\n  restartPolicy: Never|'
 }
 
+# The API server is away for a minute. Programs go on under their shares. What ends meanwhile is given back afterwards.
+scenario_kubelet_away() {
+  {
+    claim stays 'share: 40, memory: 1Gi' && program stays stays spin --seconds 75 --json
+    claim ends 'share: 20, memory: 1Gi' && program ends ends sleep 15
+  } | make || return 1
+  runs 60 stays ends || return 1
+  stop kube-apiserver KILL
+  sleep 60
+  start_api_server "$API_PORT"
+  until_true 120 ready || fail "$(last_line kube-apiserver)" || return 1
+  { claim next 'share: 60, memory: 1Gi' && program next next spin --seconds 1 --json; } | make || return 1
+  ended 120 ends stays next || return 1
+  NOTE="40 % had $(share_of stays)"
+  awk -v share="$(share_of stays)" 'BEGIN { exit share < 1 || share > 42 }' || fail "$NOTE" || return 1
+  let_go
+}
+
 # health_of POD: what the kubelet says of its GPU.
 health_of() {
   field pod "$1" '{.status.containerStatuses[0].allocatedResourcesStatus[*].resources[*].health}'

@@ -9,8 +9,8 @@ SCENARIOS="$SCENARIOS node-annotation accounts node-policy slots slots-refused s
 SCENARIOS="$SCENARIOS gang-queue pod-group gang-claims gang-nodes eviction eviction-refused eviction-gang preemption"
 SCENARIOS="$SCENARIOS names extender-killed kills extender-tls api-server-away show node-cost many thousand"
 SCENARIOS="$SCENARIOS kubelet-daemon-set kubelet-claims kubelet-shares kubelet-prepare"
-SCENARIOS="$SCENARIOS kubelet-several kubelet-killed kubelet-restarted kubelet-health kubelet-slots kubelet-scheduler"
-SCENARIOS="$SCENARIOS kubelet-gang kubelet-kills kubelet-nodes"
+SCENARIOS="$SCENARIOS kubelet-several kubelet-killed kubelet-restarted kubelet-away kubelet-health kubelet-slots"
+SCENARIOS="$SCENARIOS kubelet-scheduler kubelet-gang kubelet-kills kubelet-nodes"
 
 # first_minor NAME: the first minor version of Kubernetes 1 that has what a scenario is about.
 first_minor() {
@@ -19,7 +19,8 @@ first_minor() {
     claims-mig) echo 36 ;; # the counters of its devices
     *-health | kubelet-kills | kubelet-nodes | kubelet-gang) echo 36 ;;
     slices | claims-* | gpu-lost | gang-claims | gang-nodes | show | thousand) echo 34 ;;
-    kubelet-claims | kubelet-shares | kubelet-prepare | kubelet-several | kubelet-killed | kubelet-restarted) echo 34 ;;
+    kubelet-claims | kubelet-shares | kubelet-prepare | kubelet-several | kubelet-killed) echo 34 ;;
+    kubelet-restarted | kubelet-away) echo 34 ;;
     policies | accounts | node-policy | annotations) echo 30 ;; # ValidatingAdmissionPolicy, v1
     *) echo 28 ;;
   esac
