@@ -266,11 +266,19 @@ public final class VgpuCommand implements Runnable {
     PrintWriter err = e.getCommandLine().getErr();
     err.print(context.console().errAnsi().string("@|bold,red vgpu:|@ "));
     err.flush();
-    context.console().err().println(e.getMessage());
+    context.console().err().println(message(e));
     UnmatchedArgumentException.printSuggestions(e, err);
     String name = e.getCommandLine().getCommandSpec().qualifiedName();
     err.println("Run '" + name + " --help' to see what can be given.");
     return CommandLine.ExitCode.USAGE;
+  }
+
+  private static String message(ParameterException e) {
+    return e instanceof UnmatchedArgumentException unmatched
+            && !unmatched.isUnknownOption()
+            && !e.getCommandLine().getSubcommands().isEmpty()
+        ? "there is no command '" + unmatched.getUnmatched().get(0) + "'"
+        : e.getMessage();
   }
 
   private int failed(Exception e) {

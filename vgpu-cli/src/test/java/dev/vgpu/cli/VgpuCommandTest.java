@@ -51,7 +51,9 @@ class VgpuCommandTest {
   @Test
   void unknownCommandSuggestsTheNearest() {
     assertThat(run("devcies")).isEqualTo(2);
-    assertThat(err.toString(UTF_8)).contains("devcies").contains("Did you mean: vgpu devices");
+    assertThat(err.toString(UTF_8))
+        .contains("there is no command 'devcies'")
+        .contains("Did you mean: vgpu devices");
     assertThat(out.toString(UTF_8)).isEmpty();
   }
 
