@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.vgpu.cli.time.NanoClock;
+import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -15,6 +16,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
@@ -209,14 +211,29 @@ public final class CommandNode implements AutoCloseable {
     return started;
   }
 
-  /** {@return the command line of a JVM with the class path of the tests} */
+  /**
+   * {@return the command line of a JVM with the class path of the tests; the path is its last word}
+   */
   public static List<String> javaCommand() {
-    return List.of(
-        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-        "-XX:TieredStopAtLevel=1",
-        "-XX:+UseSerialGC",
-        "-cp",
-        System.getProperty("java.class.path"));
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+    String archive = System.getProperty("vgpu.archive", "");
+    if (!archive.isEmpty()) {
+      command.add("-XX:SharedArchiveFile=" + archive); // the JVM starts without if it does not fit
+    }
+    command.addAll(List.of("-cp", classPath()));
+    return command;
+  }
+
+  /** The class path of the tests, with what the command's archive has first: the jars. */
+  private static String classPath() {
+    List<String> entries =
+        List.of(System.getProperty("java.class.path").split(File.pathSeparator, -1));
+    return Stream.concat(
+            entries.stream().filter(each -> each.endsWith(".jar")),
+            entries.stream().filter(each -> !each.endsWith(".jar")))
+        .collect(Collectors.joining(File.pathSeparator));
   }
 
   /** {@return the path of a sample program} */

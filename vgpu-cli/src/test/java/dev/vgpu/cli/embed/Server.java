@@ -118,8 +118,8 @@ public final class Server {
         last.equals(new Last(this, "")) && (last.hashCode() + last.toString()).isEmpty();
     long left;
     do {
-      System.gc();
-      CLOCK.sleepUntil(CLOCK.nowNs() + 100_000_000);
+      System.gc(); // takes 0.1 s of a processor, and JNA's threads wait for 30 s
+      CLOCK.sleepUntil(CLOCK.nowNs() + 500_000_000);
       left = dropped.stream().filter(each -> each.get() != null).count();
     } while (left > 0 && CLOCK.nowNs() - beginNs < PATIENCE_NS);
     return left;

@@ -30,6 +30,7 @@ import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -38,15 +39,19 @@ import org.junit.jupiter.api.io.TempDir;
 class ExtenderTlsTest {
   private static final char[] PASSWORD = "password".toCharArray();
 
-  @TempDir Path directory;
+  @TempDir static Path directory;
   private KubernetesClient client;
   private ExtenderServer server;
 
-  @BeforeEach
-  void begin() throws Exception {
+  @BeforeAll
+  static void makeCertificates() throws Exception {
     for (String name : new String[] {"server", "client", "stranger"}) {
       make(name, name.equals("client") ? "EC" : "RSA");
     }
+  }
+
+  @BeforeEach
+  void begin() throws Exception {
     client = new KubernetesClientBuilder().build();
     ExtenderService service =
         new ExtenderService(
@@ -71,19 +76,21 @@ class ExtenderTlsTest {
     client.close();
   }
 
-  private Path pem(String name) {
+  private static Path pem(String name) {
     return directory.resolve(name + ".crt");
   }
 
-  private Path key(String name) {
+  private static Path key(String name) {
     return directory.resolve(name + ".key");
   }
 
-  private void make(String name, String algorithm) throws Exception {
+  private static void make(String name, String algorithm) throws Exception {
     Path store = directory.resolve(name + ".p12");
     Process keytool =
         new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin/keytool").toString(),
+                "-J-XX:TieredStopAtLevel=1",
+                "-J-XX:+UseSerialGC",
                 "-genkeypair",
                 "-alias",
                 name,
@@ -108,7 +115,7 @@ class ExtenderTlsTest {
     write(key(name), "PRIVATE KEY", keys.getKey(name, PASSWORD).getEncoded());
   }
 
-  private KeyStore keys(String name) throws IOException, GeneralSecurityException {
+  private static KeyStore keys(String name) throws IOException, GeneralSecurityException {
     KeyStore keys = KeyStore.getInstance("PKCS12");
     try (InputStream in = Files.newInputStream(directory.resolve(name + ".p12"))) {
       keys.load(in, PASSWORD);
