@@ -69,6 +69,7 @@ void test_revoked(void);
 void test_seat_killed(void);
 void test_seat_ended(void);
 void test_seat_stopped(void);
+void test_seat_slow(void);
 void test_seat_late(void);
 void test_seat_hidden(void);
 void test_seat_rests(void);

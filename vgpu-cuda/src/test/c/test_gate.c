@@ -256,6 +256,62 @@ void test_seat_killed(void) {
 
 void test_seat_stopped(void) { test_autonomous(1, 0); }
 
+/* How often the thread of that name of a process has waited. */
+static uint64_t waits_of(pid_t pid, const char *thread) {
+  char path[64], line[128];
+  uint64_t waits = 0;
+  snprintf(path, sizeof path, "/proc/%d/task", pid);
+  DIR *tasks = opendir(path);
+  CHECK(tasks != NULL, "no %s", path);
+  for (const struct dirent *task; tasks != NULL && (task = readdir(tasks)) != NULL;) {
+    int is_it = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%.16s/status", pid, task->d_name);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+      unsigned long long count;
+      if (strncmp(line, "Name:", 5) == 0) is_it = strstr(line, thread) != NULL;
+      if (is_it && sscanf(line, "voluntary_ctxt_switches: %llu", &count) == 1) waits += count;
+    }
+    if (file != NULL) fclose(file);
+  }
+  if (tasks != NULL) closedir(tasks);
+  return waits;
+}
+
+/*
+ * The seat has changed, and the new one is slow: a busy machine keeps it from its processor. A process that goes on at
+ * its pace leaves the processor to it, and asks it less and less often.
+ */
+void test_seat_slow(void) {
+  enum { TICK_NS = 2000000, OTHER_WAITS = 100, FIRST_PATIENCE_NS = 200000000 };
+  SEATED(64u << 20, 1 << 20);
+  seat.grant->turn_flags = (uint32_t)(SHM_TURN_LIMITED | SHM_TURN_CONTENDED);
+  seat.grant->entitled_permille = 300;
+  pid_t pid = start(&seat, "launch", "");
+  CHECK(await_work(&seat, 0), "no work");
+  seat_gate(&seat, 0);
+  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
+  seat_stop(&seat);
+  uint32_t hellos = __atomic_load_n(&seat.hellos, __ATOMIC_SEQ_CST);
+  uint64_t since = seat_now();
+  seat_start(&seat);
+  while (!__atomic_load_n(&seat.slots[1].autonomous, __ATOMIC_SEQ_CST) && seat_now() - since < PATIENCE_NS) usleep(200);
+  uint64_t before = waits_of(pid, "vgpu-monitor"), began = seat_now();
+  usleep(1300000);
+  uint64_t waits = waits_of(pid, "vgpu-monitor") - before, most = (seat_now() - began) / TICK_NS + OTHER_WAITS;
+  CHECK(waits > 0 && waits <= most, "the monitor waited %llu times, not at most %llu", (unsigned long long)waits,
+        (unsigned long long)most);
+  uint64_t given_up = FIRST_PATIENCE_NS;
+  uint32_t asked = 1;
+  for (; given_up <= seat_now() - since; asked++) given_up += (uint64_t)FIRST_PATIENCE_NS << asked;
+  __atomic_store_n(&seat.mute, 0, __ATOMIC_SEQ_CST);
+  for (int counted = 0, rounds = 0; counted < 2 && rounds < 50; rounds++) counted += gate_round(&seat);
+  hellos = __atomic_load_n(&seat.hellos, __ATOMIC_SEQ_CST) - hellos;
+  CHECK(hellos > 0 && hellos <= asked, "the seat was asked %u times, not %u", hellos, asked);
+  CHECK(stop_launching(&seat, pid) == 0, "role");
+  seat_close(&seat);
+}
+
 static uint32_t beats;
 
 /* Keeps a seat's heartbeat fresh, so that nobody misses it. */

@@ -373,6 +373,7 @@ static const struct {
     {"seat-killed", test_seat_killed},
     {"seat-ended", test_seat_ended},
     {"seat-stopped", test_seat_stopped},
+    {"seat-slow", test_seat_slow},
     {"seat-late", test_seat_late},
     {"seat-hidden", test_seat_hidden},
     {"express-obeyed", test_express_obeyed},

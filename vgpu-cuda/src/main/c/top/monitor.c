@@ -17,10 +17,12 @@
 static const uint64_t TICK_NS = NS_PER_MS, CONTENDED_TICK_NS = 300u * NS_PER_US;
 /* While the gate is shut: the GPU is idle from the end of the last work until the monitor sees it. */
 static const uint64_t DRAIN_TICK_NS = 60u * NS_PER_US, MOST_DRAIN_TICK_NS = 120u * NS_PER_US;
+/* While no seat follows the work, and many processes may be in the same position: see vgpu__is_unfollowed. */
+static const uint64_t UNFOLLOWED_TICK_NS = 2u * NS_PER_MS;
 static const uint64_t LINGER_NS = 20u * NS_PER_MS, SLEEP_NS = 50u * NS_PER_MS, HELD_SLEEP_NS = 20u * NS_PER_MS;
 static const uint64_t SEAT_LOOK_NS = 500u * NS_PER_US;
 static const uint64_t RETRY_NS = 5u * NS_PER_MS, SLOW_RETRY_NS = 100u * NS_PER_MS, WELCOME_NS = 200u * NS_PER_MS;
-enum { QUICK_TRIES = 400, REFRESH = 64 };
+enum { QUICK_TRIES = 400, MOST_DOUBLINGS = 4, REFRESH = 64 };
 
 static int runs;              /* guarded by the lock of attaching */
 static uint32_t stop, inside; /* inside: the monitor may be calling the driver */
@@ -56,6 +58,28 @@ static void vgpu__leave_slot(struct vgpu_tenant *tenant) {
   STORE_RELEASE(inside, 0);
 }
 
+/*
+ * Whether to give up a HELLO without an answer. Perhaps its seat is stopped, and another process has taken the seat. Or
+ * the seat is slow, because it has many to answer after a change of the seat. It must answer a HELLO that was given up
+ * all the same, so each is given twice the time of the one before. A seat that beats is given the whole time.
+ */
+static int vgpu__hello_is_in_vain(struct vgpu_tenant *tenant, uint64_t now) {
+  struct vgpu_watch *watch = &tenant->watch;
+  uint64_t patience_ns = (uint64_t)VGPU_PATIENCE_MS * NS_PER_MS;
+  if (vgpu__seat_is_silent(tenant, now)) {
+    unsigned doublings = watch->unanswered < MOST_DOUBLINGS ? watch->unanswered : MOST_DOUBLINGS;
+    uint64_t shorter_ns = WELCOME_NS << doublings;
+    if (shorter_ns < patience_ns) patience_ns = shorter_ns;
+  }
+  if (now - watch->asked_ns > patience_ns) {
+    watch->unanswered++;
+    return 1;
+  }
+  if (now < watch->next_try_ns) return 0;
+  watch->next_try_ns = now + RETRY_NS;
+  return vgpu__seat_is_replaced(tenant);
+}
+
 static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
   struct vgpu_watch *watch = &tenant->watch;
   struct shm_message message;
@@ -67,7 +91,7 @@ static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
   if (got == VGPU_SEAT_MESSAGE && message.type == SHM_MESSAGE_WELCOME) {
     if (message.status == SHM_STATUS_OK && message.slot_number == tenant->slot_number) {
       watch->welcome = 1;
-      watch->tries = 0;
+      watch->tries = watch->unanswered = 0;
     } else {
       message.text[sizeof message.text - 1] = '\0';
       vgpu__log("the seat does not take slot %u back: status %u, %s", tenant->slot_number, message.status,
@@ -85,17 +109,14 @@ static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
     watch->next_try_ns = now;
     vgpu__log("the connection to the seat is gone");
   }
-  /*
-   * A HELLO without an answer: perhaps a stopped seat. Another process may take the seat meanwhile. A seat that beats is
-   * given more time.
-   */
-  uint64_t patience_ns = vgpu__seat_is_silent(tenant, now) ? WELCOME_NS : (uint64_t)VGPU_PATIENCE_MS * NS_PER_MS;
-  if (!watch->welcome && got != VGPU_SEAT_GONE && now - watch->asked_ns > patience_ns) vgpu__seat_close(tenant);
+  if (!watch->welcome && got != VGPU_SEAT_GONE && vgpu__hello_is_in_vain(tenant, now)) vgpu__seat_close(tenant);
   if (!watch->welcome && now >= watch->next_try_ns && !vgpu__seat_connected(tenant)) {
     watch->asked_ns = now;
-    vgpu__seat_connect(tenant);
+    int failed = vgpu__seat_connect(tenant);
     watch->tries++;
-    watch->next_try_ns = now + (watch->tries < QUICK_TRIES ? RETRY_NS : SLOW_RETRY_NS);
+    /* Too many wait for the seat already. */
+    int slow = watch->tries >= QUICK_TRIES || failed == EAGAIN;
+    watch->next_try_ns = now + (slow ? SLOW_RETRY_NS : RETRY_NS);
   }
 }
 
@@ -123,9 +144,18 @@ static uint64_t vgpu__approach(uint64_t rest_ns, uint64_t least_ns, uint64_t mos
   return half < least_ns ? least_ns : half < most_ns ? half : most_ns;
 }
 
+/*
+ * Whether no seat follows the work: the connection is still to come, or the seat is silent. If a busy machine keeps the
+ * seat from its processor, that is so in all processes. They must not keep it from its processor as well.
+ */
+static int vgpu__is_unfollowed(const struct vgpu_tenant *tenant) {
+  return LOAD(tenant->mode) == VGPU_ATTACHED && (LOAD(tenant->autonomous) || !tenant->watch.welcome);
+}
+
 /* After how long one tenant needs the monitor again. */
 static uint64_t vgpu__tick_ns(const struct vgpu_tenant *tenant, int working, int soon, uint64_t express_ns,
                               uint64_t rest_ns) {
+  if (vgpu__is_unfollowed(tenant)) return UNFOLLOWED_TICK_NS;
   if (soon) return DRAIN_TICK_NS;
   int drains = working && !vgpu__word_open(LOAD_ACQUIRE(tenant->grant->word)) && LOAD(tenant->slot->busy) != 0;
   if (drains && vgpu__is_stopped(tenant)) return TICK_NS;
@@ -227,7 +257,7 @@ static void *vgpu__monitor(void *unused) {
   for (unsigned turn = 0;; turn++) {
     uint64_t now = vgpu__now_ns();
     struct vgpu_tended tended[VGPU_TENANTS] = {{0, 0}};
-    struct round round = {.tick_ns = TICK_NS};
+    struct round round = {.tick_ns = UNFOLLOWED_TICK_NS};
     __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) break;
     vgpu__pause_tick(now);
