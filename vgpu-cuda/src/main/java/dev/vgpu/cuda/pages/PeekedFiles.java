@@ -75,13 +75,13 @@ final class PeekedFiles implements UnreadFiles {
     if (added.size() != 1) {
       throw new IOException("the connection is not found among " + added.size());
     }
-    return new Connection(added.keySet().iterator().next());
+    return new Peeked(added.keySet().iterator().next());
   }
 
-  private final class Connection implements UnreadFiles.Connection {
+  private final class Peeked implements UnreadFiles.Connection {
     private final int number;
 
-    private Connection(int number) {
+    private Peeked(int number) {
       this.number = number;
     }
 
@@ -103,8 +103,9 @@ final class PeekedFiles implements UnreadFiles {
     @Override
     public void discard() {
       try (Memory dropped = LinuxCalls.room(MOST_DROPPED_BYTES)) {
-        while (LinuxCalls.read(number, dropped, MOST_DROPPED_BYTES) > 0) {
-          continue;
+        long bytes = 1;
+        while (bytes > 0) {
+          bytes = LinuxCalls.read(number, dropped, MOST_DROPPED_BYTES);
         }
       } catch (IOException e) {
         log.debug("what a broken connection contains cannot be read", e);
