@@ -172,12 +172,16 @@ public interface EnforcementBackend {
   /**
    * Makes the kernel refuse open files that other processes pass to a listening Unix socket of this
    * process with their messages, if it can. Called in the process that has just taken the seat,
-   * before other users can connect. The kernel ends such files in the thread that reads the
-   * message, which may take as long as the sender likes. Must not throw.
+   * before other users can connect. The kernel ends such files in the thread that reads the message
+   * or closes the connection, which may take as long as the sender likes. Must not throw.
    *
-   * @param socket the path of the socket
+   * @param socket the path of the socket, which has accepted no connection yet
+   * @return what finds such files before they are read, if the kernel does not refuse them; empty
+   *     if it does, or if this backend cannot find them
    */
-  default void refuseFiles(Path socket) {}
+  default Optional<UnreadFiles> refuseFiles(Path socket) {
+    return Optional.empty();
+  }
 
   /**
    * Puts this process under a lease; it may already be under others. Blocks until it is attached,

@@ -21,6 +21,7 @@ import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
 import dev.vgpu.spi.ProcessAttachment;
+import dev.vgpu.spi.UnreadFiles;
 import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Path;
 import java.util.Map;
@@ -121,8 +122,8 @@ public final class CudaHookBackend implements EnforcementBackend {
   }
 
   @Override
-  public void refuseFiles(Path socket) {
-    PassedFiles.refuse(socket);
+  public Optional<UnreadFiles> refuseFiles(Path socket) {
+    return PassedFiles.refuse(socket);
   }
 
   @Override

@@ -10,6 +10,7 @@ import dev.vgpu.request.VirtualGpuRequest;
 import dev.vgpu.spi.EnforcedLease;
 import dev.vgpu.spi.Enforcement;
 import dev.vgpu.spi.EnforcementBackend;
+import dev.vgpu.spi.UnreadFiles;
 import dev.vgpu.watch.PhysicalGpu;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -254,9 +255,13 @@ public final class Enforcements implements AutoCloseable {
     }
   }
 
-  /** Makes the kernel refuse files that others pass to a socket, if a backend knows how. */
-  public void refuseFiles(Path socket) {
-    backends().forEach(backend -> backend.refuseFiles(socket));
+  /**
+   * Makes the kernel refuse files that others pass to a socket, if a backend knows how.
+   *
+   * @return what finds them, if a backend cannot make the kernel refuse them
+   */
+  public Optional<UnreadFiles> refuseFiles(Path socket) {
+    return backends().stream().flatMap(each -> each.refuseFiles(socket).stream()).findFirst();
   }
 
   /** The open backends. Never blocks. */

@@ -20,6 +20,7 @@ import dev.vgpu.core.wire.RequestValues;
 import dev.vgpu.files.OpenFiles;
 import dev.vgpu.request.GpuId;
 import dev.vgpu.request.VirtualGpuRequest;
+import dev.vgpu.spi.UnreadFiles;
 import dev.vgpu.watch.GpuEvent;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
@@ -37,7 +38,6 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.function.Consumer;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -127,14 +127,13 @@ final class SeatServer implements AutoCloseable {
   }
 
   /** Accepts connections. Called once, by the thread that has taken the seat. */
-  void listen(Path socket, Consumer<Path> protect) {
+  void listen(Path socket, Function<Path, Optional<UnreadFiles>> protect) {
     try {
       Files.deleteIfExists(socket); // left by the last holder, which is gone
       ServerSocketChannel channel = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
       server = channel;
       channel.bind(UnixDomainSocketAddress.of(socket), BACKLOG);
-      users.letIn(socket, protect);
-      loop.listen(channel, accepted -> accept());
+      loop.listen(channel, users.letIn(socket, protect), accepted -> accept());
       loop.ticker(this::tick);
     } catch (IOException e) {
       throw new VgpuException(
@@ -489,7 +488,7 @@ final class SeatServer implements AutoCloseable {
         // channel: for ever, if the loop's thread hangs.
         channel.configureBlocking(false);
         for (SocketChannel each = channel.accept(); each != null; each = channel.accept()) {
-          each.close();
+          loop.turnAway(each);
         }
       } catch (IOException e) {
         log.debug("the seat's socket could not be closed", e);

@@ -6,6 +6,7 @@ import dev.vgpu.core.book.Booking;
 import dev.vgpu.core.book.LeaseTable;
 import dev.vgpu.core.disk.Member;
 import dev.vgpu.files.FileAccess;
+import dev.vgpu.spi.UnreadFiles;
 import java.io.IOException;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
@@ -20,7 +21,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.function.Consumer;
+import java.util.function.Function;
 import jdk.net.ExtendedSocketOptions;
 import jdk.net.UnixDomainPrincipal;
 import org.jspecify.annotations.Nullable;
@@ -63,8 +64,10 @@ final class SeatUsers {
    * Lets the users connect to a socket of this process.
    *
    * @param protect is given the socket before other users can connect
+   * @return what finds the files that they pass, if {@code protect} returns it
    */
-  void letIn(Path socket, Consumer<Path> protect) throws IOException {
+  Optional<UnreadFiles> letIn(Path socket, Function<Path, Optional<UnreadFiles>> protect)
+      throws IOException {
     UserPrincipalLookupService names = socket.getFileSystem().getUserPrincipalLookupService();
     UserPrincipal mightiest = names.lookupPrincipalByName(ROOT);
     root = mightiest;
@@ -74,10 +77,12 @@ final class SeatUsers {
     trusted = Set.copyOf(List.of(Files.getOwner(socket), mightiest));
     Path directory = Objects.requireNonNull(socket.toAbsolutePath().getParent(), "a directory");
     servesGroup = FileAccess.isForGroup(directory);
-    if (servesGroup) {
-      protect.accept(socket);
-      FileAccess.of(directory).apply(socket, true); // only members of the group can connect
+    if (!servesGroup) {
+      return Optional.empty();
     }
+    Optional<UnreadFiles> unread = protect.apply(socket);
+    FileAccess.of(directory).apply(socket, true); // only members of the group can connect
+    return unread;
   }
 
   /**

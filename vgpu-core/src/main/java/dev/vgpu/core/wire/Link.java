@@ -1,5 +1,7 @@
 package dev.vgpu.core.wire;
 
+import dev.vgpu.files.SlowCloses;
+import dev.vgpu.spi.UnreadFiles;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
@@ -46,6 +48,10 @@ public final class Link {
   private static final long MOST_UNREAD_FOR_NEWS_BYTES = 256 << 10;
 
   private final SocketChannel channel;
+
+  /** Looks for files before they are read; null if the kernel refuses them. */
+  private final UnreadFiles.@Nullable Connection unread;
+
   private final LinkLoop loop;
   private final Handler handler;
   private final ReentrantLock sending = new ReentrantLock();
@@ -62,8 +68,14 @@ public final class Link {
   private boolean writes;
   private @Nullable SelectionKey key;
 
-  Link(SocketChannel channel, LinkLoop loop, Handler handler, LinkLoop.Peer peer) {
+  Link(
+      SocketChannel channel,
+      UnreadFiles.@Nullable Connection unread,
+      LinkLoop loop,
+      Handler handler,
+      LinkLoop.Peer peer) {
     this.channel = channel;
+    this.unread = unread;
     this.loop = loop;
     this.handler = handler;
     this.peer = peer;
@@ -145,9 +157,16 @@ public final class Link {
 
   // ---- on the loop's thread
 
-  /** Closes the socket at once, without calling the handler. On any thread. */
+  /**
+   * Ends the connection at once, without calling the handler. On any thread. If the socket may
+   * contain files, the loop's thread closes it when it ends.
+   */
   void abandon() {
     closedBecause = "this process serves nobody any more";
+    if (unread != null) {
+      SlowCloses.shutDown(channel);
+      return;
+    }
     try {
       channel.close();
     } catch (IOException e) {
@@ -194,14 +213,25 @@ public final class Link {
   /** Reads the available bytes and passes complete messages on. */
   void read() {
     try {
-      int got = channel.read(received);
-      if (got < 0) {
-        close("the other side has closed it");
-        return;
+      int most = unread == null ? received.remaining() : unread.readable(received.remaining());
+      if (most == UnreadFiles.FILES) {
+        close("it passes open files");
+      } else if (most != UnreadFiles.NOTHING) {
+        read(most);
       }
-      take();
     } catch (IOException e) {
       close("reading failed: " + e.getMessage());
+    }
+  }
+
+  private void read(int most) throws IOException {
+    received.limit(received.position() + most);
+    int got = channel.read(received);
+    received.limit(received.capacity());
+    if (got < 0 || most == 0) {
+      close("the other side has closed it");
+    } else {
+      take();
     }
   }
 
@@ -298,14 +328,14 @@ public final class Link {
       closedTold = true;
       boolean ignored = write(); // the last messages, for example the reason
       forget();
-      try {
-        channel.close();
-      } catch (IOException e) {
-        // Nothing is lost: the socket is not used any more.
-      }
+      closeChannel();
       String reason = closedBecause;
       handler.closed(this, reason == null ? "closed" : reason);
     }
+  }
+
+  void closeChannel() {
+    loop.closes().close(channel, unread);
   }
 
   private void queued(long bytes) {

@@ -2,6 +2,9 @@ package dev.vgpu.core.wire;
 
 import dev.vgpu.core.NanoClock;
 import dev.vgpu.core.ThreadEnd;
+import dev.vgpu.files.OpenFiles;
+import dev.vgpu.files.SlowCloses;
+import dev.vgpu.spi.UnreadFiles;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
@@ -13,6 +16,7 @@ import java.nio.channels.Selector;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Path;
+import java.util.Optional;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -54,6 +58,10 @@ public final class LinkLoop implements AutoCloseable {
   /** The most memory that all links together may hold, in bytes. */
   public static final long MOST_HELD_BYTES = 24 << 20;
 
+  /** The most connections whose end takes long because of the files in them. */
+  private static final int MOST_SLOW = 64;
+
+  private static final int CLOSING_THREADS = 8;
   private static final long MILLI_NS = 1_000_000;
   private static final long PAUSE_NS = 100 * MILLI_NS;
   private static final Logger log = LoggerFactory.getLogger(LinkLoop.class);
@@ -69,8 +77,18 @@ public final class LinkLoop implements AutoCloseable {
     long tick(long nowNs);
   }
 
+  /**
+   * Where others connect.
+   *
+   * @param accept creates a handler for each connection; null refuses it
+   * @param unread finds the files that they pass; null if the kernel refuses them
+   */
+  private record Listener(
+      Function<SocketChannel, Link.@Nullable Handler> accept, @Nullable UnreadFiles unread) {}
+
   private final NanoClock clock;
   private final Selector selector;
+  private final SlowCloses closes;
   private final Thread thread;
   private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
   private final Set<Link> links = ConcurrentHashMap.newKeySet();
@@ -80,6 +98,9 @@ public final class LinkLoop implements AutoCloseable {
 
   /** Whether the thread waits for the kernel to wake it. */
   private volatile boolean asleep;
+
+  /** Whether connections may contain files, which this process then finds. */
+  private volatile boolean findsFiles;
 
   // Confined to the thread.
   private @Nullable SelectionKey paused;
@@ -94,6 +115,8 @@ public final class LinkLoop implements AutoCloseable {
   public LinkLoop(NanoClock clock) throws IOException {
     this.clock = clock;
     this.selector = Selector.open();
+    int mostSlow = OpenFiles.part(4 * MOST_SLOW) / 4;
+    this.closes = new SlowCloses(selector, "vgpu-link-close", CLOSING_THREADS, mostSlow);
     this.thread = new Thread(this::run, "vgpu-link");
     thread.setDaemon(true);
     thread.start();
@@ -116,7 +139,7 @@ public final class LinkLoop implements AutoCloseable {
       if (!channel.connect(UnixDomainSocketAddress.of(socket))) {
         throw new IOException("too many processes wait to be let in: path=" + socket);
       }
-      added = add(channel, handler, Peer.SEAT);
+      added = add(channel, null, handler, Peer.SEAT);
       return added;
     } finally {
       if (added == null) {
@@ -125,9 +148,14 @@ public final class LinkLoop implements AutoCloseable {
     }
   }
 
-  private Link add(SocketChannel channel, Link.Handler handler, Peer peer) throws IOException {
+  private Link add(
+      SocketChannel channel,
+      UnreadFiles.@Nullable Connection unread,
+      Link.Handler handler,
+      Peer peer)
+      throws IOException {
     channel.configureBlocking(false);
-    Link link = new Link(channel, this, handler, peer);
+    Link link = new Link(channel, unread, this, handler, peer);
     links.add(link);
     perform(
         () -> {
@@ -149,17 +177,22 @@ public final class LinkLoop implements AutoCloseable {
    * Accepts connections of other processes.
    *
    * @param server a bound channel
+   * @param unread finds the files that the others pass; empty if the kernel refuses them
    * @param accept creates a handler for each connection; null refuses it
    * @throws IOException if the channel cannot be made non-blocking
    */
   public void listen(
-      ServerSocketChannel server, Function<SocketChannel, Link.@Nullable Handler> accept)
+      ServerSocketChannel server,
+      Optional<UnreadFiles> unread,
+      Function<SocketChannel, Link.@Nullable Handler> accept)
       throws IOException {
     server.configureBlocking(false);
+    findsFiles = unread.isPresent();
+    Listener listener = new Listener(accept, unread.orElse(null));
     perform(
         () -> {
           try {
-            server.register(selector, SelectionKey.OP_ACCEPT, accept);
+            server.register(selector, SelectionKey.OP_ACCEPT, listener);
           } catch (ClosedChannelException e) {
             log.debug("closed before it listened", e);
           }
@@ -298,6 +331,7 @@ public final class LinkLoop implements AutoCloseable {
   private void select(long dueNs) throws IOException {
     if (!tasks.isEmpty()) {
       selector.selectNow(this::ready);
+      closes.selected();
       return;
     }
     long leftMs = 0; // until a message comes
@@ -310,6 +344,7 @@ public final class LinkLoop implements AutoCloseable {
     } finally {
       asleep = false;
     }
+    closes.selected();
   }
 
   private void runTasks() {
@@ -350,32 +385,36 @@ public final class LinkLoop implements AutoCloseable {
     log.error("a message from another process could not be processed", because);
   }
 
-  @SuppressWarnings("unchecked")
   private void accept(SelectionKey key) {
     try {
+      if (closes.areMany()) {
+        throw new IOException("others pass files whose end takes long");
+      }
       SocketChannel channel = ((ServerSocketChannel) key.channel()).accept();
-      if (channel == null) {
-        return;
-      }
-      Link.Handler handler =
-          ((Function<SocketChannel, Link.@Nullable Handler>) key.attachment()).apply(channel);
-      if (handler == null) {
-        channel.close();
-        return;
-      }
-      boolean added = false;
-      try {
-        added = add(channel, handler, Peer.STRANGER) != null;
-      } finally {
-        if (!added) {
-          channel.close();
-        }
+      if (channel != null) {
+        accept(channel, (Listener) key.attachment());
       }
     } catch (IOException e) {
       log.warn("a process could not be let in: {}", e.getMessage());
       key.interestOps(0); // otherwise it would be retried at once, endlessly
       paused = key;
       resumeNs = clock.nanoTime() + PAUSE_NS;
+    }
+  }
+
+  private void accept(SocketChannel channel, Listener listener) throws IOException {
+    boolean added = false;
+    UnreadFiles.Connection unread = null;
+    try {
+      unread = listener.unread == null ? null : listener.unread.accepted();
+      Link.Handler handler = listener.accept.apply(channel);
+      added = handler != null && add(channel, unread, handler, Peer.STRANGER) != null;
+    } finally {
+      if (!added && listener.unread != null && unread == null) {
+        closes.unregistered(channel); // it may contain files
+      } else if (!added) {
+        closes.close(channel, unread);
+      }
     }
   }
 
@@ -392,10 +431,29 @@ public final class LinkLoop implements AutoCloseable {
     closed = true;
     links.forEach(link -> link.close("this process has closed it"));
     runTasks();
+    links.forEach(Link::closeChannel); // those that were abandoned
     try {
       selector.close();
     } catch (IOException e) {
       log.debug("a selector could not be closed", e);
+    }
+    closes.ended();
+  }
+
+  SlowCloses closes() {
+    return closes;
+  }
+
+  /**
+   * Closes a connection that was accepted elsewhere. On any thread.
+   *
+   * @throws IOException if it cannot be closed
+   */
+  public void turnAway(SocketChannel channel) throws IOException {
+    if (findsFiles) {
+      closes.unregistered(channel);
+    } else {
+      channel.close();
     }
   }
 

@@ -41,7 +41,8 @@ class SeatUsersTest {
   @Test
   void aUserWhomTheKernelDoesNotTellApartIsNotServed() throws IOException {
     SeatUsers users = new SeatUsers(mock(LeaseTable.class));
-    users.letIn(Files.createFile(directory.resolve("seat.sock")), socket -> {});
+    Path socket = Files.createFile(directory.resolve("seat.sock"));
+    assertThat(users.letIn(socket, path -> Optional.empty())).isEmpty();
     assertThat(users.user(channelOf("0", "0")).member()).isEmpty();
     String unmapped = Files.readString(Path.of("/proc/sys/kernel/overflowuid")).strip();
     SocketChannel stranger = channelOf(unmapped, "0");

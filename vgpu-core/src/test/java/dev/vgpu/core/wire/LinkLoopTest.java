@@ -14,6 +14,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -51,7 +52,7 @@ class LinkLoopTest {
     loop = new LinkLoop(NanoClock.SYSTEM);
     server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
     server.bind(UnixDomainSocketAddress.of(directory.resolve("s")), 512);
-    loop.listen(server, channel -> new Answers());
+    loop.listen(server, Optional.empty(), channel -> new Answers());
   }
 
   @AfterEach

@@ -13,7 +13,7 @@ import static dev.vgpu.cuda.layout.ShmLayout.STATUS_NO_LEASE;
 import static dev.vgpu.cuda.layout.ShmLayout.STATUS_VERSION;
 
 import dev.vgpu.cuda.layout.ShmLayout.Message;
-import dev.vgpu.cuda.pages.UnreadFiles;
+import dev.vgpu.spi.UnreadFiles;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;

@@ -3,11 +3,12 @@ package dev.vgpu.cuda.hook;
 import dev.vgpu.VgpuException;
 import dev.vgpu.cuda.pages.LeasePages;
 import dev.vgpu.cuda.pages.PassedFiles;
-import dev.vgpu.cuda.pages.UnreadFiles;
 import dev.vgpu.cuda.pages.Wake;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.files.FileAccess;
 import dev.vgpu.files.OpenFiles;
+import dev.vgpu.files.SlowCloses;
+import dev.vgpu.spi.UnreadFiles;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
@@ -24,11 +25,12 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.function.Predicate;
+import java.util.function.Function;
 import java.util.regex.Pattern;
 import jdk.net.ExtendedSocketOptions;
 import org.jspecify.annotations.Nullable;
@@ -69,6 +71,7 @@ final class HookServer implements AutoCloseable {
   private static final int MOST_CONNECTIONS = 4_096;
   private static final int MOST_STRANGERS = 256;
   private static final int ACCEPTS_AT_A_TIME = 16;
+  private static final int CLOSING_THREADS = 16;
 
   /** The longest path that a Unix socket address can hold. */
   private static final int MOST_PATH_BYTES = 107;
@@ -112,8 +115,13 @@ final class HookServer implements AutoCloseable {
     this(path, access, clock, wake, PassedFiles::refuse);
   }
 
-  /** {@code refuses} makes the kernel refuse files that are passed to a socket, if it can. */
-  HookServer(Path path, FileAccess access, NanoClock clock, Wake wake, Predicate<Path> refuses) {
+  /** {@code protect} makes the kernel refuse files that are passed to a socket, or finds them. */
+  HookServer(
+      Path path,
+      FileAccess access,
+      NanoClock clock,
+      Wake wake,
+      Function<Path, Optional<UnreadFiles>> protect) {
     this.path = path;
     this.seatThread = new SeatThread(wake);
     this.clock = clock;
@@ -130,12 +138,12 @@ final class HookServer implements AutoCloseable {
     try {
       Files.deleteIfExists(path);
       this.selector = Selector.open();
-      this.closes = new SlowCloses(selector, mostStrangers);
+      this.closes = new SlowCloses(selector, "vgpu-hook-close", CLOSING_THREADS, mostStrangers);
       this.server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
       server.bind(UnixDomainSocketAddress.of(path), 512);
       this.socket = new OwnSocket(path);
       this.owner = Files.getOwner(path);
-      this.unread = refuses.test(path) ? null : UnreadFiles.of(path); // before others can connect
+      this.unread = protect.apply(path).orElse(null); // before others can connect
       access.apply(path, true);
       server.configureBlocking(false);
       this.serverKey = server.register(selector, SelectionKey.OP_ACCEPT);
@@ -380,7 +388,7 @@ final class HookServer implements AutoCloseable {
       seen = unread == null ? null : unread.accepted();
     } finally {
       if (seen == null && unread != null) {
-        closes.later(channel);
+        closes.unregistered(channel);
       }
     }
     return new HookConnection(channel, seen, this, clock.nanoTime());

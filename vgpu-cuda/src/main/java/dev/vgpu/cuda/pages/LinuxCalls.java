@@ -9,6 +9,7 @@ import com.sun.jna.Platform;
 import com.sun.jna.Pointer;
 import com.sun.jna.ptr.LongByReference;
 import com.sun.jna.ptr.PointerByReference;
+import dev.vgpu.spi.UnreadFiles;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.Map;
@@ -160,7 +161,7 @@ final class LinuxCalls {
     return error == 0 ? cookie[0] : 0;
   }
 
-  /** {@return room for {@link #peek}} */
+  /** {@return room for {@link #peek} and {@link #read}} */
   static Memory room(int bytes) {
     Memory room = new Memory(MESSAGE_BYTES + PART_BYTES + (long) bytes);
     room.clear(MESSAGE_BYTES + PART_BYTES);
@@ -179,17 +180,32 @@ final class LinuxCalls {
    * @throws IOException if the connection is broken
    */
   static int peek(int socket, Memory room, int most) throws IOException {
-    room.setLong(MESSAGE_BYTES + Long.BYTES, most);
-    room.setInt(MESSAGE_FLAGS, 0);
-    long bytes = RECVMSG.invokeLong(new Object[] {socket, room, MSG_PEEK | MSG_DONTWAIT});
+    long bytes = receive(socket, room, most, MSG_PEEK | MSG_DONTWAIT);
     if (bytes < 0) {
-      int error = Native.getLastError();
-      if (error == EAGAIN || error == EINTR) {
-        return UnreadFiles.NOTHING;
-      }
-      throw new IOException("errno " + error);
+      return UnreadFiles.NOTHING;
     }
     boolean passed = (room.getInt(MESSAGE_FLAGS) & MSG_CTRUNC) != 0;
     return passed ? UnreadFiles.FILES : (int) bytes;
+  }
+
+  /**
+   * Reads what has arrived at a socket. The kernel ends the files that were passed along.
+   *
+   * @return how many bytes were read; 0: none, and none will come; -1: none
+   * @throws IOException if the connection is broken
+   */
+  static long read(int socket, Memory room, int most) throws IOException {
+    return receive(socket, room, most, MSG_DONTWAIT);
+  }
+
+  private static long receive(int socket, Memory room, int most, int flags) throws IOException {
+    room.setLong(MESSAGE_BYTES + Long.BYTES, most);
+    room.setInt(MESSAGE_FLAGS, 0);
+    long bytes = RECVMSG.invokeLong(new Object[] {socket, room, flags});
+    int error = bytes < 0 ? Native.getLastError() : 0;
+    if (error != 0 && error != EAGAIN && error != EINTR) {
+      throw new IOException("errno " + error);
+    }
+    return bytes;
   }
 }

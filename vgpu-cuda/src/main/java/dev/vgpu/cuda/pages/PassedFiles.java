@@ -1,6 +1,7 @@
 package dev.vgpu.cuda.pages;
 
 import dev.vgpu.files.JnaPlace;
+import dev.vgpu.spi.UnreadFiles;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -12,6 +13,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.slf4j.Logger;
@@ -49,12 +51,22 @@ public final class PassedFiles {
 
   /**
    * Makes the kernel refuse them for all connections that are made from now on, if it can. Loads
-   * JNA, which takes 100 ms in a fresh JVM, only then.
+   * JNA, which takes 100 ms in a fresh JVM.
    *
-   * @param path to which a listening socket of this process is bound
-   * @return whether it refuses them
+   * @param path to which a listening socket of this process is bound, with no connection yet
+   * @return what finds them before they are read, if the kernel cannot refuse them; empty if it
+   *     refuses them, or if JNA cannot be loaded
    */
-  public static boolean refuse(Path path) {
+  public static Optional<UnreadFiles> refuse(Path path) {
+    return refuses(path) ? Optional.empty() : find(path);
+  }
+
+  /** {@return what finds them, as on a kernel that cannot refuse them} */
+  public static Optional<UnreadFiles> find(Path path) {
+    return Optional.ofNullable(PeekedFiles.of(path));
+  }
+
+  private static boolean refuses(Path path) {
     try {
       if (canRefuse() && refuse(address(path))) {
         return true;

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.vgpu.cuda.layout.ShmLayout.Message;
+import dev.vgpu.cuda.pages.PassedFiles;
 import dev.vgpu.cuda.pages.Wake;
 import dev.vgpu.cuda.process.NanoClock;
 import dev.vgpu.files.FileAccess;
@@ -101,7 +102,7 @@ class HookServerTest {
 
   /** The server as on a kernel that cannot refuse files. It does not serve yet. */
   private HookServer unprotected() throws IOException {
-    return new HookServer(socket, FileAccess.of(run), NanoClock.SYSTEM, NOBODY, path -> false);
+    return new HookServer(socket, FileAccess.of(run), NanoClock.SYSTEM, NOBODY, PassedFiles::find);
   }
 
   private static void assertServes(HookServer server) throws Exception {

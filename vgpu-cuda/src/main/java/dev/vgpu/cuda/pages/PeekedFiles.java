@@ -2,6 +2,7 @@ package dev.vgpu.cuda.pages;
 
 import com.sun.jna.Memory;
 import dev.vgpu.files.JnaPlace;
+import dev.vgpu.spi.UnreadFiles;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -11,23 +12,17 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Finds the open files that programs pass along before they are read, where the kernel cannot
- * refuse them: what was only looked at stays in the socket, and the kernel ends nothing. Confined
- * to one thread at a time.
+ * Peeks at what has arrived ({@code MSG_PEEK}), where the kernel cannot refuse passed files.
  *
  * @see PassedFiles
  */
-public final class UnreadFiles {
-  /** In place of a number of bytes: nothing has arrived. */
-  public static final int NOTHING = -1;
-
-  /** In place of a number of bytes: files were passed along. */
-  public static final int FILES = -2;
-
-  private static final Logger log = LoggerFactory.getLogger(UnreadFiles.class);
+final class PeekedFiles implements UnreadFiles {
+  private static final Logger log = LoggerFactory.getLogger(PeekedFiles.class);
 
   /** More than a socket holds, unless root has raised the kernel's limits. */
   private static final int MOST_UNREAD_BYTES = 1 << 20;
+
+  private static final int MOST_DROPPED_BYTES = 4 << 10;
 
   private final byte[] address;
 
@@ -36,7 +31,7 @@ public final class UnreadFiles {
 
   private final Memory room = LinuxCalls.room(MOST_UNREAD_BYTES);
 
-  private UnreadFiles(Path path) {
+  private PeekedFiles(Path path) {
     this.address = PassedFiles.address(path);
   }
 
@@ -45,10 +40,10 @@ public final class UnreadFiles {
    *
    * @param path to which a listening socket of this process is bound, with no connection yet
    */
-  public static @Nullable UnreadFiles of(Path path) {
+  static @Nullable PeekedFiles of(Path path) {
     try {
       JnaPlace.check(System.getenv());
-      UnreadFiles files = new UnreadFiles(path);
+      PeekedFiles files = new PeekedFiles(path);
       files.known = files.sockets();
       if (files.known.isEmpty()) {
         throw new IOException("the kernel does not tell sockets apart");
@@ -71,12 +66,8 @@ public final class UnreadFiles {
     return sockets;
   }
 
-  /**
-   * {@return the connection that was just accepted} Call it after each.
-   *
-   * @throws IOException if it is not certain which one that is
-   */
-  public Connection accepted() throws IOException {
+  @Override
+  public UnreadFiles.Connection accepted() throws IOException {
     Map<Integer, Long> now = sockets();
     Map<Integer, Long> added = new HashMap<>(now);
     added.entrySet().removeAll(known.entrySet());
@@ -84,38 +75,40 @@ public final class UnreadFiles {
     if (added.size() != 1) {
       throw new IOException("the connection is not found among " + added.size());
     }
-    return new Connection(added.keySet().iterator().next());
+    return new Peeked(added.keySet().iterator().next());
   }
 
-  /** One connection. Not used any more once its channel is closed. */
-  public final class Connection {
+  private final class Peeked implements UnreadFiles.Connection {
     private final int number;
 
-    private Connection(int number) {
+    private Peeked(int number) {
       this.number = number;
     }
 
-    /**
-     * {@return how many bytes can be read with no file; 0: none will come; {@link #NOTHING}; {@link
-     * #FILES}}
-     *
-     * @param most how many bytes to look at
-     * @throws IOException if the connection is broken
-     */
+    @Override
     public int readable(int most) throws IOException {
       return LinuxCalls.peek(number, room, Math.min(most, MOST_UNREAD_BYTES));
     }
 
-    /**
-     * {@return whether the kernel might have to end files, if it was closed now} Call it when the
-     * other end cannot send any more.
-     */
+    @Override
     public boolean mayHoldFiles() {
       try {
         int unread = LinuxCalls.peek(number, room, MOST_UNREAD_BYTES);
         return unread == FILES || unread == MOST_UNREAD_BYTES;
       } catch (IOException e) {
         return true; // not known
+      }
+    }
+
+    @Override
+    public void discard() {
+      try (Memory dropped = LinuxCalls.room(MOST_DROPPED_BYTES)) {
+        long bytes = 1;
+        while (bytes > 0) {
+          bytes = LinuxCalls.read(number, dropped, MOST_DROPPED_BYTES);
+        }
+      } catch (IOException e) {
+        log.debug("what a broken connection contains cannot be read", e);
       }
     }
   }
