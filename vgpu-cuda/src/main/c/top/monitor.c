@@ -22,7 +22,7 @@ static const uint64_t UNFOLLOWED_TICK_NS = 2u * NS_PER_MS;
 static const uint64_t LINGER_NS = 20u * NS_PER_MS, SLEEP_NS = 50u * NS_PER_MS, HELD_SLEEP_NS = 20u * NS_PER_MS;
 static const uint64_t SEAT_LOOK_NS = 500u * NS_PER_US;
 static const uint64_t RETRY_NS = 5u * NS_PER_MS, SLOW_RETRY_NS = 100u * NS_PER_MS, WELCOME_NS = 200u * NS_PER_MS;
-enum { QUICK_TRIES = 400, MOST_DOUBLINGS = 4, REFRESH = 64 };
+enum { TRIES_A_DOUBLING = 32, QUICK_TRIES = 5 * TRIES_A_DOUBLING, MOST_DOUBLINGS = 4, REFRESH = 64 };
 
 static int runs;              /* guarded by the lock of attaching */
 static uint32_t stop, inside; /* inside: the monitor may be calling the driver */
@@ -114,9 +114,9 @@ static void vgpu__follow_seat(struct vgpu_tenant *tenant, uint64_t now) {
     watch->asked_ns = now;
     int failed = vgpu__seat_connect(tenant);
     watch->tries++;
-    /* Too many wait for the seat already. */
+    /* EAGAIN: too many wait for the seat already. */
     int slow = watch->tries >= QUICK_TRIES || failed == EAGAIN;
-    watch->next_try_ns = now + (slow ? SLOW_RETRY_NS : RETRY_NS);
+    watch->next_try_ns = now + (slow ? SLOW_RETRY_NS : RETRY_NS << watch->tries / TRIES_A_DOUBLING);
   }
 }
 

@@ -101,7 +101,7 @@ final class HookConnection implements SeatSlot.Socket {
     }
     int read = channel.read(input);
     input.limit(input.capacity());
-    if (read < 0 || (seen != null && read == 0)) {
+    if (read < 0 || (seen != null && read == 0) || hasOnlyAsked()) {
       return "closed by the process";
     }
     if (nowNs - windowNs > WINDOW_NS) {
@@ -122,6 +122,20 @@ final class HookConnection implements SeatSlot.Socket {
     }
     input.compact();
     return reason;
+  }
+
+  /**
+   * Whether all that has come is a HELLO, and the end of the connection: the process has given up
+   * waiting for the answer. After a change of the seat on a busy machine, many may have done that,
+   * and those that still wait are behind them.
+   */
+  private boolean hasOnlyAsked() throws IOException {
+    if (lease != null || input.position() != Message.BYTES) {
+      return false;
+    }
+    return unread == null
+        ? channel.read(input) < 0
+        : unread.readable(input.remaining()) == 0; // a file is found when it is read
   }
 
   /** Whether it says that the process has work, or none, and the next message says it anew. */
