@@ -45,10 +45,10 @@ struct vgpu_link {
 
 /* The monitor's state of a connection. */
 struct vgpu_watch {
-  uint64_t looked_ns; /* when the socket was last read */
-  int welcome;        /* the seat has answered our HELLO with a WELCOME */
-  int lost;           /* the slot has another owner, and the lease is about to be left */
-  unsigned tries, unanswered;         /* connections since the last WELCOME; those given up for want of an answer */
+  uint64_t looked_ns;         /* when the socket was last read */
+  int welcome;                /* the seat has answered our HELLO with a WELCOME */
+  int lost;                   /* the slot has another owner, and the lease is about to be left */
+  unsigned tries, unanswered; /* connections since the last WELCOME; those given up for want of an answer */
   uint64_t next_try_ns, asked_ns;
 };
 
