@@ -278,7 +278,7 @@ public final class VgpuCommand implements Runnable {
             && !unmatched.isUnknownOption()
             && !e.getCommandLine().getSubcommands().isEmpty()
         ? "there is no command '" + unmatched.getUnmatched().get(0) + "'"
-        : e.getMessage();
+        : describe(e);
   }
 
   private int failed(Exception e) {
