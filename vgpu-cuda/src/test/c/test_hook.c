@@ -224,11 +224,17 @@ static void test_refused(void) {
   seat_close(&seat);
 }
 
+static void open_mute(struct fake_seat *seat) {
+  seat_open(seat, 64u << 20, 1 << 20);
+  seat->mute = 1;
+  seat_start(seat);
+}
+
 /* A process gives up on a late seat and lives on. The slot that the seat then gives it must be given back. */
 static void test_late_welcome(void) {
   char path[128];
-  SEATED(64u << 20, 1 << 20);
-  __atomic_store_n(&seat.mute, 1, __ATOMIC_SEQ_CST);
+  struct fake_seat seat;
+  open_mute(&seat);
   pid_t pid = start(&seat, "late", "");
   snprintf(path, sizeof path, "%s/refused", seat.dir);
   while (access(path, F_OK) != 0 && kill(pid, 0) == 0) usleep(1000);
@@ -280,12 +286,6 @@ static void test_seat_changes(void) {
   CHECK(await_work(&seat, 0), "no work");
   CHECK(stop_launching(&seat, pid) == 0, "role");
   seat_close(&seat);
-}
-
-static void open_mute(struct fake_seat *seat) {
-  seat_open(seat, 64u << 20, 1 << 20);
-  seat->mute = 1;
-  seat_start(seat);
 }
 
 /* Until a program has connected to a seat that is mute. */
