@@ -60,8 +60,8 @@ static void vgpu__leave_slot(struct vgpu_tenant *tenant) {
 
 /*
  * Whether to give up a HELLO without an answer. Perhaps its seat is stopped, and another process has taken the seat. Or
- * the seat is slow, because it has many to answer after a change of the seat. It must answer a HELLO that was given up
- * all the same, so each is given twice the time of the one before. A seat that beats is given the whole time.
+ * the seat is slow, because it has many to answer after it has changed. Those that were given up take its time as well,
+ * so each HELLO is given twice the time of the one before. A seat that beats is given the whole time.
  */
 static int vgpu__hello_is_in_vain(struct vgpu_tenant *tenant, uint64_t now) {
   struct vgpu_watch *watch = &tenant->watch;
