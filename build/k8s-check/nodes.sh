@@ -45,13 +45,18 @@ start_further() {
   on_node "$1" hold_node && on_node "$1" configure_kubelet && on_node "$1" start_containerd || return 1
   until_true 60 on_node "$1" node_ctr version || fail "$(last_line "containerd${1#real}")" || return 1
   for name in "${@:2}"; do
-    on_node real node_ctr -n k8s.io images export "$WORK/image.tar" "$name" >"$WORK/last" 2>&1 &&
-      on_node "$1" node_ctr -n k8s.io images import --local "$WORK/image.tar" >"$WORK/last" 2>&1 || return 1
+    until_true 60 copy_image "$1" "$name" || fail "$(cat "$WORK/last")" || return 1
     rm -f "$WORK/image.tar"
   done
   on_node "$1" start_kubelet
   until_true 90 is_ready "$1" || fail "$1 is not ready: $(last_line "kubelet${1#real}")" || return 1
   k taint nodes "$1" node.kubernetes.io/not-ready:NoSchedule- >"$WORK/last" 2>&1 || return 0
+}
+
+# copy_image NODE IMAGE: once, an export on a busy machine ended in the middle of a file and said that all was well.
+copy_image() {
+  on_node real node_ctr -n k8s.io images export "$WORK/image.tar" "$2" &&
+    on_node "$1" node_ctr -n k8s.io images import --local "$WORK/image.tar"
 }
 
 # node_ctr ARGUMENT...: containerd's command on the node.

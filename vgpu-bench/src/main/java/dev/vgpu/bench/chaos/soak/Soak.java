@@ -128,7 +128,7 @@ public final class Soak {
           world.disturb();
         }
       }
-      if (seconds() - seated >= options.seatSeconds()) {
+      if (seconds() - seated >= options.seatSeconds() && seconds() < options.seconds() / 2) {
         seated = seconds();
         world.changeSeat();
       }

@@ -63,8 +63,11 @@ public final class SoakOptions {
     return Math.max(2, Math.min(30, seconds() / 120));
   }
 
-  /** How often the seat's holder is killed: seldom, so that each holder is observed for long. */
+  /**
+   * How often the seat's holder is killed in the first half. In the second half, one holder is
+   * observed for long.
+   */
   double seatSeconds() {
-    return Math.max(10, Math.min(1_800, seconds() / 4));
+    return Math.max(5, Math.min(1_800, seconds() / 8));
   }
 }

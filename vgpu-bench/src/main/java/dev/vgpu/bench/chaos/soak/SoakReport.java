@@ -15,13 +15,20 @@ import org.jspecify.annotations.Nullable;
 
 /** The result of a soak test. Immutable. */
 final class SoakReport {
-  private static final double WARM_UP_SECONDS = 180;
+  /** A JVM compiles what is called often, and its memory grows by that. */
+  private static final double WARM_UP_SECONDS = 900;
 
   /** Shorter observations prove no growth: figures go up and down within seconds. */
   private static final double LEAST_SECONDS = 60;
 
   private static final int LEAST_SAMPLES = 4;
-  private static final double LEAST_HELD = 0.95;
+
+  /** Eight tenants lose 5 % of a GPU to changes between them: {@code vgpu bench fairness}. */
+  private static final double LEAST_OF_FIXED = 0.90;
+
+  /** Burst shares get what others leave. */
+  private static final double LEAST_OF_BURST = 0.95;
+
   private static final double MOST_OF_FIXED = 1.05;
 
   /** A figure that must not grow by more than this slack and a tenth of its median. */
@@ -134,11 +141,13 @@ final class SoakReport {
     Map<String, Object> ignored = row(name, slope * 3_600);
     double drifted = Math.abs(slope * Trend.longest(points));
     double median = Trend.median(points.stream().map(Trend.Point::value).toList());
+    boolean isFixed = name.startsWith("fixed");
     // The part of a burst share depends on which other tenants are there.
-    if (tells(points) && name.startsWith("fixed") && drifted > MOST_DRIFT) {
+    if (tells(points) && isFixed && drifted > MOST_DRIFT) {
       failures.add(String.format(Locale.ROOT, "%s drifts by %.3f an hour", name, slope * 3_600));
     }
-    if (median < LEAST_HELD || (name.startsWith("fixed") && median > MOST_OF_FIXED)) {
+    if (median < (isFixed ? LEAST_OF_FIXED : LEAST_OF_BURST)
+        || (isFixed && median > MOST_OF_FIXED)) {
       failures.add(String.format(Locale.ROOT, "%s is %.3f of what it should be", name, median));
     }
   }
