@@ -83,9 +83,10 @@ final class Mixes {
   /**
    * The largest deviation of any tenant from its part in any window of one second, as a part of
    * what is allowed: one point, or more if hand-overs are expensive. The lag then has a range of
-   * twice what a turn may change it by, and a kernel of 2 ms ends a millisecond late. If a tenant
-   * takes surplus, parts are of the GPU's work in that second, because hand-overs are charged to no
-   * tenant.
+   * twice what a turn may change it by, and a kernel of 2 ms ends a millisecond late. It also grows
+   * while the tenant waits for the longest turn of another, which is longer than if hand-overs cost
+   * nothing. If a tenant takes surplus, parts are of the GPU's work in that second, because
+   * hand-overs are charged to no tenant.
    */
   static double worstSecondOfAllowed(
       VirtualNode node, List<Busy> mix, GateModel model, long seconds) {
@@ -106,7 +107,7 @@ final class Mixes {
         double whole = takers ? all : S;
         for (int i = 0; i < now.length; i++) {
           double offNs = Math.abs((now[i] - before[i]) - entitled[i] * whole);
-          worst = Math.max(worst, offNs / allowedNs(model, entitled[i]));
+          worst = Math.max(worst, offNs / allowedNs(model, entitled, i));
         }
       }
     }
@@ -114,8 +115,16 @@ final class Mixes {
   }
 
   /** From what a hand-over costs in the model, whatever the scheduler takes it for. */
-  private static double allowedNs(GateModel model, double rate) {
+  private static double allowedNs(GateModel model, double[] entitled, int tenant) {
     double handOverNs = model.tellNs() + model.wakeNs() + (model.isInSeat() ? 0 : CHANGE_NS);
-    return 2 * TurnLength.accuracyNs(handOverNs, rate) + MS;
+    double longerNs = 0;
+    for (int i = 0; i < entitled.length; i++) {
+      if (i != tenant && entitled[i] < 1) {
+        double ns = TurnLength.accuracyNs(handOverNs, entitled[i]) - SchedulerSettings.ACCURACY_NS;
+        longerNs = Math.max(longerNs, ns / (1 - entitled[i]));
+      }
+    }
+    double rate = entitled[tenant];
+    return 2 * TurnLength.accuracyNs(handOverNs, rate) + MS + rate * longerNs;
   }
 }

@@ -67,6 +67,19 @@ class ShareAccuracyProperties {
     checkSecond(mix, GateModel.processes());
   }
 
+  /** The turn of the largest share lasts 23 ms. The smallest waits for it, and is 10.07 ms off. */
+  @Example
+  void aSmallShareWaitsForTheLongTurnsOfOthers() {
+    List<Busy> mix =
+        List.of(
+            new Busy(BURST_SHARE, 60, ONLINE, 2_000_000),
+            new Busy(FIXED_SHARE, 1, ONLINE, 50_245),
+            new Busy(BURST_SHARE, 34, ONLINE, 50_437),
+            new Busy(BEST_EFFORT, 0, ONLINE, 50_000),
+            new Busy(FIXED_SHARE, 5, ONLINE, 298_443));
+    checkSecond(mix, GateModel.processes());
+  }
+
   /** If time lost to hand-overs were never counted, the largest share would lose 0.6 points. */
   @Example
   void fixedSharesGetTheTimeOfTheirHandOversBackWhereThereIsTimeToSpare() {
