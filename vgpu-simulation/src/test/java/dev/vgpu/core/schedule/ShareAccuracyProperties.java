@@ -67,7 +67,7 @@ class ShareAccuracyProperties {
     checkSecond(mix, GateModel.processes());
   }
 
-  /** The turn of the largest share lasts 23 ms. The smallest waits for it, and is 10.07 ms off. */
+  /** The turn of the largest share lasts 23 ms. That of 5 % waits for it, and is 10.07 ms off. */
   @Example
   void aSmallShareWaitsForTheLongTurnsOfOthers() {
     List<Busy> mix =
