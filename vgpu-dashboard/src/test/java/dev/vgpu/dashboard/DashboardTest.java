@@ -204,7 +204,7 @@ class DashboardTest {
   @CsvSource({
     "GET / HTTP/1.1\\r\\nHost: evil.example, 421",
     "GET /events HTTP/1.1\\r\\nHost: evil.example:80, 421",
-    "GET / HTTP/1.1\\r\\nX: y, 421",
+    "GET / HTTP/1.0\\r\\nX: y, 421",
     "GET /nothing HTTP/1.1\\r\\nHost: localhost, 404",
     "GET /../page.js HTTP/1.1\\r\\nHost: localhost, 404",
     "GET /%2e%2e/VgpuCommand.class HTTP/1.1\\r\\nHost: localhost, 404",
