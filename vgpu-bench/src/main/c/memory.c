@@ -102,7 +102,7 @@ static bool write_file(const char *path, const char *text) {
  * the namespace: with the other /proc, cuInit fails with 304.
  */
 static void mount_proc(void) {
-  if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+  if (mount("none", "/proc", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
       mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
     fail("unshare: mounting /proc", errno);
   }

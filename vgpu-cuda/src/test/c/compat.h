@@ -11,6 +11,7 @@ int nvml_role(const char *role);
 
 /* compat_program.c: checks that symbols found by this dlopen handle are the hook's */
 void is_held_in(void *library);
+int status_of(pid_t pid); /* how a child ended: its exit code, or 1000 and the signal */
 
 /* compat_open.c */
 void role_dlopen_names(void);
@@ -21,6 +22,9 @@ void role_linked_names(void);
 void role_dlmopen(void);
 void role_forward(void);
 void role_forward_chosen(void);
+
+/* compat_preload.c */
+void role_ld_so_preload(void);
 
 /* compat_visible.c */
 void role_uuids(void);

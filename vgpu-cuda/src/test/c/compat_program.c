@@ -5,17 +5,13 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sched.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <fcntl.h>
 
 #include "compat.h"
 
@@ -178,7 +174,7 @@ static void role_dlclose(void) {
 
 /* ---- processes ---- */
 
-static int status_of(pid_t pid) {
+int status_of(pid_t pid) {
   int status = -1;
   while (waitpid(pid, &status, 0) < 0) {
   }
@@ -398,40 +394,6 @@ static void role_spin(void) {
   shared_function = spin();
   CHECK(pthread_create(&thread, NULL, endless, NULL) == 0, "thread");
   until_told();
-}
-
-/* ---- ld.so.preload, in its own mount namespace ---- */
-
-static void write_text(const char *path, const char *text) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), "%s", path);
-  close(fd);
-}
-
-/* Argument: the content for ld.so.preload. LD_PRELOAD is not set here. */
-static void role_ld_so_preload(void) {
-  char map[64], line[600];
-  unsigned uid = getuid(), gid = getgid();
-  int own = geteuid() == 0 ? 0 : CLONE_NEWUSER;
-  CHECK(unshare(CLONE_NEWNS | own) == 0, "unshare: %m");
-  if (own != 0) {
-    write_text("/proc/self/setgroups", "deny");
-    snprintf(map, sizeof map, "0 %u 1", uid);
-    write_text("/proc/self/uid_map", map);
-    snprintf(map, sizeof map, "0 %u 1", gid);
-    write_text("/proc/self/gid_map", map);
-  }
-  CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0, "private mounts: %m");
-  CHECK(mount("none", "/etc", "tmpfs", 0, "size=64k") == 0, "tmpfs over /etc: %m");
-  if (failures != 0) return; /* never write to the machine's own file */
-  snprintf(line, sizeof line, "%s\n", getenv("COMPAT_PRELOAD"));
-  write_text("/etc/ld.so.preload", line);
-  pid_t pid = fork();
-  if (pid == 0) {
-    execl("/proc/self/exe", "compat_program", "dlopen", (char *)NULL);
-    _exit(127);
-  }
-  CHECK(status_of(pid) == 0, "the program under ld.so.preload");
 }
 
 static void role_others_preloaded(void) {

@@ -21,7 +21,7 @@ case $kind in
 esac
 [ "$kind" = plain ] || own="$own -DVGPU_SANITIZED -I$main/nvml $(echo "$main"/nvml/*.c) $main/c/system/shown.c $main/nvml/trampolines-$(uname -m).S -rdynamic"
 # shellcheck disable=SC2086
-$cc $flags "$here/compat_program.c" "$here/compat_open.c" "$here/compat_nvml.c" "$here/compat_visible.c" -o "$work/compat_program" "$hook" $own -Wl,-z,lazy -ldl
+$cc $flags "$here/compat_program.c" "$here/compat_open.c" "$here/compat_nvml.c" "$here/compat_preload.c" "$here/compat_visible.c" -o "$work/compat_program" "$hook" $own -Wl,-z,lazy -ldl
 # shellcheck disable=SC2086
 $cc $flags -fPIC -shared "$here/compat_other.c" -o "$work/libother.so" -ldl
 # shellcheck disable=SC2086

@@ -232,6 +232,7 @@ static void seat_gang(struct fake_seat *seat) {
   pid_t pid = fork();
   if (pid == 0) {
     char emulator[160];
+    failures = 0; /* those of earlier roles are not this process's */
     snprintf(emulator, sizeof emulator, "%s/emulator", seat->dir);
     setenv("VGPU_EMULATOR_DIR", emulator, 1);
     putenv((char *)(uintptr_t)GANG);
