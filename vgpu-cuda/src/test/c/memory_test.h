@@ -78,7 +78,8 @@ void role_measured_private(void);
 void role_measured_apart(void);
 void role_measured_apart_old(void);
 void role_measured_beside(void);
-int exec_apart(const char *program, const char *role); /* in its own pid namespace */
+/* Runs a role in its own pid namespace. Only /proc becomes private: "/" of a chroot is no mount point. */
+int exec_apart(const char *program, const char *role);
 
 /* roles_gang.c */
 void role_gang(void);

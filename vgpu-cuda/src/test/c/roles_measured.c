@@ -450,7 +450,6 @@ void role_measured_private(void) {
 
 /* ---- in its own pid namespace, in which this process is number 1, as another process is in its own ---- */
 
-/* Only /proc becomes private: it is a mount point everywhere, "/" of a chroot is none. */
 int exec_apart(const char *program, const char *role) {
   return execlp("unshare", "unshare", geteuid() == 0 ? "--mount" : "--map-root-user", "--propagation", "unchanged",
                 "--pid", "--fork", "--mount-proc", program, "--role", role, (char *)NULL);
